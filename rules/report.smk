@@ -11,8 +11,8 @@ rule plot_gallery:
         page=report(
             "<results>/figures/{study}/gallery.html",
             caption="../workflow/report/gallery.rst",
-            category="Study {study}",
-            labels={"shown": "the same images under every method"},
+            category=STUDIES.report_page,
+            labels={"result": "Maps of the same images by every method"},
         ),
     log:
         "<logs>/plot_gallery/{study}.log",
@@ -36,13 +36,13 @@ rule plot_training:
             "<results>/figures/training.svg",
             caption="../workflow/report/training.rst",
             category="Models",
-            labels={"shown": "training curves"},
+            labels={"result": "Training curves"},
         ),
         accuracy=report(
             "<results>/figures/accuracy.html",
             caption="../workflow/report/accuracy.rst",
             category="Models",
-            labels={"shown": "accuracy of every model on every set"},
+            labels={"result": "Accuracy by model and data set"},
         ),
     log:
         "<logs>/plot_training.log",
@@ -65,8 +65,8 @@ rule summarize:
         report(
             "<results>/figures/{study}/study.html",
             caption="../workflow/report/summary.rst",
-            category="Study {study}",
-            labels={"shown": "summary: ranks, intervals and reliability in words"},
+            category=STUDIES.report_page,
+            labels={"result": "Summary"},
         ),
     log:
         "<logs>/summarize/{study}.log",
@@ -91,13 +91,13 @@ rule document_methods:
             "<results>/figures/methods.html",
             caption="../workflow/report/methods.rst",
             category="Methods",
-            labels={"shown": "what the methods are, and what a map costs"},
+            labels={"result": "Descriptions and cost of the methods"},
         ),
         metrics=report(
             "<results>/figures/metrics.html",
             caption="../workflow/report/metrics_page.rst",
             category="Metrics",
-            labels={"shown": "what the metrics are, and how reliable"},
+            labels={"result": "Definitions and reliability of the metrics"},
         ),
     log:
         "<logs>/document_methods.log",
@@ -125,7 +125,7 @@ rule overview:
             "<results>/figures/overview.html",
             caption="../workflow/report/overview.rst",
             category="Overview",
-            labels={"shown": "results and their uncertainty"},
+            labels={"result": "Results of all studies"},
         ),
     log:
         "<logs>/overview.log",
@@ -152,7 +152,7 @@ rule provenance:
             "<results>/figures/provenance.html",
             caption="../workflow/report/provenance.rst",
             category="Provenance",
-            labels={"shown": "configuration, versions, data, times"},
+            labels={"result": "Configuration, versions, data and run times"},
         ),
     log:
         "<logs>/provenance.log",

@@ -34,20 +34,20 @@ rule plot_caption:
         page=report(
             "<results>/figures/{study}/caption.html",
             caption="../../workflow/report/caption.rst",
-            category="Study {study}",
-            labels={"shown": "image or caption: premise, INFD and attribution in numbers"},
+            category=STUDIES.report_page,
+            labels={"result": "Tables of the premise, INFD and attribution"},
         ),
         infidelity=report(
             "<results>/figures/{study}/infidelity.svg",
             caption="../../workflow/report/caption_infidelity.rst",
-            category="Study {study}",
-            labels={"shown": "image or caption: INFD of both models"},
+            category=STUDIES.report_page,
+            labels={"result": "INFD of both models"},
         ),
         attribution=report(
             "<results>/figures/{study}/attribution.svg",
             caption="../../workflow/report/caption_attribution.rst",
-            category="Study {study}",
-            labels={"shown": "image or caption: attribution on the half that the model uses"},
+            category=STUDIES.report_page,
+            labels={"result": "Attribution on the half that the model uses"},
         ),
     log:
         "<logs>/plot_caption/{study}.log",

@@ -32,8 +32,8 @@ rule plot_scores:
         report(
             "<results>/figures/{study}/scores.html",
             caption="../../workflow/report/scores.rst",
-            category="Study {study}",
-            labels={"shown": "all scores in numbers"},
+            category=STUDIES.report_page,
+            labels={"result": "Tables of all scores"},
         ),
     log:
         "<logs>/plot_scores/{study}.log",
@@ -57,8 +57,8 @@ rule plot_metric:
         report(
             "<results>/figures/{study}/{metric}_{figure}.svg",
             caption="../../workflow/report/metric.rst",
-            category="Study {study}",
-            labels={"shown": "{metric}: {figure}"},
+            category=STUDIES.report_page,
+            labels=FIDELITY_PARAMS.figure_label,
         ),
     log:
         "<logs>/plot_metric/{study}/{metric}_{figure}.log",
@@ -83,8 +83,8 @@ rule plot_scatter:
         report(
             "<results>/figures/{study}/infidelity_sensitivity.svg",
             caption="../../workflow/report/scatter.rst",
-            category="Study {study}",
-            labels={"shown": "infidelity against sensitivity"},
+            category=STUDIES.report_page,
+            labels={"result": "Infidelity against sensitivity"},
         ),
     log:
         "<logs>/plot_scatter/{study}.log",

@@ -170,20 +170,20 @@ rule plot_retrain:
         accuracy=report(
             "<results>/figures/{study}/accuracy.svg",
             caption="../../workflow/report/retrain_accuracy.rst",
-            category="Study {study}",
-            labels={"shown": "accuracy against the share occluded"},
+            category=STUDIES.report_page,
+            labels={"result": "Accuracy by occluded share"},
         ),
         overlap=report(
             "<results>/figures/{study}/overlap.svg",
             caption="../../workflow/report/retrain_overlap.rst",
-            category="Study {study}",
-            labels={"shown": "overlap of masks by iteration: MMO, MAMO, CMA"},
+            category=STUDIES.report_page,
+            labels={"result": "Overlap of masks by iteration: MMO, MAMO, CMA"},
         ),
         summary=report(
             "<results>/figures/{study}/summary.html",
             caption="../../workflow/report/retrain_summary.rst",
-            category="Study {study}",
-            labels={"shown": "accuracy and overlap in numbers"},
+            category=STUDIES.report_page,
+            labels={"result": "Tables of accuracy and overlap"},
         ),
     log:
         "<logs>/plot_retrain/{study}.log",
@@ -209,14 +209,14 @@ rule plot_masks:
         matrices=report(
             "<results>/figures/{study}/{protocol}_{fill}/matrices.svg",
             caption="../../workflow/report/retrain_matrices.rst",
-            category="Study {study}",
-            labels={"shown": "overlap of every two masks ({protocol}, {fill})"},
+            category=STUDIES.report_page,
+            labels=RETRAIN_PARAMS.matrices_label,
         ),
         images=report(
             "<results>/figures/{study}/{protocol}_{fill}/images.html",
             caption="../../workflow/report/retrain_images.rst",
-            category="Study {study}",
-            labels={"shown": "the same images over the iterations ({protocol}, {fill})"},
+            category=STUDIES.report_page,
+            labels=RETRAIN_PARAMS.images_label,
         ),
     log:
         "<logs>/plot_masks/{study}/{protocol}_{fill}.log",
@@ -241,14 +241,14 @@ rule plot_leakage:
         figure=report(
             "<results>/figures/{study}/leakage.svg",
             caption="../../workflow/report/retrain_leakage.rst",
-            category="Study {study}",
-            labels={"shown": "leakage: what masks alone tell of the class"},
+            category=STUDIES.report_page,
+            labels={"result": "Mask leakage: accuracy from masks alone"},
         ),
         page=report(
             "<results>/figures/{study}/leakage.html",
             caption="../../workflow/report/retrain_leakage.rst",
-            category="Study {study}",
-            labels={"shown": "leakage in numbers"},
+            category=STUDIES.report_page,
+            labels={"result": "Table of mask leakage"},
         ),
     log:
         "<logs>/plot_leakage/{study}.log",

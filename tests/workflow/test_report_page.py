@@ -11,119 +11,119 @@ from checkout import Checkout
 from playwright.sync_api import Browser, FrameLocator, Page, ViewportSize, sync_playwright
 
 RELIABILITY = [
-    "reliability in numbers",
-    "reliability: do images rank methods alike?",
-    "reliability: do seeds, classes and halves agree?",
-    "reliability: rank sets of the methods",
-    "reliability: which metrics agree?",
+    "Tables of reliability, agreement and ranks",
+    "Inter-rater and inter-method reliability",
+    "Agreement of seeds, classes and halves",
+    "Rank sets of the methods",
+    "Correlations between metrics",
 ]
-SUMMARY = "summary: ranks, intervals and reliability in words"
+SUMMARY = "Summary"
 SHOWN = {
-    "Overview": ["results and their uncertainty"],
-    "Methods": ["what the methods are, and what a map costs"],
-    "Metrics": ["what the metrics are, and how reliable"],
-    "Provenance": ["configuration, versions, data, times"],
-    "Models": ["accuracy of every model on every set", "training curves"],
-    "Study bam": [
+    "Overview": ["Results of all studies"],
+    "Methods": ["Descriptions and cost of the methods"],
+    "Metrics": ["Definitions and reliability of the metrics"],
+    "Provenance": ["Configuration, versions, data and run times"],
+    "Models": ["Accuracy by model and data set", "Training curves"],
+    "Study BAM": [
         SUMMARY,
         "IDR: input dependence rate",
-        "IIR in numbers",
-        "IIR: how the changes were found",
+        "Tables of IIR",
+        "IIR: convergence of δ",
         "IIR: input independence rate",
-        "IIR: maps before and after the change",
+        "IIR: maps with and without δ",
         "IIR: relative change of attribution",
-        "IIR: the changes without effect",
-        "MCS and IDR in numbers",
+        "IIR: examples of δ",
+        "Table of MCS and IDR",
         "MCS: model contrast score",
-        "premise: do objects matter to f_o, scenes to f_s?",
-        "ranking of the methods by every metric",
+        "Premise: accuracy without object or scene",
+        "Ranking of the methods by every metric",
         *RELIABILITY,
-        "TCAV in numbers",
-        "TCAV: layer by layer, with random concepts",
-        "the paper's claims, checked",
-        "the same images under every method",
-        "the series: accuracy with and without the common object",
-        "the series: MCS against commonality",
-        "the series: one image under every model",
+        "Table of TCAV",
+        "TCAV by layer",
+        "Claims of the paper",
+        "Maps of the same images by every method",
+        "Commonality series: accuracy with and without the common object",
+        "Commonality series: MCS by k",
+        "Commonality series: maps of one image by model",
     ],
-    "Study captions": [
+    "Study Captions": [
         SUMMARY,
-        "image or caption: attribution on the half that the model uses",
-        "image or caption: INFD of both models",
-        "image or caption: premise, INFD and attribution in numbers",
+        "Attribution on the half that the model uses",
+        "INFD of both models",
+        "Tables of the premise, INFD and attribution",
         *RELIABILITY,
-        "the same images under every method",
+        "Maps of the same images by every method",
     ],
-    "Study digits": [
+    "Study Digits": [
         SUMMARY,
-        "all scores in numbers",
-        "faithfulness: scores",
-        "infidelity against sensitivity",
-        "infidelity: scores",
+        "Tables of all scores",
+        "Faithfulness: scores",
+        "Infidelity against sensitivity",
+        "Infidelity: scores",
         *RELIABILITY,
-        "sensitivity: scores",
-        "the same images under every method",
+        "Sensitivity: scores",
+        "Maps of the same images by every method",
     ],
-    "Study retrain": [
+    "Study Retraining": [
         SUMMARY,
-        "accuracy against the share occluded",
-        "accuracy and overlap in numbers",
-        "leakage in numbers",
-        "leakage: what masks alone tell of the class",
-        "overlap of every two masks (iteroar, mean)",
-        "overlap of masks by iteration: MMO, MAMO, CMA",
+        "Accuracy by occluded share",
+        "Tables of accuracy and overlap",
+        "Table of mask leakage",
+        "Mask leakage: accuracy from masks alone",
+        "Overlap of every two masks (IteROAR, mean fill)",
+        "Overlap of masks by iteration: MMO, MAMO, CMA",
         *RELIABILITY,
-        "the same images over the iterations (iteroar, mean)",
-        "the same images under every method",
+        "Images over the iterations (IteROAR, mean fill)",
+        "Maps of the same images by every method",
     ],
 }
-OF_A_METRIC = "so boxes or intervals that overlap may still differ reliably"
+OF_A_METRIC = "differences may be significant although boxes or intervals overlap"
 WORDS_OF_CAPTIONS = {
-    "results and their uncertainty": "nor what other data would give",
-    "what the methods are, and what a map costs": "passes depend on the parameters alone",
-    "what the metrics are, and how reliable": "not whether the order is right",
-    "configuration, versions, data, times": "time spent in a queue is not counted",
-    SUMMARY: "The words follow from the tables by fixed thresholds",
-    "accuracy of every model on every set": "a model that has memorised",
-    "training curves": "nothing on test accuracy",
+    "Results of all studies": "nor what the results on other data would be",
+    "Descriptions and cost of the methods": "passes depend only on the parameters",
+    "Definitions and reliability of the metrics": "not whether the order is correct",
+    "Configuration, versions, data and run times": "queueing time is not included",
+    SUMMARY: "The sentences follow from the tables by fixed thresholds",
+    "Accuracy by model and data set": "explain an overfitted model",
+    "Training curves": "never by test accuracy",
     "IDR: input dependence rate": "over 3 samples of 5 images",
-    "IIR in numbers": "smaller than the spread should not be read as an order",
-    "IIR: how the changes were found": "it says nothing about saliency methods",
+    "Tables of IIR": "standard deviation over samples do not establish an order",
+    "IIR: convergence of δ": "IIR is not evidence about saliency methods",
     "IIR: input independence rate": "a map that ignores the image has a high rate",
-    "IIR: relative change of attribution": "It is a mean of ratios",
-    "IIR: maps before and after the change": "the model's output did not ask for",
-    "IIR: the changes without effect": "Whether δ still shows the object is for the reader to judge",
-    "TCAV in numbers": "is unknown, not 0",
-    "TCAV: layer by layer, with random concepts": "over 2 experiments of each training seed",
-    "ranking of the methods by every metric": "what ranks below one has shown nothing",
-    "the paper's claims, checked": "is no refutation where models, images or parameters are others",
-    "the series: MCS against commonality": "look at both panels",
-    "the series: accuracy with and without the common object": "at k = 1 it tells nothing",
-    "the series: one image under every model": "by contrast within a row, not between rows",
-    "image or caption: INFD of both models": "may point at the right half and still have a high INFD",
-    "image or caption: attribution on the half that the model uses": "compare methods under one model",
-    "image or caption: premise, INFD and attribution in numbers": "orders and ratios are what can be compared",
-    "MCS and IDR in numbers": "should not be read as an order of methods",
-    "MCS: model contrast score": "a low bar is no proof that the method is wrong",
-    "premise: do objects matter to f_o, scenes to f_s?": "say nothing about saliency methods",
-    "all scores in numbers": "compare ratios and orders of methods, not values",
-    "faithfulness: scores": OF_A_METRIC,
-    "infidelity against sensitivity": "a map that ignores the image has SENS_MAX 0",
-    "infidelity: scores": OF_A_METRIC,
-    "sensitivity: scores": OF_A_METRIC,
-    "reliability in numbers": "no single order of methods fits all images",
-    "reliability: do images rank methods alike?": "A reliable metric need not be a valid one",
-    "reliability: do seeds, classes and halves agree?": "with few methods it moves in large steps",
-    "reliability: rank sets of the methods": "Ranks of different metrics are not averaged",
-    "reliability: which metrics agree?": "metrics that share their perturbations agree for that reason alone",
-    "accuracy against the share occluded": "where masks leak the class, accuracy stays up whatever they hide",
-    "accuracy and overlap in numbers": "which D_i does not lack yet",
-    "leakage in numbers": "only means that this classifier found nothing",
-    "leakage: what masks alone tell of the class": "only means that this classifier found nothing",
-    "overlap of every two masks (iteroar, mean)": "it highlights the same place whatever the image still shows",
-    "overlap of masks by iteration: MMO, MAMO, CMA": "does not follow a method's own past",
-    "the same images over the iterations (iteroar, mean)": "says nothing about how often",
-    "the same images under every method": "A map that looks convincing may still ignore the model",
+    "IIR: relative change of attribution": "This is a mean of ratios",
+    "IIR: maps with and without δ": "have no counterpart in the model's output",
+    "IIR: examples of δ": "Whether δ still resembles the object is left to the reader",
+    "Table of TCAV": "is undefined, not 0",
+    "TCAV by layer": "over 2 experiments of each training seed",
+    "Ranking of the methods by every metric": "the score of a method that ranks below a baseline is not evidence",
+    "Claims of the paper": "is not refuted if models, images or parameters differ",
+    "Commonality series: MCS by k": "use both panels",
+    "Commonality series: accuracy with and without the common object": "at k = 1 it is uninformative",
+    "Commonality series: maps of one image by model": "by the contrast within its row, not between rows",
+    "INFD of both models": "may highlight the correct half and still have a high INFD",
+    "Attribution on the half that the model uses": "Compare methods for one model, not the two models",
+    "Tables of the premise, INFD and attribution": "only orders and ratios can be compared",
+    "Table of MCS and IDR": "do not establish an order of methods",
+    "MCS: model contrast score": "a low bar does not prove that the method is wrong",
+    "Premise: accuracy without object or scene": "are not evidence about saliency methods",
+    "Tables of all scores": "compare ratios and orders of methods, not values",
+    "Faithfulness: scores": OF_A_METRIC,
+    "Infidelity against sensitivity": "a map that ignores the image has SENS_MAX 0",
+    "Infidelity: scores": OF_A_METRIC,
+    "Sensitivity: scores": OF_A_METRIC,
+    "Tables of reliability, agreement and ranks": "no single order of methods fits all images",
+    "Inter-rater and inter-method reliability": "A reliable metric need not be valid",
+    "Agreement of seeds, classes and halves": "with few methods ρ changes in large steps",
+    "Rank sets of the methods": "Ranks under different metrics are not averaged",
+    "Correlations between metrics": "metrics that share their perturbations agree for that reason alone",
+    "Accuracy by occluded share": "if masks leak the class, accuracy stays high whatever they occlude",
+    "Tables of accuracy and overlap": "which is not yet occluded in D_i",
+    "Table of mask leakage": "only means that this classifier detected no leak",
+    "Mask leakage: accuracy from masks alone": "only means that this classifier detected no leak",
+    "Overlap of every two masks (IteROAR, mean fill)": "it highlights the same place in every iteration",
+    "Overlap of masks by iteration: MMO, MAMO, CMA": "does not depend on the method's earlier masks",
+    "Images over the iterations (IteROAR, mean fill)": "not how often this happens",
+    "Maps of the same images by every method": "A plausible map may still ignore the model",
 }
 
 
@@ -194,7 +194,7 @@ def test_the_overview_opens_first_and_the_menu_is_in_the_order_of_the_book(
     with opened(browser, finished_once, WIDE) as page:
         assert inside(page).locator("h1").first.inner_text() == "Results"
         menu = [item.inner_text().strip() for item in page.locator("nav.transition-all li").all()]
-        studies = [f"Study {name}" for name in ("bam", "captions", "digits", "retrain")]
+        studies = [f"Study {name}" for name in ("BAM", "Captions", "Digits", "Retraining")]
         assert menu[menu.index("Overview") :] == [
             "Overview",
             *studies,
@@ -231,10 +231,10 @@ def test_a_phone_shows_every_page_without_scrolling_sideways(narrow: Page, categ
 
 def test_a_figure_can_be_had_by_itself_with_what_made_it(browser: Browser, finished_once: Checkout) -> None:
     with opened(browser, finished_once, WIDE) as page:
-        turn_to(page, "Study digits").get_by_text("Each as a file of its own").click()
+        turn_to(page, "Study Digits").get_by_text("Separate files").click()
         names = [row.inner_text().strip() for row in page.locator("tbody tr td:first-child").all()]
-        assert sorted(name for name in names if name) == sorted(SHOWN["Study digits"])
-        row = page.locator("tbody tr", has_text="faithfulness: scores").first
+        assert sorted(name for name in names if name) == sorted(SHOWN["Study Digits"])
+        row = page.locator("tbody tr", has_text="Faithfulness: scores").first
         row.locator('a[iconname="eye"]').click()
         page.wait_for_function("() => [...document.images].every(image => image.naturalWidth > 0)")
         row.locator('a[iconname="information-circle"]').click()
@@ -245,23 +245,23 @@ def test_links_lead_from_the_overview_to_a_study_by_keyboard(
     browser: Browser, finished_once: Checkout
 ) -> None:
     with opened(browser, finished_once, WIDE) as page:
-        link = inside(page).get_by_text("All of digits")
+        link = inside(page).get_by_text("Digits: all figures and tables")
         link.focus()
         page.keyboard.press("Enter")
-        page.locator('iframe[title="Study digits"]').wait_for()
-        assert inside(page).locator("h1").first.inner_text() == "digits"
+        page.locator('iframe[title="Study Digits"]').wait_for()
+        assert inside(page).locator("h1").first.inner_text() == "Digits"
 
 
 def test_the_menu_is_reached_by_keyboard(browser: Browser, finished_once: Checkout) -> None:
     with opened(browser, finished_once, WIDE) as page:
         for _ in range(40):
             page.keyboard.press("Tab")
-            if page.evaluate("() => document.activeElement.innerText.trim()") == "Study bam":
+            if page.evaluate("() => document.activeElement.innerText.trim()") == "Study BAM":
                 break
         else:
             pytest.fail("the menu's entry of the study was not reached")
         page.keyboard.press("Enter")
-        page.locator('iframe[title="Study bam"]').wait_for()
+        page.locator('iframe[title="Study BAM"]').wait_for()
 
 
 def test_tables_are_sorted_by_keyboard_and_downloaded_whole(wide: Page, tmp_path: Path) -> None:
@@ -282,7 +282,7 @@ def test_tables_are_sorted_by_keyboard_and_downloaded_whole(wide: Page, tmp_path
         shown.locator("button.csv").first.click()
     download.value.save_as(tmp_path / "table.csv")
     found = pd.read_csv(tmp_path / "table.csv")
-    assert download.value.suggested_filename == "Accuracy_of_every_model.csv"
+    assert download.value.suggested_filename == "Accuracy_by_model_and_data_set.csv"
     assert list(found["images"]) == orders[1]
     assert ((found["accuracy (%)"] >= 0) & (found["accuracy (%)"] <= 100)).all()
 

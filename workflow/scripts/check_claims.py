@@ -29,12 +29,14 @@ with run_job(snakemake) as job:
     claim_table.to_csv(output.claims, index=False)
     study = labels.study(settings["study"])
     page_contents = {
-        f"{study}: rank (score ± spread), 1 is the best": ranking_shown(rank_table, tables),
-        "Agreement of the rankings, without baselines": agreement_shown(agreement(rank_table, tables)),
+        f"{study}: rank (score ± standard deviation); 1 is best": ranking_shown(rank_table, tables),
+        f"{study}: agreement of the rankings, without baselines": agreement_shown(
+            agreement(rank_table, tables)
+        ),
     }
     page = tables_page(page_contents, title=f"{study}: ranking", digits=2)
     output.ranking_page.write_text(page, encoding="utf-8")
     page = table_page(
-        claim_table, title=f"{study}: the claims of Yang & Kim (2019): {summary(claim_table)}", digits=3
+        claim_table, title=f"{study}: claims of Yang & Kim (2019): {summary(claim_table)}", digits=3
     )
     output.claims_page.write_text(page, encoding="utf-8")

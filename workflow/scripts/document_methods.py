@@ -5,6 +5,7 @@ from itertools import islice
 
 import pandas as pd
 
+from saliency_assay.registry.labels import Labels
 from saliency_assay.report.pages.catalog import cost_table, methods_page, metrics_page
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import zarr_store
@@ -12,6 +13,7 @@ from saliency_assay.storage.csv_tables import read_table
 
 with run_job(snakemake) as job:
     settings, paths, output, sizes = job.settings, job.input, job.output, {}
+    labels = Labels(**settings["labels"])
     for name, path in zip(settings["sets"], paths.data, strict=True):
         with zarr_store.open_store(path, kind="data") as data:
             sizes[name] = data["image"].shape[2:]
@@ -20,7 +22,7 @@ with run_job(snakemake) as job:
         list(islice(costs_of_maps, gallery_map["shards"])) for gallery_map in settings["gallery_maps"]
     ]
     costs = cost_table(settings["methods"], settings["gallery_maps"], measured, sizes)
-    output.methods.write_text(methods_page(settings["methods"], costs), encoding="utf-8")
+    output.methods.write_text(methods_page(settings["methods"], costs, labels), encoding="utf-8")
     tables = [
         read_table(path).assign(study=study)
         for study, path in zip(settings["studies"], paths.reliability, strict=True)
@@ -28,4 +30,4 @@ with run_job(snakemake) as job:
     reliability = (
         pd.concat(tables) if tables else pd.DataFrame({"metric": [], "variant": pd.Series(dtype=str)})
     )
-    output.metrics.write_text(metrics_page(settings["metrics"], reliability), encoding="utf-8")
+    output.metrics.write_text(metrics_page(settings["metrics"], reliability, labels), encoding="utf-8")

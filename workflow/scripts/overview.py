@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from saliency_assay.registry.labels import Labels
 from saliency_assay.report.pages.overview import build_page, overview_page
 from saliency_assay.report.pages.provenance import data_facts, ran, times
 from saliency_assay.report.pages.results import study_result
@@ -10,6 +11,7 @@ from saliency_assay.storage import zarr_store
 
 with run_job(snakemake) as job:
     settings, results = job.settings, []
+    labels = Labels(**settings["labels"])
     for facts in settings["studies"]:
         files = {name: Path(path) for name, path in facts["files"].items() if name != "maps"}
         maps = list(map(Path, facts["files"]["maps"]))
@@ -22,11 +24,13 @@ with run_job(snakemake) as job:
     sets = []
     for name, path in zip(settings["sets"], job.input.data, strict=True):
         with zarr_store.open_store(path, kind="data") as data:
-            sets.append(data_facts(name, data["image"].shape, data.attributes))
+            sets.append(data_facts(labels.data[name], data["image"].shape, data.attributes))
             attributes.append(data.attributes)
     duration = ran(attributes, times(Path(settings["benchmarks"])))
     if results:
         page = overview_page(results, seeds=settings["seeds"], ran=duration)
     else:
-        page = build_page(sets, settings["models"], seeds=settings["seeds"], ran=duration)
+        page = build_page(
+            sets, [labels.models[name] for name in settings["models"]], seeds=settings["seeds"], ran=duration
+        )
     job.output[0].write_text(page, encoding="utf-8")

@@ -1,7 +1,7 @@
 """Plot TCAV of every model of a study: a page and a figure."""
 
+from saliency_assay.plotting.display import displayed
 from saliency_assay.plotting.html import table_page
-from saliency_assay.plotting.labels import with_labels
 from saliency_assay.plotting.style import save, styled
 from saliency_assay.registry.labels import Labels
 from saliency_assay.runtime.job import run_job
@@ -13,7 +13,9 @@ with run_job(snakemake) as job:
     settings, table = job.settings, read_table(job.input.table)
     labels = Labels(**settings["labels"])
     title = f"{labels.study(job.wildcards.study)}: TCAV of {settings['concept']}"
-    page = table_page(with_labels(table, labels), title=title, digits=3)
+    page = table_page(
+        displayed(table, labels, {"random": "random concepts", "kept": "significant"}), title=title, digits=3
+    )
     job.output.page.write_text(page, encoding="utf-8")
     scores = score_tables.read(job.input.scores)
     with styled():

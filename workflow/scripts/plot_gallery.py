@@ -32,5 +32,5 @@ with run_job(snakemake) as job:
     with styled():
         figure = gallery(images, maps, titles=captions, masks=masks, labels=Labels(**settings["labels"]))
         save(figure, job.output.image)
-    page = image_page(job.output.image.read_bytes(), title="The same images under every method")
+    page = image_page(job.output.image.read_bytes(), title="Maps of the same images by every method")
     job.output.page.write_text(page, encoding="utf-8")

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from saliency_assay.plotting.display import displayed
 from saliency_assay.plotting.gallery import class_text
 from saliency_assay.plotting.html import image_page, tables_page
-from saliency_assay.plotting.labels import with_labels
 from saliency_assay.plotting.style import save, styled
 from saliency_assay.registry.labels import Labels
 from saliency_assay.runtime.job import run_job
@@ -13,7 +13,7 @@ from saliency_assay.storage.zarr_store import open_store
 from saliency_assay.studies.bam.figures import metric_bars
 from saliency_assay.studies.bam.input_independence import METRICS
 from saliency_assay.studies.bam.input_independence_figures import convergence_curves, delta_images, note
-from saliency_assay.studies.bam.input_independence_tables import NORMS, changes_of
+from saliency_assay.studies.bam.input_independence_tables import HEADS, NORMS, changes_of
 
 with run_job(snakemake) as job:
     settings, paths, output = job.settings, job.input, job.output
@@ -42,11 +42,11 @@ with run_job(snakemake) as job:
         )
         save(convergence_curves(convergence, norms, seeds=len(changes)), output.convergence)
         save(delta_images(*panels, first["mask"][shown], notes=notes), output.image)
-    page = image_page(output.image.read_bytes(), title=f"{study}: patches without effect on the output")
+    page = image_page(output.image.read_bytes(), title=f"{study}: examples of δ")
     output.delta.write_text(page, encoding="utf-8")
     tables = {
-        f"{study}: IIR and relative change": with_labels(table, labels),
-        f"{study}: patches (medians)": with_labels(change_table, labels),
+        f"{study}: IIR and relative change": displayed(table, labels),
+        f"{study}: similarity of the outputs (medians over images)": displayed(change_table, labels, HEADS),
     }
     page = tables_page(tables, title=f"{study}: input independence", digits=3)
     output.independence.write_text(page, encoding="utf-8")

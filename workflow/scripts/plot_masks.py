@@ -50,5 +50,5 @@ with run_job(snakemake) as job:
                 torch.stack([state[part][:, index] for state in states]).numpy() for part in (0, 1)
             )
             plots[title] = png(iteration_images(visible, occluded, names=method_labels, title=title))
-    page = images_page(plots, title=f"{labels.study(wildcards.study)}: the same images over the iterations")
+    page = images_page(plots, title=f"{labels.study(wildcards.study)}: images over the iterations")
     job.output.images.write_text(page, encoding="utf-8")

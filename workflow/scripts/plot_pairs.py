@@ -29,5 +29,5 @@ with run_job(snakemake) as job:
     with styled():
         figure = gallery(images, {settings["model"]: maps}, titles=captions, masks=masks, labels=labels)
         save(figure, output.image)
-    title = f"{labels.study(settings['study'])}: maps without and with the patch"
+    title = f"{labels.study(settings['study'])}: maps with and without δ"
     output.page.write_text(image_page(output.image.read_bytes(), title=title), encoding="utf-8")

@@ -15,7 +15,8 @@ from saliency_assay.storage.csv_tables import read_table
 
 with run_job(snakemake) as job:
     settings, paths, output = job.settings, job.input, job.output
-    study, level, labels = job.wildcards.study, settings["level"], Labels(**settings["labels"])
+    labels, level = Labels(**settings["labels"]), settings["level"]
+    study = labels.study(job.wildcards.study)
     tables = {
         name: read_table(paths[name])
         for name in ("reliability", "agreement", "order", "consistency", "rankings", "variance")
@@ -26,7 +27,7 @@ with run_job(snakemake) as job:
         save(order_figure(tables["order"], labels), output.order)
         figure = consistency_figure(tables["consistency"], settings["baselines"], labels)
         save(figure, output.consistency)
-    page_contents = page_tables(tables, study, level=level)
+    page_contents = page_tables(tables, study, labels, level=level)
     output.page.write_text(
         tables_page(page_contents, title=f"{study}: reliability", digits=3), encoding="utf-8"
     )

@@ -27,5 +27,5 @@ with run_job(snakemake) as job:
         save(accuracy_curves(table, **counts, classes=classes, labels=labels), job.output.accuracy)
         save(overlap_curves(table, **counts, labels=labels), job.output.overlap)
     tables = summary_tables(read_table(job.input.summary), study, labels)
-    page = tables_page(tables, title=f"{labels.study(study)}: retraining on occluded images", digits=1)
+    page = tables_page(tables, title=f"{labels.study(study)}: accuracy and overlap of masks", digits=1)
     job.output.summary.write_text(page, encoding="utf-8")

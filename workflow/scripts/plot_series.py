@@ -28,7 +28,9 @@ with run_job(snakemake) as job:
     tables = [read_table(path) for path in (paths.commonality, paths.series, paths.correlation)]
     accuracy, mcs, correlation = tables
     page = tables_page(
-        series_tables(*tables, scene=class_text(scene), labels=labels), title=f"{study}: the series", digits=3
+        series_tables(*tables, scene=class_text(scene), labels=labels),
+        title=f"{study}: commonality series",
+        digits=3,
     )
     job.output.accuracy.write_text(page, encoding="utf-8")
     row_filters = [("data", "in", settings["sets"])]
@@ -53,5 +55,5 @@ with run_job(snakemake) as job:
         save(series_figure(mcs, accuracy, correlation, labels), job.output.figure)
         texts = {"title": title, "labels": labels}
         picture = png(series_maps(image, mask, maps, ks=commonalities, right=is_correct, **texts))
-    page = image_page(picture, title=f"{study}: one image under every f_k")
+    page = image_page(picture, title=f"{study}: maps of one image by every f_k")
     job.output.maps.write_text(page, encoding="utf-8")

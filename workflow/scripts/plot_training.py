@@ -6,16 +6,16 @@ import pandas as pd
 
 from saliency_assay.plotting.html import table_page
 from saliency_assay.plotting.style import save, styled
-from saliency_assay.report.pages.models_page import accuracy_table, training_curves
+from saliency_assay.registry.labels import Labels
+from saliency_assay.report.pages.models_page import accuracy_shown, accuracy_table, training_curves
 from saliency_assay.runtime.job import run_job
 
 with run_job(snakemake) as job:
-    labels = job.settings["labels"]
-    arms = [(labels[model], seed) for model, seed in job.settings["arms"]]
+    arms, labels = [tuple(arm) for arm in job.settings["arms"]], Labels(**job.settings["labels"])
     curves = dict(zip(arms, map(pd.read_csv, job.input.curves), strict=True))
     with styled():
-        save(training_curves(curves), job.output.curves)
+        save(training_curves(curves, labels), job.output.curves)
     evaluations = (json.loads(path.read_text(encoding="utf-8")) for path in job.input.evaluations)
-    table = accuracy_table(dict(zip(arms, evaluations, strict=True)))
-    page = table_page(table, title="Accuracy of every model", digits=1)
+    table = accuracy_shown(accuracy_table(dict(zip(arms, evaluations, strict=True))), labels)
+    page = table_page(table, title="Accuracy by model and data set", digits=1)
     job.output.accuracy.write_text(page, encoding="utf-8")

@@ -2,16 +2,18 @@
 
 from pathlib import Path
 
+from saliency_assay.registry.labels import Labels
 from saliency_assay.report.pages.provenance import data_facts, packages_of, provenance_page, times, versions
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import score_tables, zarr_store
 
 with run_job(snakemake) as job:
     settings, paths, attributes, data = job.settings, job.input, [], []
+    labels = Labels(**settings["labels"])
     files = {"weights": [score_tables.libraries_in(path) for path in paths.predictions]}
     for name, path in zip(settings["sets"], paths.data, strict=True):
         with zarr_store.open_store(path, kind="data") as store:
-            data.append(data_facts(name, store["image"].shape, store.attributes))
+            data.append(data_facts(labels.data[name], store["image"].shape, store.attributes))
             attributes.append(store.attributes)
     files["data sets"] = [store_attributes["libraries"] for store_attributes in attributes]
     for path in paths.maps:

@@ -1,12 +1,13 @@
 """Descriptions of studies, methods and metrics as plain data, for the pages of the report."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
 from saliency_assay.config.labels import labels_of
 from saliency_assay.config.records import Catalog, Config, Method, Metric
 from saliency_assay.pipeline.studies import Studies
+from saliency_assay.registry.labels import Labels
 
 OPTIMAL_METHODS: Mapping[str, str] = {
     "infidelity_halves": "optimal_halves",
@@ -28,12 +29,21 @@ class Facts:
         """Return the ``registry.labels.Labels`` of studies, without names those of all entries, as plain data."""
         return asdict(labels_of(self.config, self.catalog, studies or None))
 
+    def labels_of_models(self, models: Iterable[str], sets: Iterable[str]) -> dict[str, Any]:
+        """Return the ``registry.labels.Labels`` of models and sets, as plain data."""
+        set_labels = {
+            name: label for entry in self.config.data.values() for name, label in entry.labels_of_sets.items()
+        }
+        model_labels = {name: self.config.models[name].label for name in sorted(models)}
+        return asdict(Labels(models=model_labels, data={name: set_labels[name] for name in sorted(sets)}))
+
     def study(self, name: str) -> dict[str, Any]:
         """Return the description of a study for the overview and its summary."""
         study, kind = self.studies.study(name), self.studies.kind(name)
         return {
             "name": name,
             "label": study.label,
+            "page": self.studies.report_page({"study": name}),
             "labels": self.labels(name),
             "question": self.studies.study_question(name),
             "variants": kind.variants,

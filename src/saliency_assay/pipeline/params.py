@@ -323,7 +323,10 @@ class Params(EntrySettings):
         )
 
     def plot_training(self, wildcards: Wildcards) -> Settings:
-        labels = {name: self.config.models[name].label for name in self.studies.models}
+        models = self.studies.models
+        labels = self.facts.labels_of_models(
+            models, {name for model in models for name in self.studies.evaluated_sets(model)}
+        )
         return self.settings("plot_training", arms=self._model_seeds(), labels=labels)
 
     def _model_seeds(self) -> list[list[str | int]]:
@@ -411,6 +414,7 @@ class Params(EntrySettings):
         return self.settings(
             "provenance",
             sets=self.studies.gallery_sets,
+            labels=self.facts.labels(*self.studies.all),
             benchmarks=self.paths.benchmarks,
             configuration=configuration,
         )

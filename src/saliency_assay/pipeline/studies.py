@@ -80,6 +80,13 @@ class Studies:
         training_set = self.config.models[model].data
         return list(dict.fromkeys([training_set, *(name for sets in compared for name in sets)]))
 
+    # ---- pages of the report
+
+    def report_page(self, wildcards: Mapping[str, str]) -> str:
+        """Return the page of the report that contains the figures of the study ``wildcards["study"]``."""
+        # Snakemake writes the name of a page as a reStructuredText target, which ends at a colon.
+        return f"Study {self.study(wildcards['study']).label}".replace(":", " –")
+
     # ---- scores
 
     def metrics(self, name: str) -> list[Metric]:
@@ -98,11 +105,7 @@ class Studies:
         """Return for each score of a study a phrase that describes it."""
         kind_scores = {score.name: score.summary for score in self.kind(name).scores}
         return {
-            score: f"{metric.labels[score]}: {metric.summary}"
-            if len(metric.directions) > 1
-            else metric.summary
-            for metric in self.metrics(name)
-            for score in metric.directions
+            score: metric.summary for metric in self.metrics(name) for score in metric.directions
         } | kind_scores
 
     def study_question(self, name: str) -> str:

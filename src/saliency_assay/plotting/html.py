@@ -13,6 +13,27 @@ MANY_ROWS = 25  # rows above which a table scrolls in a separate area
 
 
 @dataclass(frozen=True)
+class Keyed:
+    """Value of a cell: the label of an entry, and its key for those who edit the configuration."""
+
+    label: str
+    key: str
+
+    def __str__(self) -> str:
+        return self.label
+
+
+@dataclass(frozen=True)
+class Code:
+    """Value of a cell: names or values as the configuration writes them."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
 class Cell:
     """Cell of a table."""
 
@@ -20,6 +41,8 @@ class Cell:
     value: str | None  # a float with all digits, empty for NaN; None for other values
     number: bool  # true in a numeric column, which is right-aligned
     label: str  # name of the column
+    key: str = ""  # key in the configuration, small beside the text
+    code: bool = False  # true if the text is code
 
 
 @dataclass(frozen=True)
@@ -60,14 +83,18 @@ def table_of(table: pd.DataFrame, title: str, digits: int) -> Table:
     numeric = [pd.api.types.is_numeric_dtype(table[name]) for name in table.columns]
     heads = list(zip(map(str, table.columns), numeric, strict=True))
     rows = [
-        [
-            Cell(_text(value, digits), _all_digits(value), number, name)
-            for value, (name, number) in zip(row, heads, strict=True)
-        ]
+        [_cell(value, number, name, digits) for value, (name, number) in zip(row, heads, strict=True)]
         for row in table.itertuples(index=False)
     ]
     cards = any(table[name].map(lambda value: len(str(value)) > LONG_TEXT).any() for name in table.columns)
     return Table(title, heads, rows, cards=cards, tall=len(table) > MANY_ROWS)
+
+
+def _cell(value: object, number: bool, column: str, digits: int) -> Cell:
+    if isinstance(value, Keyed):
+        return Cell(value.label, value.label, number, column, key=value.key)
+    code = isinstance(value, Code) and value.text != ""
+    return Cell(_text(value, digits), _all_digits(value), number, column, code=code)
 
 
 def _all_digits(value: object) -> str | None:

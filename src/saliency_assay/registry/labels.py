@@ -37,8 +37,8 @@ class Labels:
         return ", ".join(self.models.get(part, part) for part in name.split(", "))
 
     def data_set(self, name: str) -> str:
-        """Return the label of a set or of an entry under ``data``."""
-        return self.data.get(name, name)
+        """Return the label of a set or of an entry under ``data``, or of two sets that are compared (``a → b``)."""
+        return " → ".join(self.data.get(part, part) for part in name.split(" → "))
 
     def study(self, name: str) -> str:
         """Return the label of a study."""
@@ -56,7 +56,8 @@ class Labels:
             return " ".join(dict.fromkeys((score, *variant.split())))
         entry, _, sub_variant = variant.partition(" ")
         if entry not in self.entry_scores:
-            entry, sub_variant = "", variant
+            # A score that a metric returns in addition may be a variant of its own name.
+            entry, sub_variant = "", sub_variant if entry == score else variant
         label = self.entry_scores.get(entry, {}).get(score) or self.scores.get(score, score)
         return f"{label} {self._sub_variant(entry, sub_variant)}".strip().replace(") (", ", ")
 

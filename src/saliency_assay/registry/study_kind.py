@@ -74,7 +74,7 @@ class StudyKind:
     latex: str = ""
     """``(study, tables) -> floats``: its additional LaTeX tables; empty if it has none."""
     cautions: str = ""
-    """``(tables) -> sentences`` on limits of the ranks; empty if there are none."""
+    """``(tables, labels) -> sentences`` on limits of the ranks; empty if there are none."""
     caution_tables: tuple[str, ...] = ()
     """Tables that ``cautions`` reads, as far as the study has them."""
 

@@ -6,7 +6,7 @@ from typing import TypeVar
 import numpy as np
 import pandas as pd
 
-from saliency_assay.plotting.labels import with_labels
+from saliency_assay.plotting.display import displayed
 from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.registry.records import unknown
 
@@ -160,7 +160,7 @@ def _pair_texts(means: pd.DataFrame) -> list[str]:
 def score_tables(table: pd.DataFrame, study: str, labels: Labels = UNLABELED) -> dict[str, pd.DataFrame]:
     """Return a ``summary`` by its title, after the table ``side_by_side`` if there are printed values."""
     title = labels.study(study)
-    tables = {f"{title}: all scores": with_labels(table, labels)}
+    tables = {f"{title}: all scores": displayed(table, labels)}
     if table["printed"].isna().all():
         return tables
     title = f"{title}: this study / published values (means over images and seeds)"

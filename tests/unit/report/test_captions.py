@@ -4,6 +4,7 @@ import re
 
 import jinja2
 import pytest
+from display_names import keys_in, keys_of
 from pipelines import ROOT, TINY, params
 
 from saliency_assay.studies import STUDY_KINDS
@@ -27,3 +28,4 @@ def test_a_caption_reads_settings_that_its_rule_has(rule: Rule, name: str) -> No
     shown = environment.from_string(text).render(snakemake=snakemake)
     assert "{{" not in shown
     assert len(shown) > 40
+    assert list(keys_in([("p", shown)], keys_of(TINY))) == []

@@ -9,6 +9,7 @@ from report_tables import reliability_rows
 
 from saliency_assay.methods import METHODS as REGISTERED
 from saliency_assay.methods.cost import Stopwatch
+from saliency_assay.registry.labels import Labels
 from saliency_assay.report.pages.catalog import cost_table, methods_page, metrics_page
 from saliency_assay.report.pages.provenance import (
     data_facts,
@@ -25,6 +26,7 @@ EVIL = "<script>alert('1')</script>"
 def method(name: str, registered: str, **parameters: object) -> dict[str, object]:
     return {
         "name": name,
+        "label": f"Method {name}",
         "method": registered,
         "summary": f"what {name} is",
         "reference": "Someone, 2017",
@@ -68,23 +70,27 @@ def test_costs_of_parts_are_summed() -> None:
 
 
 def test_the_page_of_methods_has_the_cost_of_an_image_beside_the_plain_gradient() -> None:
-    text = methods_page(METHODS, cost_table(METHODS, DRAWN, COSTS, {"d": (8, 8)}))
+    labels = Labels(methods={"plain": "Gradient (plain)"}, models={"m": "Model"})
+    text = methods_page(METHODS, cost_table(METHODS, DRAWN, COSTS, {"d": (8, 8)}), labels)
     rows = [re.findall(r"<td.*?>(.*?)</td>", row) for row in text.splitlines() if row.startswith("<tr><td")]
-    cost = {row[0]: row[5:] for row in rows if row[1] == "m"}
-    assert cost["plain"] == ["1.0000", "0.0500", "1.0000"]
+    cost = {row[0]: row[5:] for row in rows if row[1] == "Model"}
+    assert cost["Gradient (plain)"] == ["1.0000", "0.0500", "1.0000"]
     assert cost["smooth"] == ["20.0000", "1.0000", "20.0000"]
     assert cost["mine"] == ["–", "0.1250", "2.5000"]
     assert "what noise is (baseline: does not use the model)" in text
+    assert '<td data-value="Method plain">Method plain <small><code>plain</code></small></td>' in text
+    assert "<code>samples: 10</code>" in text
 
 
 def metric(name: str, scores: list[str], direction: str = "lower") -> dict[str, object]:
     told = [
-        {"name": score, "label": f"label of {score}", "direction": direction, "range": "[0, ∞)"}
+        {"name": score, "label": f"label of {score}", "unit": "", "direction": direction, "range": "[0, ∞)"}
         for score in scores
     ]
     said = {"summary": "what it measures", "reference": "Someone, 2018", "formula": "F = ρ(R, Δ)"}
     return {
         "name": name,
+        "label": f"Metric {name}",
         "metric": "aopc",
         "scores_single_maps": True,
         "reduction": "sum",
@@ -96,13 +102,15 @@ def metric(name: str, scores: list[str], direction: str = "lower") -> dict[str, 
 
 def test_the_page_of_metrics_has_formula_direction_and_reliability_found() -> None:
     table = reliability_rows((0.9, 0.8, 1.0), study="s", metric="morf", variant="mine L=3")
-    text = metrics_page([metric("mine", ["morf"]), metric("other", ["morf"], "target 0")], table)
+    text = metrics_page([metric("mine", ["morf"]), metric("other", ["morf"], "target 0")], table, Labels())
     assert text.count("<dd>F = ρ(R, Δ)</dd>") == 2
     for phrase in ("lower is better", "closer to 0 is better"):
-        assert text.count(f"<dd>label of morf, range [0, ∞); {phrase}</dd>") == 1
-    assert "mine: reliability found here" in text
-    assert "other: reliability found here" not in text  # another entry of the same score
-    assert ">images rank the methods alike</td>" in text
+        assert text.count(f"<dd>range [0, ∞); {phrase}</dd>") == 1
+    assert text.count("<dt>Score label of morf <small><code>morf</code></small></dt>") == 2
+    assert "<h2>Metric mine <small><code>mine</code></small></h2>" in text
+    assert "Metric mine: reliability in this run" in text
+    assert "Metric other: reliability in this run" not in text  # another entry of the same score
+    assert ">images agree on the ranking (CI ≥ 0.65)</td>" in text
 
 
 def test_times_are_summed_by_rule(tmp_path: Path) -> None:
@@ -136,11 +144,9 @@ def test_versions_are_those_that_drew_the_maps_all_of_them() -> None:
     assert (found["torch"], found["device of the maps"]) == ("2.15.0, 2.14.0", "cpu, cuda")
     took = pd.DataFrame({"hours": [1.5], "jobs": [3], "ended": [pd.Timestamp("2026-11-21", tz="UTC")]})
     without_maps = ran([{"version": "0.1.0", "libraries": {}}], took)
-    assert without_maps.startswith(
-        "3 jobs whose times sum to 1.5 hours, the last on 2026-11-21; saliency-assay 0.1.0"
-    )
+    assert without_maps.startswith("3 jobs, 1.5 hours in total, last on 2026-11-21; saliency-assay 0.1.0")
     assert ran(stores, took).startswith(
-        "3 jobs whose times sum to 1.5 hours, the last on 2026-11-21; models and maps on cpu, cuda; saliency-assay"
+        "3 jobs, 1.5 hours in total, last on 2026-11-21; models and maps on cpu, cuda; saliency-assay"
     )
 
 

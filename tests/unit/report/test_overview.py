@@ -11,11 +11,12 @@ from report_tables import NAN, order_rows, ranking_rows, reliability_rows
 
 from saliency_assay.plotting.page import page_templates
 from saliency_assay.registry.directions import arrow
+from saliency_assay.registry.labels import Labels
 from saliency_assay.report.pages.heat_map import heat_map
 from saliency_assay.report.pages.overview import (
     StudyResult,
     build_page,
-    main_names,
+    main_scores,
     overview_page,
     summary_page,
     summary_table,
@@ -26,6 +27,7 @@ from saliency_assay.report.pages.render import TEMPLATES
 
 EVIL = "<script>alert('1')</script> \"q\" & _"
 AGREEMENT = pd.DataFrame(columns=["metric", "variant", "between", "raters", "methods", "correlation"])
+LABELS = Labels(entry_scores={"good": {"good": "good"}, "bad": {"bad": "bad"}})
 CLEAR = order_rows({"a": (1, 1), "b": (2, 2), "random": (3, 3)})
 TIED = order_rows({"a": (1, 2), "b": (1, 2), "random": (1, 3)}, above_baselines={"a": 0.0, "b": 0.0})
 RELIABLE = reliability_rows((1.0, 0.99, 1.0), baselines=("with", "without"))
@@ -50,6 +52,9 @@ def study(tables: dict[str, pd.DataFrame], **changed: Any) -> StudyResult:
     methods = list(dict.fromkeys(tables["order"]["method"])) if tables else ["a"]
     given = {
         "name": "s",
+        "label": "Study S",
+        "page": "Study S",
+        "labels": LABELS,
         "question": "What?",
         "data": "digits",
         "models": ["m (resnet8; 97 % right)"],
@@ -64,14 +69,15 @@ def study(tables: dict[str, pd.DataFrame], **changed: Any) -> StudyResult:
 def test_a_score_is_its_variant_without_a_sub_variant_else_its_last() -> None:
     variants = ["aopc L=10", "aopc L=20", "mcs", "mcs scale"]
     order = pd.DataFrame({"metric": ["aopc_morf"] * 2 + ["mcs"] * 2, "variant": variants})
-    assert main_names(order) == {("aopc_morf", "aopc L=20"): "aopc_morf aopc L=20", ("mcs", "mcs"): "mcs"}
+    assert main_scores(order) == [("aopc_morf", "aopc L=20"), ("mcs", "mcs")]
 
 
 # --- pages --------------------------------------------------------------------------------------------------
 
 
 def heat(order: pd.DataFrame, reliability: pd.DataFrame = RELIABLE) -> str:
-    shown = heat_map(order, reliability, main_names(order), title="t", level=0.9)
+    names = {pair: pair[0] for pair in main_scores(order)}
+    shown = heat_map(order, reliability, names, title="t", level=0.9)
     return str(page_templates(TEMPLATES).get_template("heat_map.html.j2").module.heat_map(shown))
 
 
@@ -100,18 +106,18 @@ def test_a_method_that_is_not_above_the_baselines_is_hatched_whatever_its_ranks(
     text = heat(order_rows({"a": (1, 1), "b": (1, 1), "random": (2, 2)}, above_baselines={"b": 0.0}))
     assert 'background:#8cc0e6"' in cell(text, "a")
     assert "repeating-linear-gradient(135deg,#8cc0e6 0 5px,#fff 5px 10px)" in cell(text, "b")
-    assert Page(text).text.count("not shown to be better than all baselines") == 1
+    assert Page(text).text.count("not significantly better than every baseline") == 1
 
 
 def test_the_heat_map_shows_missing_scores_ranks_and_intervals() -> None:
     text = heat(order_rows({"a": (1, 1), "b": (2, 2), "c": (NAN, NAN)}, undefined={"a": 0.5}))
     assert "<td>no score</td>" in cell(text, "c")
-    assert "<small>50\u00a0% of the scores missing</small>" in cell(text, "a")
+    assert "<small>50\u00a0% of scores missing</small>" in cell(text, "a")
     assert 'background:#ffffff"' in cell(text, "b")  # the last of the two methods that are ranked
     alone = heat(order_rows({"a": (1, 1)}).assign(rank_low=NAN, rank_high=NAN, low=NAN, high=NAN))
     assert 'background:#ffffff" data-value="9" data-csv="mean 9"><b></b><small>9</small>' in alone
     few = heat(CLEAR, reliability_rows((0.5, NAN, NAN)))
-    assert "<b>0.50</b><small>too few images for an interval</small>" in few
+    assert "<b>0.50</b><small>too few images for a CI</small>" in few
     seeds = reliability_rows((0.5, 0.4, 0.6), (NAN, NAN, NAN))
     assert "<td><small>undefined for 1 of 2 seeds</small></td>" in heat(CLEAR, seeds)
 
@@ -135,14 +141,15 @@ def test_the_summary_table_has_a_row_for_every_score() -> None:
     result = study(tables_of(order), score_summaries={"good": "what it measures"})
     found = summary_table([result, study({})])
     assert list(found["metric"]) == ["good ↑: what it measures", "bad ↓"]
-    assert list(found["wins on single images"]) == [
+    assert list(found["images with the best score"]) == [
         "a 100\u00a0%",
         "a 100\u00a0%, b 0\u00a0% and random 0\u00a0%",
     ]
-    assert list(found["not shown to be better than all baselines"]) == ["", "a and b"]
-    assert list(found["top (rank set)"]) == ["a (1)", "a (1–2), b (1–2) and random, a baseline (1–3)"]
+    assert list(found["not significantly better than every baseline"]) == ["", "a and b"]
+    assert list(found["best methods (rank set)"]) == ["a (1)", "a (1–2), b (1–2) and random, baseline (1–3)"]
     assert list(found["training seeds"]) == ["1", "1"]
-    assert list(found["α without baselines"]) == ["1.00: images rank the methods alike"] * 2
+    reliability = found["inter-rater reliability (α, without baselines)"]
+    assert list(reliability) == ["1.00: images agree on the ranking (CI ≥ 0.65)"] * 2
 
 
 def test_the_overview_summarizes_ranks_baselines_and_reliability() -> None:
@@ -152,18 +159,19 @@ def test_the_overview_summarizes_ranks_baselines_and_reliability() -> None:
     )
     page = Page(overview_page([result], seeds=[0], ran="0.2 hours of computing on cpu."))
     for words in (
-        "3 methods scored, baselines included, in 1 study; 1 training seed. 0.2 hours of computing on cpu.",
-        "On 1 of 2 metrics a method that uses the model is ranked first: a on good. 60 images;",
-        "Not distinguishable at the top: a, b and random (a baseline) on bad (rank sets 1–2, 1–2 and 1–3).",
+        "3 methods (including baselines) in 1 study; 1 training seed. 0.2 hours of computing on cpu.",
+        "On 1 of 2 metrics, a method that uses the model ranks first: a on good. Rank sets are based on 60 images",
+        "The best methods are not distinguishable on these metrics: a, b and random (baseline) on bad"
+        " (rank sets 1–2, 1–2 and 1–3).",
         "No method is significantly better than these baselines: random on bad.",
         "has the best score on most of them: good (a, 100\u00a0%).",
         "of K metrics, up to about K × 5 %",
         "Mean Spearman's ρ over methods within images is at least 0.5 for: good and bad (60 images).",
-        "Run on digits. Models: m (resnet8; 97 % right). Methods: a, b and random.",
+        "Data: digits. Models: m (resnet8; 97 % right). Methods: a, b and random.",
         "Mind the gap.",
     ):
         assert words in page.text, words
-    assert page.text.count("other trainings may order the methods differently") == 1
+    assert page.text.count("so retraining may change the order of the methods") == 1
 
 
 def test_scores_of_a_caption_study_are_not_compared_as_metrics() -> None:
@@ -187,7 +195,7 @@ def test_without_studies_the_overview_lists_data_sets_and_models() -> None:
         data_facts(name, (7, 3, 4, 5), {"classes": {"class": ["a", "b"]}, "digest": "d1"}) for name in "xy"
     ]
     page = Page(build_page(sets, ["m"], seeds=[0, 1], ran="2 jobs."))
-    assert "no studies; 2 data sets built, 1 model trained with 2 seeds. 2 jobs." in page.text
+    assert "No studies configured; 2 data sets built, 1 model trained with 2 seeds. 2 jobs." in page.text
     assert page.tags.count("tr") == 3  # the head, x and y
     assert "2 (class)" in page.text
     assert ("href", "accuracy.html") in page.attributes
@@ -200,7 +208,7 @@ def test_without_studies_the_overview_lists_data_sets_and_models() -> None:
 def test_names_are_text() -> None:
     order = order_rows({EVIL: (1, 1), "b": (2, 2)}, baseline={EVIL: True}, above_baselines={"b": 0.0})
     tables = tables_of(order.assign(variant=EVIL), reliability=RELIABLE.assign(variant=EVIL))
-    result = study(tables, name=EVIL, data=EVIL, models=[EVIL], score_summaries={"good": EVIL})
+    result = study(tables, name=EVIL, label=EVIL, data=EVIL, models=[EVIL], score_summaries={"good": EVIL})
     for text in (overview_page([result], seeds=[0], ran=EVIL), summary_page(result)):
         page = Page(text)
         assert page.tags.count("script") == 1  # the page's own
@@ -221,12 +229,12 @@ def test_the_summary_has_a_paragraph_for_every_score() -> None:
     page = Page(summary_page(study(tables)))
     assert page.tags.count("h3") == 4  # two scores, variants and metrics
     for words in (
-        "a is ranked first (mean 9, 95 % confidence interval 8.5 to 9.5); 60 images;",
-        "b has no score on 50\u00a0% of the images under good;",
-        "α without baselines = 1.00 (99.9 % confidence interval 0.99 to 1.00, 60 images): images rank",
-        "a, which is ranked first, also has the best score on most single images (100\u00a0%).",
-        "over two random halves of the images: 0.90.",
-        "good: Mean Spearman's ρ between the orders of the methods' means over 2 variants: 0.40.",
+        "a ranks first (mean 9, 95 % CI 8.5 to 9.5). Rank sets are based on 60 images",
+        "b has no score for 50\u00a0% of the images under good;",
+        "Krippendorff's α = 1.00 without baselines (99.9 % CI 0.99 to 1.00, 60 images); images agree",
+        "a, which ranks first, also has the best score on most single images (100\u00a0%).",
+        "by two random halves of the images: 0.90.",
+        "good: Mean Spearman's ρ between the rankings of the methods by 2 variants: 0.40.",
         "is at least 0.5 for: good and bad (60 images).",
     ):
         assert words in page.text, words

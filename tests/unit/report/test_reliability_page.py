@@ -3,8 +3,15 @@
 import numpy as np
 import pandas as pd
 
+from saliency_assay.registry.labels import Labels
 from saliency_assay.report.pages.reliability_page import page_tables, shortened
 
+LABELS = Labels(
+    methods={"edge": "Edge detection"},
+    scores={"aopc": "AOPC", "faithfulness": "Faithfulness"},
+    entry_scores={"mean": {"aopc": "AOPC"}, "faithfulness": {"faithfulness": "Faithfulness"}},
+    sub_variants={"mean": {"L=(.+)": "(L = {})"}},
+)
 SCORES = (("aopc", "mean L=20"), ("aopc", "mean L=100"), ("faithfulness", "faithfulness"))
 
 
@@ -43,7 +50,7 @@ def consistency_rows(scores: tuple[tuple[str, str], ...] = SCORES, seeds: int = 
 def page(reliability: pd.DataFrame, consistency: pd.DataFrame) -> dict[str, pd.DataFrame]:
     others = {name: pd.DataFrame({name: [1]}) for name in ("agreement", "order", "variance")}
     pairs = {"rankings": consistency.drop(columns="seed"), "consistency": consistency}
-    return page_tables({"reliability": reliability, **pairs, **others}, "s", level=0.999)
+    return page_tables({"reliability": reliability, **pairs, **others}, "S", LABELS, level=0.999)
 
 
 def test_the_page_begins_with_ours_beside_the_papers() -> None:
@@ -55,16 +62,16 @@ def test_the_page_begins_with_ours_beside_the_papers() -> None:
     rhos.loc[of, "printed"] = -0.001
     shown = page(alphas, rhos)
     first, second, *others = shown.items()
-    assert first[0] == "s: α, ours [99.9 % interval] / printed"
+    assert first[0] == "S: α of this study [99.9 % CI] / published"
     assert first[1].to_dict("list") == {
-        "score": ["aopc mean L=100", "faithfulness"],
+        "metric": ["AOPC (L = 100)", "Faithfulness"],
         "with baselines": ["0.35 [0.20, 0.50] / 0.48", "0.35 [0.20, 0.50] / 0.04"],
         "without baselines": ["– / –", "0.35 [0.20, 0.50] / 0.04"],
     }
-    assert second[0] == "s: Spearman's ρ between two scores, ours / printed"
+    assert second[0] == "S: Spearman's ρ between two scores, this study / published"
     assert second[1].to_dict("list") == {
-        "scores": ["aopc mean L=100 and faithfulness"],
-        "edge": ["0.20 / 0.00"],
+        "metrics": ["AOPC (L = 100) and Faithfulness"],
+        "Edge detection": ["0.20 / 0.00"],
     }
     assert [next(iter(table)) for _, table in others] == [
         *("metric", "agreement", "order", "variance"),
@@ -75,7 +82,7 @@ def test_the_page_begins_with_ours_beside_the_papers() -> None:
 def test_without_printed_values_the_tables_are_ours() -> None:
     shown = page(reliability_rows(), consistency_rows())
     assert len(shown) == 6
-    assert not [title for title in shown if "printed" in title or "CSV" in title or "csv" in title]
+    assert not [title for title in shown if "published" in title or "CSV" in title or "csv" in title]
 
 
 def test_of_many_variants_the_page_has_the_last_of_each_score() -> None:
@@ -88,5 +95,5 @@ def test_of_many_variants_the_page_has_the_last_of_each_score() -> None:
         == [("mean L=19", "faithfulness")] * 2
     )
     titles = list(page(reliability_rows(), rhos))
-    assert titles[-2].endswith("tables/…/rankings.csv has all)")
-    assert titles[-1].endswith("tables/…/consistency.csv has all)")
+    assert titles[-2].endswith("all in tables/…/rankings.csv)")
+    assert titles[-1].endswith("all in tables/…/consistency.csv)")

@@ -35,8 +35,8 @@ CLEAR = order_rows({"a": (1, 1), "b": (2, 2), "random": (3, 3)})
 TIED = order_rows({"a": (1, 2), "b": (1, 3), "c": (2, 3)})
 HIGH = {"alpha": 1.0, "alpha_low": 1.0, "alpha_high": 1.0}
 NONE = (
-    "No metric is shown to rank the methods of single images alike with one method (baselines aside) ranked first and"
-    " best on most images."
+    "No metric meets all three conditions: images agree on the ranking (CI of α ≥ 0.65), a method that uses the model"
+    " ranks first, and it has the best score on most images."
 )
 NAMES = {("x", "x"): "X", ("y", "y"): "Y", ("z", "z"): "Z"}
 
@@ -44,38 +44,42 @@ NAMES = {("x", "x"): "X", ("y", "y"): "Y", ("z", "z"): "Z"}
 # ---- ranked first
 
 
-def test_a_method_with_the_rank_set_1_is_ranked_first() -> None:
+def test_a_method_with_the_rank_set_1_ranks_first() -> None:
     assert order_words(CLEAR) == (
-        "a is ranked first (mean 9, 95 % confidence interval 8.5 to 9.5); 60 images; rank sets account for variation"
-        f" over images; {ONE_SEED}. Every other method is significantly better than the baseline (random)."
+        "a ranks first (mean 9, 95 % CI 8.5 to 9.5). Rank sets are based on 60 images and account for variation over"
+        f" images. {ONE_SEED} Every other method is significantly better than the baseline (random)."
     )
 
 
 def test_a_method_that_is_not_worse_than_any_need_not_be_first() -> None:
     """The leader by means is alone in no more than the images can distinguish."""
     words = order_words(TIED)
-    assert words.startswith("a and b are not distinguishable at the top (rank sets 1–2 and 1–3); 60 images;")
-    assert "first" not in words
+    assert words.startswith(
+        "No method ranks first: a and b are not distinguishable (rank sets 1–2 and 1–3). Rank sets"
+    )
+    assert "a ranks first" not in words
     same = order_rows({"a": (1, 3), "b": (1, 3), "c": (1, 3)})
-    assert order_words(same).startswith("a, b and c are not distinguishable at the top (rank set 1–3 each)")
+    assert order_words(same).startswith(
+        "No method ranks first: a, b and c are not distinguishable (rank set 1–3 each)."
+    )
 
 
 def test_one_method_at_the_top_that_some_other_is_not_worse_than_is_not_ranked_first() -> None:
     """a is better than b alone, b better than c: c is not distinguishable from a."""
     words = order_words(order_rows({"a": (1, 2), "b": (2, 2), "c": (2, 3)}))
     assert words.startswith(
-        "a may be ranked first (rank set 1–2), but is not distinguishable from at least one other method; 60"
+        "a may rank first (rank set 1–2) but is not distinguishable from at least one other method. Rank sets"
     )
 
 
 def test_the_summary_names_the_metrics_without_a_method_ranked_first_by_their_cause() -> None:
-    """Neither one method alone nor none is "not distinguishable at the top"."""
+    """Neither a single best method nor a circle is a group of best methods that are not distinguishable."""
     alone = order_rows({"a": (1, 2), "b": (2, 2), "c": (2, 3)})
     circle = order_rows({"a": (2, 2), "b": (2, 2), "c": (2, 2)})
     assert top_words([Finding("X", alone, None), Finding("Y", circle, None), Finding("Z", circle, None)]) == [
-        "a may be ranked first on X (rank set 1–2), but is not distinguishable from at least one other method.",
-        "No method is ranked first on Y and Z: each is worse than another one on the images on which both have a"
-        " score.",
+        "a may rank first on X (rank set 1–2) but is not distinguishable from at least one other method.",
+        "No method ranks first on Y and Z: every method is significantly worse than another one on the images for which"
+        " both have a score.",
     ]
 
 
@@ -83,19 +87,19 @@ def test_where_every_method_is_worse_than_another_none_is_ranked_first() -> None
     """Comparisons on other images for every pair can go around in a circle."""
     words = order_words(order_rows({"a": (2, 2), "b": (2, 2), "c": (2, 2)}))
     assert words.startswith(
-        "No method is ranked first: each is worse than another one on the images on which both"
+        "No method ranks first: every method is significantly worse than another one on the images for which"
     )
 
 
 @pytest.mark.parametrize("seeds", [1, 3])
 def test_summaries_have_images_variation_and_seeds(seeds: int) -> None:
     over = "images × seeds" if seeds > 1 else "cut-outs × scenes"
-    basis = "3 training seeds" if seeds > 1 else "other trainings may order the methods differently"
+    basis = "3 training seeds" if seeds > 1 else "retraining may change the order of the methods"
     for rows in (CLEAR, TIED):
         changed = rows.assign(seeds=seeds, over=over, images=[40, 60, 60])
         for words in (order_words(changed), first_words([Finding("X", changed, None)])):
-            assert "40–60 images; rank sets account for variation over" in words
-            assert over in words
+            assert "Rank sets are based on 40–60 images and" in words
+            assert f"account for variation over {over}." in words
             assert basis in words
 
 
@@ -103,29 +107,26 @@ def test_a_summary_repeats_images_and_variation_only_where_they_differ() -> None
     both = [Finding("X", CLEAR, None), Finding("Y", TIED, None)]
     assert sum("account for variation" in words for words in summary_words(both)) == 1
     few = [both[0], Finding("Y", TIED.assign(images=20), None)]
-    assert first_words(few).count(" 20–60 images; rank sets") == 1
+    assert first_words(few).count("Rank sets are based on 20–60 images and") == 1
     (words,) = top_words(few)
-    assert "(rank sets 1–2 and 1–3). 20 images; rank sets account for variation over images;" in words
+    assert "(rank sets 1–2 and 1–3). Rank sets are based on 20 images and account for variation over" in words
 
 
 def test_few_images_detect_large_differences_only() -> None:
-    few = "With so few images (20) only large differences can be detected."
+    few = "With so few images (20), only large differences can be detected."
     assert few in order_words(CLEAR.assign(images=20))
     assert "large differences" not in order_words(CLEAR.assign(images=30))
 
 
 def test_one_method_with_few_images_leaves_the_comparison_of_the_others_as_it_is() -> None:
     words = order_words(TIED.assign(images=[500, 500, 10]))
-    assert (
-        "Comparisons with c rest on at most 10 images, so only large differences can be detected there."
-        in words
-    )
+    assert "Comparisons with c use at most 10 images, so they can detect only large differences." in words
     assert "so few images" not in words
 
 
 def test_a_single_image_has_a_mean_without_an_interval() -> None:
     words = order_words(CLEAR.assign(low=NAN, high=NAN, images=1))
-    assert words.startswith("a is ranked first (mean 9); 1 image;")
+    assert words.startswith("a ranks first (mean 9). Rank sets are based on 1 image and")
 
 
 def test_a_single_method_with_scores_has_no_rank() -> None:
@@ -138,26 +139,29 @@ def test_the_summary_counts_metrics_with_the_errors_to_expect() -> None:
     findings = [Finding("X", CLEAR, None), Finding("Y", TIED, None), Finding("Z", CLEAR, None)]
     words = first_words(findings)
     assert words.startswith(
-        "On 2 of 3 metrics a method that uses the model is ranked first: a on X and Z. 60 images; rank sets"
+        "On 2 of 3 metrics, a method that uses the model ranks first: a on X and Z. Rank sets are based on 60 images"
     )
-    assert words.endswith("of 3 metrics up to 0.15 are expected to contain an error.")
-    assert top_words(findings) == ["Not distinguishable at the top: a and b on Y (rank sets 1–2 and 1–3)."]
+    assert words.endswith("of 3 metrics, up to 0.15 are expected to contain an error.")
+    assert top_words(findings) == [
+        "The best methods are not distinguishable on these metrics: a and b on Y (rank sets 1–2 and 1–3)."
+    ]
     assert first_words(findings[1:2]).startswith(
-        "No method that uses the model is ranked first (0 of 1 metric)."
+        "No method that uses the model ranks first on any metric (0 of 1)."
     )
     assert top_words(findings[:1]) == []
     assert multiplicity_words(1) == ""
-    assert "of 40 metrics up to 2 are" in multiplicity_words(40)
+    assert "of 40 metrics, up to 2 are" in multiplicity_words(40)
 
 
 def test_a_baseline_ranked_first_is_counted_apart() -> None:
     led = order_rows({"random": (1, 1), "a": (2, 2)}, above_baselines={"a": 0.0})
     assert first_words([Finding("X", CLEAR, None), Finding("Y", led, None)]).startswith(
-        "On 1 of 2 metrics a method that uses the model is ranked first: a on X. A baseline is ranked first on 1:"
-        " random on Y. 60 images;"
+        "On 1 of 2 metrics, a method that uses the model ranks first: a on X. On 1 metric, a baseline ranks first:"
+        " random on Y. Rank sets"
     )
     assert first_words([Finding("Y", led, None)]).startswith(
-        "No method that uses the model is ranked first (0 of 1 metric). A baseline is ranked first on 1: random on Y."
+        "No method that uses the model ranks first on any metric (0 of 1). On 1 metric, a baseline ranks first: random"
+        " on Y."
     )
 
 
@@ -167,22 +171,23 @@ def test_a_baseline_ranked_first_is_counted_apart() -> None:
 def test_a_baseline_that_no_method_is_better_than_makes_a_score_no_evidence() -> None:
     rows = order_rows({"random": (1, 2), "a": (1, 2), "b": (3, 3)}, above_baselines={"a": 0.0, "b": 0.0})
     words = order_words(rows)
-    assert "random (a baseline) and a are not distinguishable at the top (rank set 1–2 each)" in words
+    assert "random (baseline) and a are not distinguishable (rank set 1–2 each)" in words
     assert (
-        "random is a baseline that does not use the model, and no method is significantly better than it"
-        in words
+        "random is a baseline, which does not use the model, and no method is significantly better:" in words
     )
     assert "Not significantly better than" not in words  # the same once more
     (text,) = baseline_words([Finding("X", rows, None)])
-    assert text.startswith("No method is significantly better than these baselines: random on X. There,")
-    assert first_words([Finding("X", rows, None)]).startswith("No method that uses the model is ranked first")
+    assert text.startswith("No method is significantly better than these baselines: random on X. On these")
+    assert first_words([Finding("X", rows, None)]).startswith("No method that uses the model ranks first")
 
 
 def test_better_than_the_baselines_follows_from_comparisons_and_not_from_ranks() -> None:
     """m has the rank of a and a smaller rank set than random, and is not significantly better than random."""
     rows = order_rows({"a": (1, 1), "m": (2, 3), "random": (2, 3)}, above_baselines={"m": 0.0})
     assert order_words(rows).endswith("Not significantly better than the baseline (random): m.")
-    assert baseline_words([Finding("X", rows, None)]) == ["Not shown to be better than all baselines: m (X)."]
+    assert baseline_words([Finding("X", rows, None)]) == [
+        "Not significantly better than every baseline: m (X)."
+    ]
     assert baseline_words([Finding("X", CLEAR, None)]) == []
 
 
@@ -190,12 +195,12 @@ def test_a_method_better_than_one_of_two_baselines_is_not_called_worse_than_both
     rows = order_rows(
         {"a": (1, 1), "m": (2, 3), "random": (2, 3), "edge": (4, 4)}, above_baselines={"m": 0.0}
     )
-    assert order_words(rows).endswith("Not shown to be better than all baselines (random and edge): m.")
+    assert order_words(rows).endswith("Not significantly better than every baseline (random and edge): m.")
 
 
 def test_a_study_of_baselines_alone_has_no_method_above_them() -> None:
     words = order_words(order_rows({"random": (1, 2), "edge": (1, 2)}))
-    assert "random and edge are baselines that do not use the model" in words
+    assert "random and edge are baselines, which do not use the model" in words
     assert "Every other method" not in words
     assert "Not significantly better than every" not in words
 
@@ -212,7 +217,7 @@ def test_a_method_without_scores_on_many_images_is_a_finding() -> None:
     """It may be ranked first on the images that it has scores on."""
     rows = order_rows({"a": (1, 1), "b": (2, 2)}, undefined={"a": 0.5, "b": 0.05})
     words = (
-        "a has no score on 50\u00a0% of the images under X; it is compared with each other method only on images on"
+        "a has no score for 50\u00a0% of the images under X; it is compared with each other method only on images for"
         " which both have a score."
     )
     assert undefined_words(rows, "X") == [words]
@@ -224,19 +229,19 @@ def test_with_several_seeds_missing_scores_are_a_share_of_images_and_seeds() -> 
     """One of three seeds has no score on any image, the others on all."""
     rows = order_rows({"a": (1, 1), "b": (2, 2)}, undefined={"a": 1 / 3}, seeds=3)
     assert undefined_words(rows, "X") == [
-        "a has no score in 33\u00a0% of the cases (images × seeds) under X; it is compared with each other method only"
-        " in cases in which both have a score."
+        "a has no score for 33\u00a0% of the cases (images × seeds) under X; it is compared with each other method only"
+        " in cases for which both have a score."
     ]
     (both,) = undefined_words(rows.assign(undefined=1 / 3), "X")
-    assert "have no score in a part of the cases (images × seeds) under X;" in both
+    assert "have no score for some of the cases (images × seeds) under X;" in both
 
 
 def test_several_methods_without_scores_are_one_finding_and_those_without_any_another() -> None:
     rows = order_rows({"a": (1, 2), "b": (1, 2), "c": (NAN, NAN)}, undefined={"a": 0.5, "b": 0.06})
     none, some = undefined_words(rows, "X")
-    assert none == "c has no score on any image under X and is not ranked."
+    assert none == "c has no score for any image under X and is not ranked."
     assert some.startswith(
-        "a (50\u00a0%) and b (6\u00a0%) have no score on a part of the images under X; two methods"
+        "a (50\u00a0%) and b (6\u00a0%) have no score for some of the images under X; two methods"
     )
 
 
@@ -254,26 +259,26 @@ def test_metrics_under_which_the_same_scores_are_missing_share_a_sentence() -> N
             Finding("W", CLEAR, None),
         ]
     )
-    assert first.startswith("a has no score on 50\u00a0% of the images under X and Z; ")
-    assert second.startswith("a has no score on 10\u00a0% of the images under Y; ")
+    assert first.startswith("a has no score for 50\u00a0% of the images under X and Z; ")
+    assert second.startswith("a has no score for 10\u00a0% of the images under Y; ")
 
 
 @pytest.mark.parametrize(
     ("value", "low", "high", "words"),
     [
-        (0.9, 0.8, 0.95, "images rank the methods alike"),
-        (0.7, 0.5, 0.8, "images rank the methods more alike than by chance, but α may be below 0.65"),
-        (0.3, 0.1, 0.5, "differs from image to image"),
-        (0.05, -0.1, 0.08, "hardly more alike than by chance"),
+        (0.9, 0.8, 0.95, "images agree on the ranking (CI ≥ 0.65)"),
+        (0.7, 0.5, 0.8, "images agree on the ranking more than by chance, but α may be below 0.65"),
+        (0.3, 0.1, 0.5, "agree only partly on the ranking (CI above 0 and below 0.65)"),
+        (0.05, -0.1, 0.08, "hardly more than by chance"),
         (
             0.3,
             -0.1,
             0.6,
-            "do not rank the methods alike (α below 0.65); whether they agree more than by chance is",
+            "do not agree on the ranking (CI below 0.65), possibly no more than by chance",
         ),
-        (0.38, -0.01, 0.87, "too wide to say"),
-        (0.38, -0.01, 0.65, "too wide to say"),
-        (0.7, -0.01, 0.99, "too wide to say"),
+        (0.38, -0.01, 0.87, "too wide to show"),
+        (0.38, -0.01, 0.65, "too wide to show"),
+        (0.7, -0.01, 0.99, "too wide to show"),
         (1.0, NAN, NAN, "too few images for a confidence interval"),
         (NAN, NAN, NAN, "or all methods tie"),
     ],
@@ -287,16 +292,19 @@ def test_the_meaning_of_alpha_follows_from_its_interval(
 def test_a_negative_alpha_is_not_called_a_contradiction() -> None:
     """A random sample of images has no negative α in its population: one below 0 is chance."""
     words = alpha_words({"alpha": -0.3, "alpha_low": -0.5, "alpha_high": -0.1})
-    assert (
-        words
-        == "images rank the methods hardly more alike than by chance, so the means say little about one image"
+    assert words == (
+        "images agree on the ranking hardly more than by chance, so mean scores do not predict the order on a single"
+        " image"
     )
 
 
 def test_alpha_without_an_interval_is_a_value_and_no_claim() -> None:
     row = alpha_row(reliability_rows((1.0, NAN, NAN), images=5), "good", "good")
     assert row is not None
-    assert reliability_words(row, 0.999) == "α = 1.00 (5 images): too few images for a confidence interval."
+    assert reliability_words(row, 0.999) == (
+        "Inter-rater reliability of the ranking: Krippendorff's α = 1.00 (5 images); too few images for a confidence"
+        " interval."
+    )
     assert single_image_words(CLEAR, row) == ""
     shown, few = single_images_words([Finding("X", CLEAR, row)])
     assert shown == NONE
@@ -310,7 +318,8 @@ def test_alpha_of_several_seeds_is_their_mean_with_the_outermost_ends() -> None:
     assert row is not None
     assert (row["alpha"], row["alpha_low"], row["alpha_high"]) == (0.7, 0.3, 1.0)
     assert reliability_words(row, 0.95).startswith(
-        "α without baselines = 0.70 (95 % confidence interval 0.30 to 1.00, 60 images, mean of 2 seeds with"
+        "Inter-rater reliability of the ranking: Krippendorff's α = 0.70 without baselines (95 % CI 0.30 to 1.00, 60"
+        " images, mean of 2 seeds with the outermost limits of their CIs); "
     )
     assert alpha_row(table, "bad", "bad") is None
 
@@ -320,9 +329,8 @@ def test_one_seed_without_an_interval_leaves_none() -> None:
     assert row is not None
     assert np.isnan(row["alpha_low"])
     assert np.isnan(row["alpha_high"])
-    assert (
-        reliability_words(row, 0.999)
-        == "α = 0.70 (60 images, mean of 2 seeds): too few images for a confidence interval."
+    assert reliability_words(row, 0.999).endswith(
+        "α = 0.70 (60 images, mean of 2 seeds); too few images for a confidence interval."
     )
 
 
@@ -331,13 +339,13 @@ def test_alpha_that_one_seed_lacks_is_undefined_for_that_seed() -> None:
     row = alpha_row(reliability_rows((0.9, 0.8, 1.0), (NAN, NAN, NAN)), "good", "good")
     assert row is not None
     assert np.isnan(row["alpha"])
-    assert reliability_words(row, 0.999) == "α is undefined for 1 of 2 seeds."
+    assert reliability_words(row, 0.999).endswith("Krippendorff's α is undefined for 1 of 2 seeds.")
 
 
 def test_one_method_has_no_alpha_and_not_for_its_scores() -> None:
     row = alpha_row(reliability_rows((NAN, NAN, NAN), baselines=("without",), methods=1), "good", "good")
     assert row is not None
-    assert reliability_words(row, 0.999) == "α without baselines is undefined: fewer than two methods."
+    assert reliability_words(row, 0.999).endswith("α without baselines is undefined: fewer than two methods.")
 
 
 # ---- single images
@@ -345,9 +353,9 @@ def test_one_method_has_no_alpha_and_not_for_its_scores() -> None:
 
 def test_the_method_ranked_first_is_the_best_on_most_images_where_it_wins_most() -> None:
     words = single_image_words(CLEAR.assign(wins=[0.9, 0.1, 0.0]), HIGH)
-    assert words == "a, which is ranked first, also has the best score on most single images (90\u00a0%)."
+    assert words == "a, which ranks first, also has the best score on most single images (90\u00a0%)."
     assert single_images_words([Finding("X", CLEAR, HIGH), Finding("Y", CLEAR, HIGH)]) == [
-        "Images rank the methods alike, and the method ranked first has the best score on most of them:"
+        "Images agree on the ranking, and the method that ranks first has the best score on most of them:"
         " X (a, 100\u00a0%) and Y (a, 100\u00a0%)."
     ]
 
@@ -357,15 +365,15 @@ def test_a_leader_that_wins_few_images_is_not_the_best_on_most() -> None:
     rows = CLEAR.assign(wins=[0.1, 0.9, 0.0])
     words = single_image_words(rows, HIGH)
     assert words == (
-        "a, which is ranked first, has the best score on only 10\u00a0% of the images, b on 90\u00a0%: a is better on"
-        " average, not on most images."
+        "a, which ranks first, has the best score on only 10\u00a0% of the images, b on 90\u00a0%: a is best on"
+        " average, but not on most images."
     )
     shown, few = single_images_words([Finding("X", rows, HIGH)])
     assert shown == NONE
-    assert few == f"On X, images rank the methods alike, but {words}"
+    assert few == f"On X, images agree on the ranking, but {words}"
     assert "most single images" not in few
     spread = single_image_words(CLEAR.assign(wins=[0.5, 0.3, 0.2]), HIGH)
-    assert spread == "a, which is ranked first, has the best score on only 50\u00a0% of the images."
+    assert spread == "a, which ranks first, has the best score on only 50\u00a0% of the images."
 
 
 def test_a_share_of_the_few_images_with_a_score_is_no_share_of_most() -> None:
@@ -408,7 +416,7 @@ def test_without_ranks_there_is_no_sentence_on_single_images() -> None:
 def test_raters_other_than_images_are_named_and_undefined_ones_left_out() -> None:
     rows = pd.DataFrame({"between": ["halves", "seeds"], "raters": [2, 3], "correlation": [0.934, NAN]})
     assert halves_words(rows) == (
-        "Mean Spearman's ρ between the orders of the methods' means over two random halves of the images: 0.93."
+        "Mean Spearman's ρ between the rankings of the methods by two random halves of the images: 0.93."
     )
 
 
@@ -424,10 +432,10 @@ def test_metrics_with_opposite_orders_are_not_alike_however_alike_images_are_sco
     """Two metrics that share the difficulty of images, and rank the methods in opposite orders on each of them."""
     words = ranking_words(ranking_rows({("x", "y"): -1.0}), NAMES)
     assert words == (
-        "The only pair of scores that can be compared has a mean Spearman's ρ over methods within images below 0.5."
+        "The only comparable pair of scores has a mean Spearman's ρ over methods within images below 0.5."
     )
     words = ranking_words(ranking_rows({("x", "y"): 0.4, ("x", "z"): 0.1, ("y", "z"): 0.2}), NAMES)
-    assert words.startswith("None of the 3 pairs of scores that can be compared has a mean Spearman's ρ")
+    assert words.startswith("None of the 3 comparable pairs of scores has a mean Spearman's ρ")
 
 
 def test_pairs_with_few_images_are_not_compared() -> None:

@@ -1,7 +1,7 @@
 'use strict';
-// Makes Snakemake's report a book: the overview opens first, a category opens as one page of all its figures and
-// tables with their captions, and links lead from page to page. It reads what the report holds (results, categories)
-// and uses its views (app); `reader` has the shell of a page and the order of results.
+// Arranges Snakemake's report as pages: the overview opens first, each category opens as one page with all its figures,
+// tables and captions, and links connect the pages. It uses the report's variables `results` and `categories` and its
+// views (`app`); `reader` has the layout of a page and the order of results.
 (function start() {
   if (typeof app === 'undefined' || !app) {
     requestAnimationFrame(start);
@@ -18,7 +18,7 @@
   const members = category => Object.values(categories[category]).flat().sort((a, b) => place(a) - place(b));
   const ordered = Object.keys(categories).sort((a, b) => place(members(a)[0]) - place(members(b)[0]));
 
-  // The body of an HTML result, which is a page of its own.
+  // The body of a result that is an HTML page.
   const bodyOf = uri => {
     const bytes = Uint8Array.from(atob(uri.slice(uri.indexOf(',') + 1)), letter => letter.charCodeAt(0));
     const page = new DOMParser().parseFromString(new TextDecoder().decode(bytes), 'text/html');
@@ -39,8 +39,8 @@
     const contents = paths.slice(1).map((path, i) => `<li><a href="#part${i + 1}">${text(titleOf(path))}</a></li>`);
     const sections = paths.map((path, i) => sectionOf(path, i, alone));
     if (!alone) {
-      const files = `<p class="note"><a href="#" data-list="${attribute(category)}">Each as a file of its own</a>,
-        with the code and parameters that made it.</p>`;
+      const files = `<p class="note"><a href="#" data-list="${attribute(category)}">Separate files</a> with the code and
+        parameters that produced them</p>`;
       const list = `<ul>${contents.join('')}</ul>`;
       sections.splice(1, 0, `<nav aria-label="contents"><h2>Figures and tables</h2>${list}${files}</nav>`);
     }
@@ -54,7 +54,7 @@
     app.setView({content: 'html', contentPath: urls[category], hideNavbar: narrow()});
     shown = category;
   };
-  // The frame is made anew for each page, and not at once.
+  // The frame is created asynchronously for each page.
   new MutationObserver(() => {
     const frame = document.querySelector('iframe');
     if (frame && frame.src === urls[shown]) frame.title = shown;

@@ -6,8 +6,10 @@ from typing import Any
 import pandas as pd
 
 from saliency_assay.methods.cost import Map, passes
-from saliency_assay.plotting.html import table_of
+from saliency_assay.plotting.display import displayed
+from saliency_assay.plotting.html import Code, Keyed, table_of
 from saliency_assay.registry import directions
+from saliency_assay.registry.labels import Labels
 from saliency_assay.report.pages.render import render
 from saliency_assay.report.pages.words import alpha_words
 
@@ -51,100 +53,109 @@ def _passes(facts: Facts, size: tuple[int, int], batch: int) -> float:
     return passes(facts["passes"], Map(facts["parameters"], size, batch, base, facts["background"]))
 
 
-def methods_page(methods: Sequence[Facts], costs: pd.DataFrame) -> str:
+def methods_page(methods: Sequence[Facts], costs: pd.DataFrame, labels: Labels) -> str:
     """Return the page of methods with descriptions and the cost of a map.
 
     Args:
-        methods: ``name, method, summary, reference, parameters, baseline``; ``signed, passes``, which are None for a
-            custom method.
+        methods: ``name, label, method, summary, reference, parameters, baseline``, and ``signed, passes``, which are
+            None for a custom method.
         costs: result of ``cost_table``.
+        labels: labels of the methods, models and data.
     """
     rows = [
         {
-            "entry": facts["name"],
-            "method": facts["method"] or "a function of the configuration",
-            "what it is": facts["summary"]
+            "method": Keyed(facts["label"], facts["name"]),
+            "registered method": _registered(facts["name"], facts["method"]),
+            "description": facts["summary"]
             + (" (baseline: does not use the model)" if facts["baseline"] else ""),
-            "source": facts["reference"],
+            "source": facts["reference"] if facts["method"] else Code(facts["reference"]),
             "signed": {True: "yes", False: "no", None: ""}[facts["signed"]],
-            "parameters": _parameter_text(facts["parameters"]),
+            "parameters": Code(_parameter_text(facts["parameters"])),
         }
         for facts in methods
     ]
-    cost_rows = costs.assign(**{"seconds an image": costs["seconds"] / costs["images"]})
+    cost_rows = costs.assign(**{"seconds per image": costs["seconds"] / costs["images"]})
     # Methods with a single backward pass, the reference for the time of all others.
     single_pass = [facts["name"] for facts in methods if facts["method"] in SINGLE_PASS]
     single_times = (
-        cost_rows[cost_rows["method"].isin(single_pass)].groupby(["model", "data"])["seconds an image"].min()
+        cost_rows[cost_rows["method"].isin(single_pass)].groupby(["model", "data"])["seconds per image"].min()
     )
     reference_times = [
         single_times.get((row.model, row.data), float("nan")) for row in cost_rows.itertuples()
     ]
-    cost_rows["× the plain gradient"] = cost_rows["seconds an image"] / reference_times
-    columns = ["method", "model", "data", "device", "images", "passes", "seconds an image"]
-    columns.append("× the plain gradient")
-    cost_rows = cost_rows[columns].rename(columns={"passes": "passes an image"})
+    cost_rows["time relative to Gradient"] = cost_rows["seconds per image"] / reference_times
+    columns = ["method", "model", "data", "device", "images", "passes", "seconds per image"]
+    columns.append("time relative to Gradient")
+    cost_rows = cost_rows[columns].rename(columns={"passes": "passes per image"})
     return render(
         "methods",
-        methods=table_of(pd.DataFrame(rows), "The methods of this configuration", 2),
-        costs=table_of(cost_rows, "Cost of a map", 4),
+        methods=table_of(_without_empty(pd.DataFrame(rows), "registered method"), "Methods", 2),
+        costs=table_of(displayed(cost_rows, labels), "Cost of a map", 4),
     )
 
 
-def metrics_page(metrics: Sequence[Facts], reliability: pd.DataFrame) -> str:
+def _registered(name: str, registered: str) -> Code | str:
+    """Return the registered object of an entry, empty if it has the name of the entry."""
+    if not registered:
+        return "custom function"
+    return "" if registered == name else Code(registered)
+
+
+def _without_empty(table: pd.DataFrame, column: str) -> pd.DataFrame:
+    return table if table[column].map(str).any() else table.drop(columns=column)
+
+
+def metrics_page(metrics: Sequence[Facts], reliability: pd.DataFrame, labels: Labels) -> str:
     """Return the page of metrics with descriptions, formulas, better directions and reliability in this run.
 
     Args:
-        metrics: ``name, metric, summary, reference, formula, reduction, parameters, scores`` (each with ``name, label,
-            direction, range``).
+        metrics: ``name, label, metric, summary, reference, formula, reduction, parameters, scores`` (each with ``name,
+            label, unit, direction, range``).
         reliability: ``study`` and the columns of ``reliability.tables.reliability_table`` for all studies.
+        labels: labels of the studies, methods, metrics, models and data.
     """
     sections = []
     for facts in metrics:
         rows = reliability[reliability["metric"].isin(score["name"] for score in facts["scores"])]
         if facts["scores_single_maps"]:  # other metrics have no entry in the variants
             rows = rows[rows["variant"].str.split(" ").str[0] == facts["name"]]
-        title = f"{facts['name']}: reliability found here"
+        title = f"{facts['label']}: reliability in this run"
         sections.append(
             {
                 "name": facts["name"],
+                "label": facts["label"],
                 "summary": facts["summary"],
-                "facts": {name: text for name, text in _metric_facts(facts).items() if text},
-                "reliability": table_of(_reliability_columns(rows), title, 2) if len(rows) else None,
+                "facts": {name: value for name, value in _metric_facts(facts).items() if str(value)},
+                "scores": [_score_facts(score) for score in facts["scores"]],
+                "reliability": table_of(_reliability_columns(rows, labels), title, 2) if len(rows) else None,
             }
         )
     return render("metrics", metrics=sections)
 
 
-def _metric_facts(facts: Facts) -> dict[str, str]:
-    entries = {
+def _metric_facts(facts: Facts) -> dict[str, str | Code]:
+    return {
         "Formula": facts["formula"],
-        "Source": facts["reference"],
-        "Registered as": facts["metric"] if facts["metric"] != facts["name"] else "",
-        "Judges": f"maps under the reduction {facts['reduction']}" if facts["reduction"] else "",
-        "Parameters": _parameter_text(facts["parameters"]),
+        "Source": facts["reference"] if facts["metric"] else Code(facts["reference"]),
+        "Registered metric": _registered(facts["name"], facts["metric"]),
+        "Map reduction": facts["reduction"] or "",
+        "Parameters": Code(_parameter_text(facts["parameters"])),
     }
-    for score in facts["scores"]:
-        range_text = f", range {score['range']}" if score["range"] else ""
-        direction = directions.phrase(score["direction"])
-        entries[f"Score {score['name']}"] = f"{score['label']}{range_text}; {direction}"
-    return entries
 
 
-def _reliability_columns(rows: pd.DataFrame) -> pd.DataFrame:
+def _score_facts(score: Facts) -> dict[str, str]:
+    range_text = f"range {score['range']}" if score["range"] else ""
+    details = [score["unit"], range_text, directions.phrase(score["direction"])]
+    return {"name": score["name"], "label": score["label"], "text": "; ".join(filter(None, details))}
+
+
+def _reliability_columns(rows: pd.DataFrame, labels: Labels) -> pd.DataFrame:
     verdicts = [alpha_words(row) for row in rows.to_dict("records")]  # type: ignore[arg-type]  # keys are Hashable in the stubs
     columns = ["study", "metric", "variant", "seed", "baselines", "methods", "images"]
     columns += ["alpha", "alpha_low", "alpha_high", "correlation"]
-    columns_shown = rows[columns].assign(so=verdicts)
-    names = {
-        "metric": "score",
-        "alpha": "α",
-        "alpha_low": "from",
-        "alpha_high": "to",
-        "correlation": "ρ of methods",
-    }
-    return columns_shown.rename(columns=names)
+    heads = {"metric": "score", "correlation": "mean Spearman's ρ of methods"}
+    return displayed(rows[columns].assign(interpretation=verdicts), labels, heads)
 
 
 def _parameter_text(parameters: Facts) -> str:
-    return ", ".join(f"{name} {value}" for name, value in parameters.items())
+    return ", ".join(f"{name}: {value}" for name, value in parameters.items())

@@ -124,9 +124,9 @@ def _score_cell(scores: pd.DataFrame, method: str) -> ScoreCell | None:
         background = f"#{''.join(color)}"
     if row["above_baselines"] == 0:
         background = f"repeating-linear-gradient(135deg,{background} 0 5px,#fff 5px 10px)"
-        notes.append("not shown to be better than all baselines")
+        notes.append("not significantly better than every baseline")
     if row["undefined"] > UNDEFINED:
-        notes.append(f"{percent(row['undefined'])} of the scores missing")
+        notes.append(f"{percent(row['undefined'])} of scores missing")
     mean, saved_mean = number(row["mean"]), f"{row['mean']:.6g}"
     if not np.isnan(row["low"]):
         mean += f" [{number(row['low'])}, {number(row['high'])}]"
@@ -140,7 +140,7 @@ def _alpha_cell(row: Mapping[str, Any] | None) -> AlphaCell | None:
         return None
     if np.isnan(row["alpha"]):
         return AlphaCell("", alpha_words(row))
-    interval = "too few images for an interval"
+    interval = "too few images for a CI"
     if not np.isnan(row["alpha_low"]):
         interval = f"[{two(row['alpha_low'])}, {two(row['alpha_high'])}]"
     return AlphaCell(two(row["alpha"]), interval, round(100 * min(max(row["alpha"], 0), 1)))

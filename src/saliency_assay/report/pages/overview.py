@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 
 from saliency_assay.plotting.html import table_of
-from saliency_assay.plotting.text import joined, readable, span_text
+from saliency_assay.plotting.text import joined, span_text
 from saliency_assay.registry import directions
+from saliency_assay.registry.labels import Labels
 from saliency_assay.reliability.figures import scored_names
 from saliency_assay.reliability.tables import rank_text
 from saliency_assay.report.pages import words
@@ -23,18 +24,24 @@ class StudyResult:
     """Results of one study for the overview and its summary page."""
 
     name: str
+    """Key in the configuration, which is its folder of figures."""
+    label: str
+    page: str
+    """Page of the report with its figures and tables."""
     question: str
     """Question that its kind of study answers."""
     data: str
     """Description of its data set."""
     models: Sequence[str]
     """Descriptions of its models with their accuracy."""
+    labels: Labels
     score_summaries: Mapping[str, str]
     """Summary of each score, by name."""
     methods: Sequence[str]
+    """Labels of its methods."""
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     """``order``, ``reliability``, ``rankings`` and ``agreement`` from ``reliability.tables`` and
-    ``reliability.agreement``; empty if no method is scored."""
+    ``reliability.agreement``, methods by their labels in ``order``; empty if no method is scored."""
     level: float = 0.999
     """Confidence level of the intervals of α."""
     variants: str = "variants"
@@ -45,7 +52,7 @@ class StudyResult:
     @property
     def about(self) -> list[str]:
         """Paragraphs with its question, data, models and methods."""
-        run = f"Run on {self.data}. Models: {'; '.join(self.models)}. Methods: {joined(self.methods)}."
+        run = f"Data: {self.data}. Models: {'; '.join(self.models)}. Methods: {joined(self.methods)}."
         return [self.question, run]
 
     @property
@@ -53,7 +60,8 @@ class StudyResult:
         """Labels of the metrics and variants that have sentences."""
         order = self.tables["order"]
         # Models expect different maps, so none of them is left out.
-        return scored_names(order, most=len(order)) if self.variants == "models" else main_names(order)
+        pairs = scored_names(order, most=len(order)) if self.variants == "models" else main_scores(order)
+        return {pair: self.labels.score(*pair) for pair in pairs}
 
     @property
     def findings(self) -> list[Finding]:
@@ -66,21 +74,21 @@ class StudyResult:
 
     @property
     def agreement(self) -> str:
-        """Sentence on metrics that rank methods alike; empty if variants are models, as they share one metric."""
+        """Sentence on metrics that agree on the ranking; empty if variants are models, as they share one metric."""
         return "" if self.variants == "models" else words.ranking_words(self.tables["rankings"], self.names)
 
 
-def main_names(order: pd.DataFrame) -> dict[tuple[str, str], str]:
-    """Return the label of one variant of each score: the one without a sub-variant, else the last."""
+def main_scores(order: pd.DataFrame) -> list[tuple[str, str]]:
+    """Return metric and variant of one variant of each score: the one without a sub-variant, else the last."""
     bare = [" " not in variant for variant in order["variant"]]
     entries = [variant.partition(" ")[0] for variant in order["variant"]]
     keyed = order.assign(bare=bare, entry=entries)
     has_bare = keyed.groupby(["metric", "entry"], sort=False)["bare"].transform("any")
-    return scored_names(keyed[keyed["bare"] | ~has_bare], most=0)
+    return list(scored_names(keyed[keyed["bare"] | ~has_bare], most=0))
 
 
 def summary_table(results: Sequence[StudyResult]) -> pd.DataFrame:
-    """Return one row for each study and score: methods at the top and reliability of the ranking."""
+    """Return one row for each study and score: the best methods and the reliability of the ranking."""
     rows = []
     for result in results:
         if not result.tables:
@@ -91,18 +99,18 @@ def summary_table(results: Sequence[StudyResult]) -> pd.DataFrame:
             name = f"{finding.name} {directions.arrow(str(finding.rows['direction'].iloc[0]))}"
             rows.append(
                 {
-                    "study": result.name,
+                    "study": result.label,
                     "metric": f"{name}: {summary}"
                     if (summary := result.score_summaries.get(metric))
                     else name,
-                    "top (rank set)": joined(map(_rank_text, leading)) or "none",
-                    "wins on single images": joined(
+                    "best methods (rank set)": joined(map(_rank_text, leading)) or "none",
+                    "images with the best score": joined(
                         f"{row['method']} {words.percent(row['wins'])}" for row in leading
                     ),
-                    "not shown to be better than all baselines": joined(words.weak_methods(finding.rows)),
+                    "not significantly better than every baseline": joined(words.weak_methods(finding.rows)),
                     "images": span_text(scored["images"]) if len(scored) else "0",
                     "training seeds": span_text(finding.rows["seeds"]),
-                    "α without baselines": _alpha_text(finding.alpha),
+                    "inter-rater reliability (α, without baselines)": _alpha_text(finding.alpha),
                 }
             )
     return pd.DataFrame(rows)
@@ -118,15 +126,15 @@ def overview_page(results: Sequence[StudyResult], *, seeds: Sequence[int], ran: 
     """
     scored = [result for result in results if result.tables]
     methods = dict.fromkeys(method for result in scored for method in result.methods)
-    counts = f"{_count_text(len(methods), 'method')} scored, baselines included, in"
+    counts = f"{_count_text(len(methods), 'method')} (including baselines) in"
     counts += f" {_count_text(len(results), 'study', 'studies')}; {_count_text(len(seeds), 'training seed')}."
-    table, title = summary_table(results), "Methods at the top, and reliability of each metric"
-    heat_title = "rank sets of the methods, with means, confidence intervals and reliability"
+    table, title = summary_table(results), "Best methods and reliability by metric"
+    heat_title = "rank sets of the methods, means with 95 % CI, and reliability"
     return render(
         "overview",
         counts=counts,
         ran=ran,
-        summaries={result.name: [*summary_words(result.findings), *result.cautions] for result in scored},
+        summaries={result.label: [*summary_words(result.findings), *result.cautions] for result in scored},
         summary=table_of(table, title, 2) if len(table) else None,
         studies=[(result, _heat_map(result, heat_title)) for result in results],
     )
@@ -139,11 +147,11 @@ def build_page(
 
     Args:
         data: result of ``report.pages.provenance.data_facts`` for each data set.
-        models: names of the trained models.
+        models: labels of the trained models.
         seeds: training seeds.
         ran: text with hours and versions, see ``provenance.ran``.
     """
-    counts = f"The configuration has no studies; {_count_text(len(data), 'data set')} built"
+    counts = f"No studies configured; {_count_text(len(data), 'data set')} built"
     if models:
         counts += f", {_count_text(len(models), 'model')} trained with {_count_text(len(seeds), 'seed')}"
     sets = table_of(pd.DataFrame(data), "Data sets", 0)
@@ -165,7 +173,7 @@ def summary_page(result: StudyResult) -> str:
                 (finding.name, result.score_summaries.get(metric, ""), " ".join(filter(None, texts)))
             )
         for metric in dict.fromkeys(result.tables["order"]["metric"]):
-            variants[readable(metric)] = words.halves_words(_select(agreement, metric, ""))
+            variants[result.labels.score(metric)] = words.halves_words(_select(agreement, metric, ""))
     return render(
         "study",
         result=result,
@@ -179,7 +187,7 @@ def _heat_map(result: StudyResult, title: str) -> HeatMap | None:
     if not result.tables:
         return None
     order, reliability = result.tables["order"], result.tables["reliability"]
-    full_title = f"{result.name}: {title}"
+    full_title = f"{result.label}: {title}"
     return heat_map(order, reliability, result.names, title=full_title, level=result.level)
 
 
@@ -194,7 +202,7 @@ def _alpha_text(alpha: Mapping[str, Any] | None) -> str:
 
 
 def _rank_text(row: Mapping[Any, Any]) -> str:
-    note = ", a baseline" if row["baseline"] else ""
+    note = ", baseline" if row["baseline"] else ""
     return f"{row['method']}{note} ({rank_text(row['rank_low'], row['rank_high'])})"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from saliency_assay.plotting.html import table_of
+from saliency_assay.plotting.html import Code, table_of
 from saliency_assay.report.pages.render import render
 
 
@@ -59,19 +59,20 @@ def provenance_page(
         data: result of ``data_facts`` for each data set.
         took: result of ``times``.
     """
-    version_table = pd.DataFrame({"what": list(versions), "version": list(versions.values())})
+    version_table = pd.DataFrame({"component": list(versions), "version": list(versions.values())})
     job_times = took.drop(columns="ended").rename(
-        columns={"hours": "hours in all", "longest": "longest job (s)", "memory": "most memory (GB)"}
+        columns={"hours": "total hours", "longest": "longest job (s)", "memory": "peak memory (GB)"}
     )
+    job_times["rule"] = job_times["rule"].map(Code).astype(object)
     mixed = packages.loc[packages["package"].duplicated(keep=False), "package"].unique()
-    packages_title = "Package versions, with the number of result files that each made"
+    packages_title = "Package versions, and number of result files written with each"
     return render(
         "provenance",
         versions=table_of(version_table, "Versions", 0),
         mixed=", ".join(mixed),
         packages=table_of(packages, packages_title, 0),
         data=table_of(pd.DataFrame(data), "Data sets", 0),
-        times=table_of(job_times, "Time and memory of the jobs, by rule (those that ran last)", 3),
+        times=table_of(job_times, "Time and memory of the most recent jobs, by rule", 3),
         configuration=configuration,
     )
 
@@ -114,16 +115,16 @@ def ran(attributes: Sequence[Mapping[str, Any]], took: pd.DataFrame) -> str:
     software = ", ".join(
         f"{name} {numbers[name]}" for name in ("saliency-assay", "torch", "Python") if name in numbers
     )
-    jobs = f"{int(took['jobs'].sum())} jobs whose times sum to {took['hours'].sum():.1f} hours"
+    jobs = f"{int(took['jobs'].sum())} jobs, {took['hours'].sum():.1f} hours in total"
     device = (
         f"models and maps on {numbers['device of the maps']}; " if "device of the maps" in numbers else ""
     )
-    return f"{jobs}, the last on {took['ended'].max():%Y-%m-%d}; {device}{software}."
+    return f"{jobs}, last on {took['ended'].max():%Y-%m-%d}; {device}{software}."
 
 
-def data_facts(name: str, shape: Sequence[int], attributes: Mapping[str, Any]) -> dict[str, object]:
+def data_facts(label: str, shape: Sequence[int], attributes: Mapping[str, Any]) -> dict[str, object]:
     """Return a row of the page's table of data sets."""
     count, channels, height, width = shape
     classes = ", ".join(f"{len(names)} ({kind})" for kind, names in attributes["classes"].items())
     size = {"images": count, "channels": channels, "height": height, "width": width}
-    return {"data": name, **size, "classes": classes, "SHA-256": attributes["digest"]}
+    return {"data set": label, **size, "classes": classes, "SHA-256": attributes["digest"]}

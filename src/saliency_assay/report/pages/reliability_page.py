@@ -1,11 +1,12 @@
-"""Tables of a study's reliability page: comparisons with values printed in papers, then all tables."""
+"""Tables of a study's reliability page: comparisons with published values, then all tables."""
 
 from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
 
-from saliency_assay.plotting.text import readable
+from saliency_assay.plotting.display import displayed
+from saliency_assay.registry.labels import Labels
 from saliency_assay.reliability.figures import MOST_COLUMNS, scored_names
 from saliency_assay.reliability.tables import PAIR
 
@@ -13,56 +14,67 @@ SUBSET_LABELS = {"with": "with baselines", "without": "without baselines", "none
 
 PAIRS = {
     "rankings": "correlations of metrics over methods, within images",
-    "consistency": "correlations of metrics over images, method by method",
+    "consistency": "correlations of metrics over images, by method",
 }
 """Titles of the tables of pairs of scores."""
 
 
-def page_tables(tables: Mapping[str, pd.DataFrame], study: str, *, level: float) -> dict[str, pd.DataFrame]:
-    """Return tables by title, comparisons with a paper first.
+def page_tables(
+    tables: Mapping[str, pd.DataFrame], study: str, labels: Labels, *, level: float
+) -> dict[str, pd.DataFrame]:
+    """Return tables by title, comparisons with published values first.
 
     Args:
         tables: ``reliability``, ``agreement``, ``order``, ``rankings``, ``variance`` and ``consistency``, the content
             of ``tables/{study}/{name}.csv``. Tables of pairs of scores are shortened to the pairs in figures.
-        study: name of the study.
+        study: label of the study.
+        labels: labels of the study's methods, scores, models and data.
         level: confidence level of the intervals of reliability.
     """
     titled_tables = {}
     alphas, correlations = tables["reliability"], tables["consistency"]
     if alphas["printed"].notna().any():
-        titled_tables[f"{study}: α, ours [{100 * level:.4g} % interval] / printed"] = compare_alphas(alphas)
+        title = f"{study}: α of this study [{100 * level:.4g} % CI] / published"
+        titled_tables[title] = compare_alphas(alphas, labels)
     if correlations["printed"].notna().any():
-        title = f"{study}: Spearman's ρ between two scores, ours / printed"
-        titled_tables[title] = compare_correlations(correlations)
+        title = f"{study}: Spearman's ρ between two scores, this study / published"
+        titled_tables[title] = compare_correlations(correlations, labels)
     titled_tables |= {
-        f"{study}: reliability ({100 * level:.4g} % confidence intervals)": alphas,
-        f"{study}: agreement of seeds, classes, variants and halves of the images": tables["agreement"],
-        f"{study}: means and rank sets (95 % confidence)": tables["order"],
-        f"{study}: shares of the variance of scores": tables["variance"],
+        f"{study}: reliability ({100 * level:.4g} % CI)": displayed(
+            alphas, labels, {"correlation": "mean Spearman's ρ of methods"}
+        ),
+        f"{study}: agreement between seeds, classes, variants and halves of the images": displayed(
+            tables["agreement"], labels
+        ),
+        f"{study}: means with 95 % CI, and rank sets (95 % simultaneous confidence)": displayed(
+            tables["order"], labels, {"undefined": "share without score", "images": "images with a score"}
+        ),
+        f"{study}: shares of the variance of scores": displayed(tables["variance"], labels),
     }
     for name, title in PAIRS.items():
         shown_pairs = shortened(tables[name])
         note = (
-            f" (of many variants the last; tables/…/{name}.csv has all)"
+            f" (last variant of each score; all in tables/…/{name}.csv)"
             if len(shown_pairs) < len(tables[name])
             else ""
         )
-        titled_tables[f"{study}: {title}{note}"] = shown_pairs
+        titled_tables[f"{study}: {title}{note}"] = displayed(shown_pairs, labels)
     return titled_tables
 
 
-def compare_alphas(table: pd.DataFrame) -> pd.DataFrame:
-    """Return α of the scores with printed values: a row for each, with columns for all methods and without baselines.
+def compare_alphas(table: pd.DataFrame, labels: Labels) -> pd.DataFrame:
+    """Return α of the scores with published values: a row for each, with columns for all methods and without baselines.
 
     Args:
         table: result of ``reliability.tables.reliability_table``. For several seeds, the mean is shown with the
             outermost ends of their intervals, as dashes if a seed has too few images for an interval.
+        labels: labels of the scores.
     """
     printed = table[table["printed"].notna()]
     kinds = [kind for kind in SUBSET_LABELS if (printed["baselines"] == kind).any()]
     rows = []
-    for (metric, variant), name in scored_names(printed, most=len(printed)).items():
-        row = {"score": name}
+    for metric, variant in scored_names(printed, most=len(printed)):
+        row = {"metric": labels.score(metric, variant)}
         of_score = printed[(printed["metric"] == metric) & (printed["variant"] == variant)]
         for kind in kinds:
             alphas = of_score[of_score["baselines"] == kind]
@@ -75,23 +87,23 @@ def compare_alphas(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def compare_correlations(table: pd.DataFrame) -> pd.DataFrame:
-    """Return ρ, averaged over seeds, of the pairs with printed values: a row for each pair, a column for each method.
+def compare_correlations(table: pd.DataFrame, labels: Labels) -> pd.DataFrame:
+    """Return ρ, averaged over seeds, of the pairs with published values: a row for each pair, a column for each method.
 
     Args:
         table: result of ``reliability.tables.consistency_table``.
+        labels: labels of the scores and methods.
     """
     printed = table[table["printed"].notna()]
     methods = list(dict.fromkeys(printed["method"]))
-    names = scored_names(_both_scores(printed), most=2 * len(printed))
     rows = []
     for keys, pair in printed.groupby(PAIR, sort=False):
         metric, variant, other, of_other = map(str, keys)
-        row = {"scores": f"{names[metric, variant]} and {names[other, of_other]}"}
+        row = {"metrics": f"{labels.score(metric, variant)} and {labels.score(other, of_other)}"}
         means = pair.groupby("method")[["correlation", "printed"]].mean().reindex(methods)
         pairs = means.itertuples(index=False)
         row |= {
-            readable(method): f"{_number_text(ours)} / {_number_text(paper)}"
+            labels.methods.get(method, method): f"{_number_text(ours)} / {_number_text(paper)}"
             for method, (ours, paper) in zip(methods, pairs, strict=True)
         }
         rows.append(row)

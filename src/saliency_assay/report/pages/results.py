@@ -25,40 +25,48 @@ def study_result(
     """Read the results of a study for the overview and its summary page.
 
     Args:
-        facts: ``name, data, models`` (``{name: {label, architecture, trained_on, data}}``), ``methods, asks``,
-            ``references``, ``level`` (of the intervals of α), and from its kind ``question, variants``,
+        facts: ``name, label, page, labels, data, models`` (``{name: {label, architecture, trained_on, data}}``),
+            ``methods, asks, references, level`` (of the intervals of α), and from its kind ``question, variants``,
             ``explains_all_images, cautions``.
         files: ``data``, the data set; ``TABLES``, if methods are scored; and the tables that ``cautions`` takes.
         maps: all parts of the maps of one method.
         evaluations: for each model the ``evaluation.json`` files of all seeds.
     """
-    models = [
-        f"{model['label']} ({model['architecture']}, trained on {model['trained_on']} labels; "
-        f"{_accuracy(evaluations[name], model['data'])})"
-        for name, model in facts["models"].items()
-    ]
+    labels = Labels(**facts["labels"])
+    models = [_model_text(model, evaluations[name]) for name, model in facts["models"].items()]
+    tables = {name: read_table(files[name]) for name in TABLES if name in files}
+    if "order" in tables:
+        tables["order"]["method"] = tables["order"]["method"].map(labels.method)
     return StudyResult(
         name=facts["name"],
+        label=facts["label"],
+        page=facts["page"],
+        labels=labels,
         question=facts["question"],
         variants=facts["variants"],
-        data=_data_text(facts, files["data"], maps),
+        data=_data_text(facts, labels.data_set(facts["data"]), files["data"], maps),
         models=models,
         score_summaries=facts["score_summaries"],
-        methods=facts["methods"],
+        methods=list(map(labels.method, facts["methods"])),
         level=facts["level"],
-        tables={name: read_table(files[name]) for name in TABLES if name in files},
-        cautions=[*facts["references"], *_read_cautions(facts, files)],
+        tables=tables,
+        cautions=[*facts["references"], *_read_cautions(facts["cautions"], files, labels)],
     )
 
 
-def _data_text(facts: Mapping[str, Any], path: Path, parts: Sequence[Path]) -> str:
+def _data_text(facts: Mapping[str, Any], label: str, path: Path, parts: Sequence[Path]) -> str:
     with open_stores(parts, kind="maps") as maps:
-        explained = "" if facts["explains_all_images"] else f"; maps of {len(maps)} test images"
+        explained = "" if facts["explains_all_images"] else f"; maps for {len(maps)} test images"
     with zarr_store.open_store(path, kind="data") as data:
         count, _, height, width = data["image"].shape
         classes = [f"{len(names)} {kind} classes" for kind, names in data.attributes["classes"].items()]
     kinds = ", ".join(classes).replace("class classes", "classes")
-    return f"{facts['data']}: {count} images of {height} × {width} pixels, {kinds}{explained}"
+    return f"{label} ({count} images of {height} × {width} pixels, {kinds}{explained})"
+
+
+def _model_text(model: Mapping[str, str], evaluations: Sequence[Path]) -> str:
+    accuracy = _accuracy(evaluations, model["data"])
+    return f"{model['label']} ({model['architecture']}, trained on {model['trained_on']} labels; {accuracy})"
 
 
 def _accuracy(files: Sequence[Path], data: str) -> str:
@@ -68,12 +76,12 @@ def _accuracy(files: Sequence[Path], data: str) -> str:
         100 * fmean(evaluation["accuracy"] for evaluation in evaluations),
     )
     seeds = f", mean of {len(files)} seeds" if len(files) > 1 else ""
-    return f"{percent_correct:.1f} % of {images} test images right{seeds}"
+    return f"test accuracy {percent_correct:.1f} % ({images} images{seeds})"
 
 
-def _read_cautions(facts: Mapping[str, Any], files: Mapping[str, Path]) -> list[str]:
-    if not facts["cautions"]:
+def _read_cautions(function: str, files: Mapping[str, Path], labels: Labels) -> list[str]:
+    if not function:
         return []
     tables = {name: read_table(path) for name, path in files.items() if name not in ("data", *TABLES)}
-    cautions: list[str] = resolve(facts["cautions"])(tables, Labels(**facts["labels"]))
+    cautions: list[str] = resolve(function)(tables, labels)
     return cautions

@@ -46,7 +46,7 @@ def missing_words(findings: Sequence[Finding]) -> list[str]:
 
 
 def first_words(findings: Sequence[Finding]) -> str:
-    """Return the sentences on the methods, and the baselines, that are ranked first on a metric (rank set 1).
+    """Return the sentences on the methods, and the baselines, that rank first on a metric (rank set 1).
 
     ``basis_words`` and ``multiplicity_words`` follow.
     """
@@ -60,21 +60,22 @@ def first_words(findings: Sequence[Finding]) -> str:
     (methods, count), (baselines, of_baselines) = (
         (by_method, sum(map(len, by_method.values()))) for by_method in metrics.values()
     )
-    total = f"{count} of {len(compared)} metric{'s' if len(compared) > 1 else ''}"
-    text = f"No method that uses the model is ranked first ({total})."
+    text = f"No method that uses the model ranks first on any metric (0 of {len(compared)})."
     if count:
-        text = f"On {total} a method that uses the model is ranked first: {_list_by_method(methods)}."
+        total = f"{count} of {len(compared)} metric{'s' if len(compared) > 1 else ''}"
+        text = f"On {total}, a method that uses the model ranks first: {_list_by_method(methods)}."
     if of_baselines:
-        text += f" A baseline is ranked first on {of_baselines}: {_list_by_method(baselines)}."
+        total = f"{of_baselines} metric{'s' if of_baselines > 1 else ''}"
+        text += f" On {total}, a baseline ranks first: {_list_by_method(baselines)}."
     return f"{text} {_basis_text(compared)}{multiplicity_words(len(compared))}"
 
 
 def top_words(findings: Sequence[Finding]) -> list[str]:
-    """Return the sentences on the metrics under which no method is ranked first.
+    """Return the sentences on the metrics under which no method ranks first.
 
-    - Several methods have ``rank_low`` 1, a baseline among them or not: they are not distinguishable at the top.
+    - Several methods have ``rank_low`` 1, a baseline among them or not: they are not distinguishable.
     - One has: it is not distinguishable from at least one other method.
-    - None has: each is worse than another one.
+    - None has: every method is worse than another one.
 
     ``basis_words`` follow a sentence only if they differ from those of ``first_words``.
     """
@@ -93,9 +94,9 @@ def top_words(findings: Sequence[Finding]) -> list[str]:
         else:
             none[finding.name] = finding
     texts = {
-        f"Not distinguishable at the top: {'; '.join(several)}.": several,
+        f"The best methods are not distinguishable on these metrics: {'; '.join(several)}.": several,
         f"{'; '.join(alone)}.": alone,
-        f"No method is ranked first on {joined(none)}: {words.CIRCLE}.": none,
+        f"No method ranks first on {joined(none)}: {words.CIRCLE}.": none,
     }
     basis = _basis_text(compared) if compared else ""
     return [
@@ -115,15 +116,15 @@ def multiplicity_words(metrics: int) -> str:
         return ""
     expected = f"{(1 - words.CONFIDENCE) * metrics:.2g}"
     return (
-        f" Rank sets hold with {100 * words.CONFIDENCE:.0f} % confidence for each metric, not for all at once: of"
-        f" {metrics} metrics up to {expected} are expected to contain an error."
+        f" Rank sets have {100 * words.CONFIDENCE:.0f} % simultaneous confidence for each metric, without correction"
+        f" for the number of metrics: of {metrics} metrics, up to {expected} are expected to contain an error."
     )
 
 
 def baseline_words(findings: Sequence[Finding]) -> list[str]:
     """Return the sentences on metrics under which baselines are not outperformed.
 
-    - A baseline has ``rank_low`` 1, so no method is better than it: a good score under that metric is no evidence.
+    - A baseline has ``rank_low`` 1, so no method is better: a good score under that metric is not evidence.
     - Else a method has ``above_baselines`` 0: it is not significantly better than at least one baseline.
     """
     leading, not_better = [], []
@@ -136,21 +137,21 @@ def baseline_words(findings: Sequence[Finding]) -> list[str]:
     texts = []
     if leading:
         texts.append(
-            f"No method is significantly better than these baselines: {'; '.join(leading)}. There, a good score is no"
-            " evidence that a map explains the model."
+            f"No method is significantly better than these baselines: {'; '.join(leading)}. On these metrics, a good"
+            " score is not evidence that a map explains the model."
         )
     if not_better:
-        texts.append(f"Not shown to be better than all baselines: {'; '.join(not_better)}.")
+        texts.append(f"Not significantly better than every baseline: {'; '.join(not_better)}.")
     return texts
 
 
 def single_images_words(findings: Sequence[Finding]) -> list[str]:
-    """Return the sentences on the metrics under which images rank the methods alike and the first is best on most.
+    """Return the sentences on the metrics for which images agree on the ranking and the first method is best on most.
 
-    Metrics under which a baseline is ranked first are left out, because α is computed without baselines. Empty if no
-    metric has ranks.
+    Metrics under which a baseline ranks first are left out, because α is computed without baselines. Empty if no metric
+    has ranks.
 
-    - ``alpha_low`` ≥ ``RELIABLE``, and the method ranked first wins on more than ``MOST`` of the images.
+    - ``alpha_low`` ≥ ``RELIABLE``, and the method that ranks first wins on more than ``MOST`` of the images.
     - The same with fewer wins: the sentence of ``single_image_words``.
     - α has no interval: too few images.
     - No metric of the first kind: the sentence does not claim that the order differs from image to image.
@@ -165,18 +166,18 @@ def single_images_words(findings: Sequence[Finding]) -> list[str]:
         if row["wins"] > words.MOST:
             agreeing.append(f"{finding.name} ({row['method']}, {words.percent(row['wins'])})")
         else:
-            texts.append(f"On {finding.name}, images rank the methods alike, but {text}")
+            texts.append(f"On {finding.name}, images agree on the ranking, but {text}")
     if agreeing:
         texts.insert(
             0,
-            "Images rank the methods alike, and the method ranked first has the best score on most of them:"
+            "Images agree on the ranking, and the method that ranks first has the best score on most of them:"
             f" {joined(agreeing)}.",
         )
     elif compared:
         texts.insert(
             0,
-            "No metric is shown to rank the methods of single images alike with one method (baselines aside) ranked"
-            " first and best on most images.",
+            f"No metric meets all three conditions: images agree on the ranking (CI of α ≥ {words.RELIABLE}), a method"
+            " that uses the model ranks first, and it has the best score on most images.",
         )
     if no_interval:
         texts.append(f"Too few images for a confidence interval of α: {joined(no_interval)}.")
@@ -193,5 +194,4 @@ def _list_by_method(metrics: Mapping[str, Sequence[str]]) -> str:
 
 
 def _basis_text(findings: Sequence[Finding]) -> str:
-    text = words.basis_words(pd.concat([words.ranked(finding.rows) for finding in findings]))
-    return f"{text[0].upper()}{text[1:]}."
+    return words.basis_words(pd.concat([words.ranked(finding.rows) for finding in findings]))

@@ -15,16 +15,16 @@ from saliency_assay.reliability.tables import PAIR, rank_text
 
 CONFIDENCE = 0.95  # simultaneous coverage of the rank sets of one metric
 RELIABLE = 0.65
-"""Smallest lower end of α's interval for "images rank the methods alike"; a common rule (Tomsett et al., 2020)."""
-LITTLE = 0.1  # largest upper end of α's interval for "hardly more alike than by chance"
-AGREE = 0.5  # smallest mean correlation within images of two metrics that rank methods alike
+"""Smallest lower end of α's interval for "images agree on the ranking"; a common rule (Tomsett et al., 2020)."""
+LITTLE = 0.1  # largest upper end of α's interval for "hardly more than by chance"
+AGREE = 0.5  # smallest mean correlation within images of two metrics that agree on the ranking
 LEAST_METHODS = 3  # fewest methods to compare metrics: with two, ρ can only be 1 or −1
 MOST_PAIRS = 6  # most pairs of metrics that a sentence lists
 FEW = 30  # images below which only large differences can be detected, and two metrics are not compared
 UNDEFINED = 0.05  # share of missing scores of a method above which they are reported
 MOST = 0.5  # a larger share of the images counts as "most images"
-CIRCLE = "each is worse than another one on the images on which both have a score"
-ONE_SEED = "one training seed or weights file: other trainings may order the methods differently"
+CIRCLE = "every method is significantly worse than another one on the images for which both have a score"
+ONE_SEED = "The results are for one training seed or weights file, so retraining may change the order of the methods."
 
 
 def ranked(rows: pd.DataFrame) -> pd.DataFrame:
@@ -38,7 +38,7 @@ def top(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def first(rows: pd.DataFrame) -> "pd.Series[Any] | None":
-    """Return the method that is ranked first, with the rank set 1; None if there is none."""
+    """Return the method that ranks first, with the rank set 1; None if no single method does."""
     ranked_first = rows[(rows["rank_low"] == 1) & (rows["rank_high"] == 1)]
     return ranked_first.iloc[0] if len(ranked_first) == 1 else None
 
@@ -49,15 +49,15 @@ def order_words(rows: pd.DataFrame) -> str:
 
 
 def top_words(rows: pd.DataFrame) -> str:
-    """Return the sentence on the method that is ranked first, or on those that are not distinguishable at the top.
+    """Return the sentences on the method that ranks first, or on the best methods if they are not distinguishable.
 
-    - One method has the rank set 1: it is ranked first.
-    - Several have ``rank_low`` 1: they are not distinguishable at the top.
+    - One method has the rank set 1: it ranks first.
+    - Several have ``rank_low`` 1: they are not distinguishable.
     - One has ``rank_low`` 1 and ``rank_high`` above 1: it is not distinguishable from at least one other method.
-    - None has ``rank_low`` 1, which is possible if scores are missing: no method is ranked first.
+    - None has ``rank_low`` 1, which is possible if scores are missing: no method ranks first.
     - Fewer than two methods have a rank set: there is no order.
 
-    Except in the last case the sentence ends with ``basis_words``.
+    Except in the last case, ``basis_words`` follow.
     """
     scored = ranked(rows)
     if len(scored) < 2:
@@ -65,27 +65,27 @@ def top_words(rows: pd.DataFrame) -> str:
     leading, basis = top(scored), basis_words(scored)
     if (row := first(scored)) is not None:
         mean, low, high = row["mean"], row["low"], row["high"]
-        interval = "" if np.isnan(low) else f", 95 % confidence interval {number(low)} to {number(high)}"
-        return f"{row['method']} is ranked first (mean {number(mean)}{interval}); {basis}."
+        interval = "" if np.isnan(low) else f", 95 % CI {number(low)} to {number(high)}"
+        return f"{row['method']} ranks first (mean {number(mean)}{interval}). {basis}"
     if len(leading) > 1:
-        return f"{leading_words(leading)} are not distinguishable at the top {sets_words(leading)}; {basis}."
+        return f"No method ranks first: {leading_words(leading)} are not distinguishable {sets_words(leading)}. {basis}"
     if len(leading):
-        return f"{open_words(leading)}; {basis}."
-    return f"No method is ranked first: {CIRCLE}; {basis}."
+        return f"{open_words(leading)}. {basis}"
+    return f"No method ranks first: {CIRCLE}. {basis}"
 
 
 def open_words(leading: pd.DataFrame, on: str = "") -> str:
     """Return the sentence on a single method with ``rank_low`` 1 and ``rank_high`` above 1; ``on`` names the metric."""
     return (
-        f"{leading_words(leading)} may be ranked first{on} {sets_words(leading)}, but is not distinguishable from at"
-        " least one other method"
+        f"{leading_words(leading)} may rank first{on} {sets_words(leading)} but is not distinguishable from at least"
+        " one other method"
     )
 
 
 def leading_words(leading: pd.DataFrame) -> str:
     """Return the names of methods as text, baselines marked as such."""
     return joined(
-        f"{row['method']} (a baseline)" if row["baseline"] else row["method"]
+        f"{row['method']} (baseline)" if row["baseline"] else row["method"]
         for row in leading.to_dict("records")
     )
 
@@ -101,15 +101,15 @@ def sets_words(leading: pd.DataFrame) -> str:
 
 
 def basis_words(rows: pd.DataFrame) -> str:
-    """Return text with the number of images, the sources of variation in the rank sets and the number of seeds.
+    """Return the sentences on the number of images and seeds, and on the sources of variation in the rank sets.
 
-    For one training seed, or a model from a weights file, it adds that other trainings may order the methods
-    differently.
+    For one training seed, or a model from a weights file, they add that retraining may change the order of the methods.
     """
     seeds = int(rows["seeds"].min())
-    training = ONE_SEED if seeds == 1 else f"{seeds} training seeds"
-    over = joined(dict.fromkeys(rows["over"]))
-    return f"{images_text(rows['images'])}; rank sets account for variation over {over}; {training}"
+    images, over = images_text(rows["images"]), joined(dict.fromkeys(rows["over"]))
+    sampled = images if seeds == 1 else f"{images} and {seeds} training seeds"
+    text = f"Rank sets are based on {sampled} and account for variation over {over}."
+    return f"{text} {ONE_SEED}" if seeds == 1 else text
 
 
 def few_words(rows: pd.DataFrame) -> str:
@@ -122,17 +122,17 @@ def few_words(rows: pd.DataFrame) -> str:
     if len(scored) < 2 or few.empty:
         return ""
     if len(few) == len(scored):
-        return f"With so few images ({span_text(few['images'])}) only large differences can be detected."
+        return f"With so few images ({span_text(few['images'])}), only large differences can be detected."
     return (
-        f"Comparisons with {joined(few['method'])} rest on at most {images_text([few['images'].max()])}, so only large"
-        " differences can be detected there."
+        f"Comparisons with {joined(few['method'])} use at most {images_text([few['images'].max()])}, so they can detect"
+        " only large differences."
     )
 
 
 def baseline_words(rows: pd.DataFrame) -> str:
     """Return the sentence that compares the methods with the baselines, which do not use the model.
 
-    - A baseline has ``rank_low`` 1, so no method is better than it: a good score is no evidence.
+    - A baseline has ``rank_low`` 1, so no method is better: a good score is not evidence.
     - Else ``above_baselines`` is 0: the method is not significantly better than at least one baseline.
     - Else ``above_baselines`` is 1 for every other ranked method: all are better.
 
@@ -144,16 +144,14 @@ def baseline_words(rows: pd.DataFrame) -> str:
         return ""
     names = joined(baselines["method"])
     if leading := list(baselines.loc[baselines["rank_low"] == 1, "method"]):
-        are, do = (
-            ("is a baseline that does", "it") if len(leading) == 1 else ("are baselines that do", "them")
-        )
+        are = "is a baseline, which does" if len(leading) == 1 else "are baselines, which do"
         return (
-            f"{joined(leading)} {are} not use the model, and no method is significantly better than {do}: under this"
-            " metric a good score is no evidence that a map explains the model."
+            f"{joined(leading)} {are} not use the model, and no method is significantly better: a good score under this"
+            " metric is not evidence that a map explains the model."
         )
     if not_better := weak_methods(rows):
         if len(baselines) > 1:
-            return f"Not shown to be better than all baselines ({names}): {joined(not_better)}."
+            return f"Not significantly better than every baseline ({names}): {joined(not_better)}."
         return f"Not significantly better than the baseline ({names}): {joined(not_better)}."
     if len(others) and (others["above_baselines"] == 1).all():
         every = "every" if len(baselines) > 1 else "the"
@@ -175,26 +173,24 @@ def undefined_words(rows: pd.DataFrame, name: str) -> list[str]:
     """
     unscored = list(rows.loc[rows["undefined"] == 1, "method"])
     incomplete = rows[(rows["undefined"] > UNDEFINED) & (rows["undefined"] < 1)]
-    of, where = "on {} of the images", "on images on which"
+    share_text, where = "for {} of the images", "on images for which"
     if (rows["seeds"] > 1).any():
-        of, where = "in {} of the cases (images × seeds)", "in cases in which"
+        share_text, where = "for {} of the cases (images × seeds)", "in cases for which"
     texts = []
     if unscored:
-        are = "has no score on any image" if len(unscored) == 1 else "have no score on any image"
-        texts.append(
-            f"{joined(unscored)} {are} under {name} and {'is' if len(unscored) == 1 else 'are'} not ranked."
-        )
+        have, are = ("has", "is") if len(unscored) == 1 else ("have", "are")
+        texts.append(f"{joined(unscored)} {have} no score for any image under {name} and {are} not ranked.")
     if len(incomplete) == 1:
         row = incomplete.iloc[0]
         texts.append(
-            f"{row['method']} has no score {of.format(percent(row['undefined']))} under {name}; it is compared with"
-            f" each other method only {where} both have a score."
+            f"{row['method']} has no score {share_text.format(percent(row['undefined']))} under {name}; it is compared"
+            f" with each other method only {where} both have a score."
         )
     elif len(incomplete):
         shares = [f"{row['method']} ({percent(row['undefined'])})" for row in incomplete.to_dict("records")]
         texts.append(
-            f"{joined(shares)} have no score {of.format('a part')} under {name}; two methods are compared only {where}"
-            " both have a score."
+            f"{joined(shares)} have no score {share_text.format('some')} under {name}; two methods are compared only"
+            f" {where} both have a score."
         )
     return texts
 
@@ -206,32 +202,33 @@ def reliability_words(row: Mapping[str, Any], level: float) -> str:
         row: result of ``alpha_row``.
         level: confidence level of the interval.
     """
-    of = " without baselines" if row["baselines"] == "without" else ""
+    without = " without baselines" if row["baselines"] == "without" else ""
     if np.isnan(row["alpha"]):
-        return f"α{of} is {alpha_words(row)}."
+        return f"Inter-rater reliability of the ranking: Krippendorff's α{without} is {alpha_words(row)}."
     details = [images_text(row["images"])]
     if row["seeds"] > 1:
         details.append(f"mean of {row['seeds']} seeds")
     if not np.isnan(row["alpha_low"]):
         ends = f"{two(row['alpha_low'])} to {two(row['alpha_high'])}"
-        details.insert(0, f"{100 * level:.4g} % confidence interval {ends}")
+        details.insert(0, f"{100 * level:.4g} % CI {ends}")
         if row["seeds"] > 1:
-            details[-1] += " with the outermost ends of their intervals"
-    return f"α{of} = {two(row['alpha'])} ({', '.join(details)}): {alpha_words(row)}."
+            details[-1] += " with the outermost limits of their CIs"
+    value = f"{two(row['alpha'])}{without} ({', '.join(details)})"
+    return f"Inter-rater reliability of the ranking: Krippendorff's α = {value}; {alpha_words(row)}."
 
 
 def alpha_words(row: Mapping[str, Any]) -> str:
-    """Return the meaning of an α (``alpha, alpha_low, alpha_high``) for the order of methods within images.
+    """Return the interpretation of an α (``alpha, alpha_low, alpha_high``) of the ranking of methods within images.
 
     - α is NaN: undefined for some of several seeds (``undefined_seeds`` of ``seeds``, if the row has them), for fewer
       than two ``methods``, or because of the scores.
     - The interval is NaN: too few images; the value alone allows no conclusion.
-    - ``alpha_low`` ≥ ``RELIABLE``: images rank the methods alike.
-    - ``alpha_low`` > 0, ``alpha_high`` ≥ ``RELIABLE``: more alike than by chance, to an unknown extent.
-    - ``alpha_low`` > 0 otherwise: the order differs from image to image.
-    - ``alpha_high`` ≤ ``LITTLE``: hardly more alike than by chance. This includes intervals below 0, which have no
-      separate sentence: if images are a random sample, α of the population is not negative.
-    - ``alpha_high`` < ``RELIABLE``: not alike; possibly more than by chance.
+    - ``alpha_low`` ≥ ``RELIABLE``: images agree on the ranking.
+    - ``alpha_low`` > 0, ``alpha_high`` ≥ ``RELIABLE``: more than by chance, to an unknown extent.
+    - ``alpha_low`` > 0 otherwise: images agree only partly.
+    - ``alpha_high`` ≤ ``LITTLE``: hardly more than by chance. This includes intervals below 0, which have no separate
+      sentence: if images are a random sample, α of the population is not negative.
+    - ``alpha_high`` < ``RELIABLE``: below the threshold; possibly at chance level.
     - Otherwise the interval is too wide.
     """
     value, low, high = (row[name] for name in ("alpha", "alpha_low", "alpha_high"))
@@ -245,23 +242,25 @@ def alpha_words(row: Mapping[str, Any]) -> str:
     if np.isnan(low) or np.isnan(high):
         return "too few images for a confidence interval"
     if low >= RELIABLE:
-        return "images rank the methods alike"
+        return f"images agree on the ranking (CI ≥ {RELIABLE})"
     if low > 0 and high >= RELIABLE:
-        return f"images rank the methods more alike than by chance, but α may be below {RELIABLE}"
+        return f"images agree on the ranking more than by chance, but α may be below {RELIABLE}"
     if low > 0:
-        return "the order of the methods differs from image to image, and images agree on it only in part"
+        return f"images agree only partly on the ranking (CI above 0 and below {RELIABLE})"
     if high <= LITTLE:
-        return "images rank the methods hardly more alike than by chance, so the means say little about one image"
+        return (
+            "images agree on the ranking hardly more than by chance, so mean scores do not predict the order on a"
+            " single image"
+        )
     if high < RELIABLE:
-        unlike = f"images do not rank the methods alike (α below {RELIABLE})"
-        return f"{unlike}; whether they agree more than by chance is open"
-    return "the interval is too wide to say whether images rank the methods more alike than by chance"
+        return f"images do not agree on the ranking (CI below {RELIABLE}), possibly no more than by chance"
+    return "the CI is too wide to show whether images agree on the ranking more than by chance"
 
 
 def single_image_words(rows: pd.DataFrame, alpha: Mapping[str, Any] | None) -> str:
-    """Return the sentence on how often the method that is ranked first has the best score on a single image.
+    """Return the sentence on how often the method that ranks first has the best score on a single image.
 
-    Empty unless ``alpha_low`` ≥ ``RELIABLE`` and one method is ranked first (rank set 1). ``wins`` is a share of the
+    Empty unless ``alpha_low`` ≥ ``RELIABLE`` and one method ranks first (rank set 1). ``wins`` is a share of the
     images on which a method has a score, so methods without a score on more than ``UNDEFINED`` of them are left out.
 
     - It wins on more than ``MOST`` of the images: it is best on average and on most images.
@@ -274,12 +273,12 @@ def single_image_words(rows: pd.DataFrame, alpha: Mapping[str, Any] | None) -> s
         return ""
     name, share = row["method"], percent(row["wins"])
     if row["wins"] > MOST:
-        return f"{name}, which is ranked first, also has the best score on most single images ({share})."
-    text = f"{name}, which is ranked first, has the best score on only {share} of the images"
+        return f"{name}, which ranks first, also has the best score on most single images ({share})."
+    text = f"{name}, which ranks first, has the best score on only {share} of the images"
     others = rows[(rows["method"] != name) & (rows["undefined"] <= UNDEFINED) & (rows["wins"] > MOST)]
     if len(others):
         other = others.loc[others["wins"].idxmax()]
-        text += f", {other['method']} on {percent(other['wins'])}: {name} is better on average, not on most images"
+        text += f", {other['method']} on {percent(other['wins'])}: {name} is best on average, but not on most images"
     return f"{text}."
 
 
@@ -319,13 +318,13 @@ def halves_words(agreement: pd.DataFrame) -> str:
             "variants": f"{row['raters']} variants",
         }[row["between"]]
         texts.append(
-            f"Mean Spearman's ρ between the orders of the methods' means over {raters}: {two(row['correlation'])}."
+            f"Mean Spearman's ρ between the rankings of the methods by {raters}: {two(row['correlation'])}."
         )
     return " ".join(texts)
 
 
 def ranking_words(rankings: pd.DataFrame, names: Mapping[tuple[str, str], str]) -> str:
-    """Return the sentence on the pairs of metrics that rank the methods of single images alike.
+    """Return the sentence on the pairs of metrics that agree on the ranking of the methods within images.
 
     Their mean correlation is at least ``AGREE``. Pairs are compared if they have at least ``LEAST_METHODS`` methods on
     at least ``FEW`` images; at most ``MOST_PAIRS``, those with the highest correlations, are listed. The correlation
@@ -348,8 +347,10 @@ def ranking_words(rankings: pd.DataFrame, names: Mapping[tuple[str, str], str]) 
     )
     if agreeing.empty:
         if len(compared) == 1:
-            return f"The only pair of scores that can be compared has a {statistic} below {AGREE}."
-        return f"None of the {len(compared)} pairs of scores that can be compared has a {statistic} of {AGREE} or more."
+            return f"The only comparable pair of scores has a {statistic} below {AGREE}."
+        return (
+            f"None of the {len(compared)} comparable pairs of scores has a {statistic} of at least {AGREE}."
+        )
     rows = agreeing[[*PAIR, "images"]].head(MOST_PAIRS).itertuples(index=False, name=None)
     texts = [f"{names[row[:2]]} and {names[row[2:4]]} ({images_text(row[4:])})" for row in rows]
     if others := len(agreeing) - len(texts):

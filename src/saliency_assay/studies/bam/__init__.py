@@ -5,8 +5,8 @@ from saliency_assay.registry.study_kind import Outputs, StudyKind
 BAM = StudyKind(
     "bam",
     "BAM",
-    "Do maps highlight the features that the model relies on? Objects are pasted into scenes, and one model is"
-    " trained on object labels, another on scene labels, so that these features are known (BAM: Yang & Kim, 2019).",
+    "Do maps show what the model relies on? Objects are pasted into scenes, so the relevant pixels are known: one model"
+    " is trained on object labels, another on scene labels (BAM: Yang & Kim, 2019).",
     settings="saliency_assay.studies.bam.settings:BamStudy",
     read="saliency_assay.studies.bam.read:read_study",
     inputs="saliency_assay.studies.bam.pipeline:BamInputs",

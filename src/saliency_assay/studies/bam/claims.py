@@ -57,14 +57,14 @@ def falls_to_chance(tables: BamTables, role: str, member: str) -> tuple[bool, st
     chance, before, after, images, text = _accuracies(tables, role, member)
     error = _standard_error(chance, images)
     bar = chance + max(LOST * (before - chance), ERRORS * error)
-    return round(after - bar, DECIMALS) <= 0, f"{text}; the bar is {bar:.1f} %"
+    return round(after - bar, DECIMALS) <= 0, f"{text}; threshold {bar:.1f} %"
 
 
 def keeps(tables: BamTables, role: str, member: str) -> tuple[bool, str]:
     """Check that at least ``KEPT`` of the accuracy above chance on X_os remains."""
     chance, before, after, _, text = _accuracies(tables, role, member)
     bar = chance + KEPT * (before - chance)
-    return round(after - bar, DECIMALS) >= 0, f"{text}; the bar is {bar:.1f} %"
+    return round(after - bar, DECIMALS) >= 0, f"{text}; threshold {bar:.1f} %"
 
 
 def more_accurate_without(tables: BamTables) -> tuple[bool, str]:
@@ -81,7 +81,7 @@ def confidence_rises(tables: BamTables) -> tuple[bool, str]:
     name = f"{tables.data}_os → {tables.data}_0s"
     percent, images, printed = _mean_premise(tables, tables.scene_model, name)
     error = _standard_error(50, images)
-    text = f"{percent:.1f} % of {images:.0f} images ({printed}); the bar is {50 + ERRORS * error:.1f} %"
+    text = f"{percent:.1f} % of {images:.0f} images ({printed}); threshold {50 + ERRORS * error:.1f} %"
     return round(percent - 50 - ERRORS * error, DECIMALS) > 0, text
 
 
@@ -116,7 +116,7 @@ def _accuracies(tables: BamTables, role: str, member: str) -> tuple[float, float
     after, images, printed = _mean_premise(tables, model, f"{tables.data}_{member}")
     if before <= chance + ERRORS * _standard_error(chance, images_before):
         raise UntestedError(
-            f"{tables.labels.model(model)} has learned nothing: {before:.1f} % on X_os, chance {chance:.1f} %"
+            f"{tables.labels.model(model)} is not better than chance: {before:.1f} % on X_os, chance {chance:.1f} %"
         )
     text = f"{before:.1f} % on X_os, {after:.1f} % on X_{member} ({printed}), chance {chance:.1f} %"
     return chance, before, after, images, text
@@ -128,7 +128,7 @@ def _mean_premise(tables: BamTables, model: str, name: str) -> tuple[float, floa
     percent = float(checks["percent"].mean())
     if np.isnan(percent):
         raise UntestedError(
-            f"{tables.labels.model(model)} has no test image of {tables.labels.data_set(name)}"
+            f"no images to compare for {tables.labels.model(model)} on {tables.labels.data_set(name)}"
         )
     return percent, float(checks["images"].min()), f"paper: {checks['printed'].iloc[0]:.1f} %"
 
@@ -158,11 +158,11 @@ def leads(
     other_scores = tables.without(scores, (*leaders, *besides)).round(DECIMALS)
     peers = _paper_methods(tables, other_scores)
     ordered = not in_this_order or leader_scores.is_monotonic_decreasing
-    text = f"{tables.named(leader_scores, metric)}; the best other: {tables.named(peers.nlargest(1), metric)}"
+    text = f"{tables.named(leader_scores, metric)}; best other: {tables.named(peers.nlargest(1), metric)}"
     beyond_paper = other_scores.drop(peers.index)
     beyond_paper = beyond_paper[beyond_paper > leader_scores.min()].sort_values(ascending=False)
     if len(beyond_paper):
-        text += f"; higher, but not in the paper: {tables.named(beyond_paper, metric)}"
+        text += f"; higher but not in the paper: {tables.named(beyond_paper, metric)}"
     return bool(leader_scores.min() >= peers.max()) and ordered, text
 
 
@@ -182,7 +182,9 @@ def nearly_best(tables: BamTables, metric: str, method: str) -> tuple[bool, str]
     scores = tables.scores(metric)
     score, peers = tables.score(scores, metric, method), tables.of_paper(scores)
     below = 100 * float(peers.max() - score)
-    text = f"{tables.label_of(method)} {value(score, metric)}, the best: {tables.named(peers.nlargest(1), metric)}"
+    text = (
+        f"{tables.label_of(method)} {value(score, metric)}, best: {tables.named(peers.nlargest(1), metric)}"
+    )
     return round(below, DECIMALS) <= BEST, f"{text}; {below:.1f} points below"
 
 
@@ -229,14 +231,14 @@ def largest_contrast(tables: BamTables) -> tuple[bool, str]:
 def changes_least(tables: BamTables, method: str) -> tuple[bool, str]:
     """Check that no other method of the paper has a smaller range of MCS over k."""
     method_range, other_ranges = _mcs_ranges(tables, method)
-    text = f"range {method_range:.3f}; the least other: {tables.named(other_ranges.nsmallest(1), 'mcs')}"
+    text = f"range {method_range:.3f}; smallest other: {tables.named(other_ranges.nsmallest(1), 'mcs')}"
     return bool(method_range <= other_ranges.min()), text
 
 
 def changes_most(tables: BamTables, method: str) -> tuple[bool, str]:
     """Check that each other method of the paper has at most ``MUCH`` times this method's range of MCS over k."""
     method_range, other_ranges = _mcs_ranges(tables, method)
-    text = f"range {method_range:.3f}; the largest other: {tables.named(other_ranges.nlargest(1), 'mcs')}"
+    text = f"range {method_range:.3f}; largest other: {tables.named(other_ranges.nlargest(1), 'mcs')}"
     return bool(other_ranges.max() <= round(MUCH * method_range, DECIMALS)), text
 
 
@@ -341,7 +343,7 @@ def _mean_baselines(tables: BamTables, metric: str) -> pd.DataFrame:
     table = table[[method not in tables.baselines for method in table["method"]]]
     means = table.groupby("method", sort=False).agg({"baseline": "mean", "images": "min"}).dropna()
     if means.empty:
-        raise UntestedError(f"no method has a baseline of {label(metric)}")
+        raise UntestedError(f"no method has a baseline for {label(metric)}")
     return means
 
 
@@ -355,15 +357,15 @@ def _range_text(tables: BamTables, baselines: Scores, metric: str) -> str:
 
 
 _LEFT = "of its accuracy above chance on X_os is left"
-_TO_CHANCE = f"at most {100 * LOST:.0f} % {_LEFT}, or at most two standard errors of guessing"
+_TO_CHANCE = f"at most {100 * LOST:.0f} % {_LEFT}, or it is at most two standard errors above chance"
 _KEEPS = f"at least {100 * KEPT:.0f} % {_LEFT}"
 _LEADS = "no other method of the paper scores higher than"
-_SMOOTHED = {"smoothgrad": "SmoothGrad", "smoothgrad_squared": "SmoothGrad² (the released SmoothGrad)"}
+_SMOOTHED = {"smoothgrad": "SmoothGrad", "smoothgrad_squared": "SmoothGrad² (released code)"}
 _REST = ("gradcam", *_SMOOTHED)
 
 
 def _robustness_claims(metric: str, source: str) -> tuple[Claim, ...]:
-    bar = f"Spearman's ρ of the scores of all methods except baselines with those on X_os is at least {AGREE}"
+    bar = f"Spearman's ρ with the scores on X_os over all methods except baselines is at least {AGREE}"
     return tuple(
         (
             f"{metric.upper()} is robust to the {variant} of objects: {bar}",
@@ -401,38 +403,38 @@ ABOUT_PREMISE: tuple[Claim, ...] = (
         more_accurate_without,
     ),
     (
-        "most confidence rises when the object is removed: f_s gives the label a higher probability on X_0s for "
-        "more than 50 %, by two standard errors, of the images of X_os that it classifies correctly",
+        "confidence rises for most images when the object is removed: f_s assigns the label a higher probability on "
+        "X_0s for more than 50 %, by two standard errors, of the images of X_os that it classifies correctly",
         "section 3.4, Fig. 2",
         confidence_rises,
     ),
     (
-        "the rarer the common feature, the more it matters: as k grows, accuracy on the first scene class drops less "
-        f"without it, Spearman's ρ of k and drop at most {FALLS}",
+        "the rarer the common feature, the more it matters: the accuracy drop on the first scene class without it "
+        f"decreases as k increases, with Spearman's ρ of k and drop of at most {FALLS}",
         "section 3.3, Fig. 2",
         drop_falls,
     ),
 )
 ABOUT_MCS: tuple[Claim, ...] = (
     (
-        "MCS is largest between f_o and f_s: above that of every f_k, k < 1, against f_1.0 for more than half of the "
-        "methods, including TCAV and excluding baselines",
+        "MCS is largest between f_o and f_s: above that of every f_k, k < 1, relative to f_1.0 for more than half of "
+        "the methods, including TCAV and excluding baselines",
         "section 4.2",
         largest_contrast,
     ),
     (
-        f"GradCAM leads MCS among saliency methods: {_LEADS} GradCAM",
+        f"Grad-CAM leads MCS among saliency methods: {_LEADS} Grad-CAM",
         "section 5.1, Fig. 4",
         partial(leads, metric="mcs", leaders=("gradcam",)),
     ),
     (
-        f"TCAV has the highest MCS, GradCAM the next: {_LEADS} GradCAM, and GradCAM no higher than TCAV",
+        f"TCAV has the highest MCS, followed by Grad-CAM: {_LEADS} Grad-CAM, and Grad-CAM is not above TCAV",
         "section 5.1, Fig. 4",
         partial(leads, metric="mcs", leaders=(TCAV, "gradcam"), in_this_order=True),
     ),
     *(
         (
-            f"smoothing improves MCS: {name} is above gradient",
+            f"smoothing improves MCS: {name} scores higher than Gradient",
             "section 5.1, Fig. 4",
             partial(exceeds, metric="mcs", better=method, worse="gradient"),
         )
@@ -440,7 +442,7 @@ ABOUT_MCS: tuple[Claim, ...] = (
     ),
     *(
         (
-            f"{name} outperforms the rest in MCS: {_LEADS} it, except GradCAM, TCAV and the other SmoothGrad",
+            f"{name} outperforms the rest in MCS: {_LEADS} it, except Grad-CAM, TCAV and the other SmoothGrad",
             "section 5.1, Fig. 4",
             partial(leads, metric="mcs", leaders=(method,), besides=_REST),
         )
@@ -453,44 +455,44 @@ ABOUT_MCS: tuple[Claim, ...] = (
         baseline_near_zero,
     ),
     (
-        "guided backprop changes least over the series: the range of its MCS over k is above that of no other "
-        "method of the paper",
+        "Guided Backpropagation changes least over the series: no other method of the paper has a smaller range of MCS "
+        "over k",
         "section 5.1, Figs. 5, 6",
         partial(changes_least, method="guided_backprop"),
     ),
     (
-        "all methods but TCAV and GradCAM change at a much smaller scale over the series: the range of MCS over k of "
-        f"every other method of the paper is at most {100 * MUCH:.0f} % of GradCAM's",
+        "all methods except TCAV and Grad-CAM change much less over the series: the range of MCS over k of "
+        f"every other method of the paper is at most {100 * MUCH:.0f} % of Grad-CAM's",
         "section 5.1, Fig. 6",
         partial(changes_most, method="gradcam"),
     ),
     (
-        "TCAV correlates most with the accuracy drop, GradCAM next (Pearson's ρ over k, mean over seeds): "
-        f"{_LEADS} GradCAM, and GradCAM no higher than TCAV",
+        "TCAV correlates most with the accuracy drop, followed by Grad-CAM (Pearson's ρ over k, mean over seeds): "
+        f"{_LEADS} Grad-CAM, and Grad-CAM none higher than TCAV",
         "section 5.1, Fig. 6",
         partial(leads, metric=SERIES, leaders=(TCAV, "gradcam"), in_this_order=True),
     ),
     (
-        "GradCAM correlates most with the accuracy drop among saliency methods (Pearson's ρ over k, mean over seeds): "
-        f"{_LEADS} GradCAM",
+        "Grad-CAM correlates most with the accuracy drop among saliency methods (Pearson's ρ over k, mean over seeds): "
+        f"{_LEADS} Grad-CAM",
         "section 5.1, Fig. 6",
         partial(leads, metric=SERIES, leaders=("gradcam",)),
     ),
     (
-        "both kinds of MCS rank alike: Spearman's ρ, over TCAV and all methods except baselines, of the MCS between "
-        f"f_o and f_s and the correlation with the accuracy drop is at least {AGREE}",
+        "both kinds of MCS give similar rankings: Spearman's ρ over TCAV and all methods except baselines between the "
+        f"MCS of f_o and f_s and the correlation with the accuracy drop is at least {AGREE}",
         "section 5.1",
         partial(agrees, one="mcs", other=SERIES),
     ),
 )
 ABOUT_IDR_AND_IIR: tuple[Claim, ...] = (
     (
-        f"GradCAM and gradient lead IDR: {_LEADS} either of the two",
+        f"Grad-CAM and Gradient lead IDR: {_LEADS} either of the two",
         "section 5.2, Fig. 8",
         partial(leads, metric="idr", leaders=("gradcam", "gradient")),
     ),
     (
-        "the cheapest method is nearly the best in IDR: gradient is at most "
+        "the cheapest method is nearly the best in IDR: Gradient is at most "
         f"{BEST:.0f} points below the best method of the paper",
         "section 5.2",
         partial(nearly_best, metric="idr", method="gradient"),
@@ -504,34 +506,34 @@ ABOUT_IDR_AND_IIR: tuple[Claim, ...] = (
     *_robustness_claims("idr", "Fig. 8"),
     (
         f"most methods fail IIR on more than {100 - PASSED:.0f} % of the images: IIR is below {PASSED:.0f} % for more "
-        "than half of the paper's methods besides GradCAM and gradient, and for neither of these",
+        "than half of the paper's methods other than Grad-CAM and Gradient, and for neither of these two",
         "section 5.3, Fig. 10",
         partial(most_fail, spared=("gradcam", "gradient")),
     ),
     (
-        f"GradCAM and gradient lead IIR: {_LEADS} either of the two",
+        f"Grad-CAM and Gradient lead IIR: {_LEADS} either of the two",
         "section 5.3, Fig. 10",
         partial(leads, metric="iir", leaders=("gradcam", "gradient")),
     ),
     (
-        "multiplying by the input hurts IIR: gradient is above gradient × input",
+        "multiplication by the input reduces IIR: Gradient scores higher than Gradient × Input",
         "section 5.3",
         partial(exceeds, metric="iir", better="gradient", worse="gradient_x_input"),
     ),
     (
-        "the average attribution difference ranks roughly as IIR: Spearman's ρ over all methods except baselines, best "
-        f"first in both, is at least {AGREE}",
+        "the average attribution difference ranks methods approximately as IIR does: Spearman's ρ over all methods "
+        f"except baselines, best first in both, is at least {AGREE}",
         "appendix C, Fig. 11",
         partial(agrees, one="iir", other="iir_difference"),
     ),
     (
-        "rankings differ between metrics: Spearman's ρ over all methods except baselines of some two of MCS, IDR and "
-        f"IIR is below {AGREE}",
+        "rankings differ between metrics: Spearman's ρ over all methods except baselines of at least one pair of MCS, "
+        f"IDR and IIR is below {AGREE}",
         "sections 1 and 5",
         partial(rankings_differ, metrics=("mcs", "idr", "iir")),
     ),
     (
-        "gradient has high IDR and IIR but low MCS: its rank among the paper's methods is better than the middle one "
+        "Gradient has high IDR and IIR but low MCS: its rank among the paper's methods is better than the middle rank "
         "in IDR and in IIR, and worse in MCS",
         "section 5",
         partial(high_but_low, method="gradient", high=("idr", "iir"), low="mcs"),
@@ -563,10 +565,10 @@ def _evaluate(check: Callable[[BamTables], tuple[bool, str]], tables: BamTables)
 def summary(table: pd.DataFrame) -> str:
     """Return a text with the number of claims for each verdict."""
     holds, fails, untested = ((table["verdict"] == verdict).sum() for verdict in VERDICTS)
-    return f"{holds} hold, {fails} do not, {untested} not tested"
+    return f"{holds} hold, {fails} do not hold, {untested} not tested"
 
 
 def cautions(tables: Mapping[str, pd.DataFrame], labels: Labels = UNLABELED) -> list[str]:
     """Return one sentence on the verdicts of the table ``claims``."""
     counts = summary(tables["claims"])
-    return [f"Of the paper's claims (Yang & Kim, 2019), {counts} here; the report lists each of them."]
+    return [f"Claims of Yang & Kim (2019): {counts}; see the table of claims."]

@@ -10,6 +10,15 @@ from saliency_assay.storage.zarr_store import Store
 
 SIMILAR = 0.05
 """Outputs are similar if their distance is at most this share of ‖f(x)‖; in the paper's example, it is 0.2 of 31.9."""
+HEADS = {
+    "similar": "outputs within 5 % (share of images)",
+    "output_norm": "‖f(x)‖ (logits)",
+    "output_change": "‖f(x + δ) − f(x)‖ (logits)",
+    "relative_change": "‖f(x + δ) − f(x)‖ / ‖f(x)‖",
+    "delta_norm": "‖δ‖ (gray levels)",
+    "start_distance": "distance of δ from its start (gray levels)",
+}
+"""Names of the columns of a ``delta_table`` on pages."""
 NORMS = ("output_norm", "output_change", "delta_norm", "start_distance")
 
 

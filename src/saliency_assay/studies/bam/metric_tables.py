@@ -22,12 +22,12 @@ PRINTED_ACCURACY = {
 PRINTED_CONFIDENCE = {"object": 86.7, "scene": 79.5}
 
 QUESTIONS = {
-    ("object", "os"): "object on scene: what it was trained on",
-    ("object", "og"): "object on gray: the scene is removed",
-    ("object", "0s"): "scene only: chance, if objects matter",
-    ("scene", "os"): "object on scene: what it was trained on",
-    ("scene", "0s"): "scene only: the common feature is removed",
-    ("scene", "og"): "object on gray: chance, if scenes matter",
+    ("object", "os"): "object on scene, as in training",
+    ("object", "og"): "object on gray: scene removed",
+    ("object", "0s"): "scene only: chance level if the model needs objects",
+    ("scene", "os"): "object on scene, as in training",
+    ("scene", "0s"): "scene only: common feature removed",
+    ("scene", "og"): "object on gray: chance level if the model needs scenes",
 }
 
 KEYS = ("metric", "data", "method", "seed")

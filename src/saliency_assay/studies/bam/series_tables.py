@@ -218,7 +218,7 @@ def series_tables(
     accuracy = commonality[["seed", "model", "k"]].assign(k=[f"{k:.3g}" for k in commonality["k"]])
     columns = {
         "with the object (%)": (commonality["with_object"], commonality["printed_with"]),
-        "without (%)": (commonality["without"], commonality["printed_without"]),
+        "without the object (%)": (commonality["without"], commonality["printed_without"]),
         "drop (points)": (commonality["drop"], drop),
     }
     for name, values in columns.items():
@@ -230,7 +230,7 @@ def series_tables(
     return {
         f"Accuracy on test images of {scene}": accuracy.assign(images=commonality["images"]),
         "MCS by commonality k, on the object": on_object,
-        "MCS by commonality k, on as many random pixels (TCAV: of random concepts)": _columns_by_k(
+        "MCS by commonality k, on an equal number of random pixels (TCAV: random concepts)": _columns_by_k(
             series, "random"
         ),
     }
@@ -246,6 +246,6 @@ def _columns_by_k(series: pd.DataFrame, name: str) -> pd.DataFrame:
     for (method, seed), group in series.groupby(["method", "seed"], sort=False):
         row = {"method": method, "seed": seed}
         row |= {f"k = {k:.3g}": value for k, value in zip(group["k"], group[name], strict=True)}
-        counts = {"images": span_text(group["images"]), "undefined": int(group["undefined"].sum())}
+        counts = {"images": span_text(group["images"]), "without score": int(group["undefined"].sum())}
         rows.append({**row, **counts})
     return pd.DataFrame(rows)

@@ -7,6 +7,7 @@ from typing import TypeAlias
 import numpy as np
 import pandas as pd
 
+from saliency_assay.methods import METHODS
 from saliency_assay.registry.labels import UNLABELED, Labels
 
 TCAV = "tcav"  # TCAV's name in the tables; it produces no map
@@ -86,7 +87,7 @@ class BamTables:
         """
         entries = [name for name, method in self.methods.items() if method == registered]
         if not entries:
-            raise UntestedError(f"{self.labels.method(registered)} is not in the study")
+            raise UntestedError(f"{registered_label(registered)} is not in the study")
         return registered if registered in entries else entries[0]
 
     def by_seed(self, metric: str, member: str = "os") -> pd.DataFrame:
@@ -131,12 +132,14 @@ class BamTables:
             and self.deltas["similar"].min() < LEAST_SIMILAR
         ):
             share = f"{100 * self.deltas['similar'].min():.0f} % of the changed images"
-            raise UntestedError(f"only {share} have nearly the same output, so IIR is not informative")
+            raise UntestedError(
+                f"only {share} have nearly the same output, so IIR is not evidence about methods"
+            )
         means = self.by_seed(metric, member).groupby("method", sort=False)["score"].mean().dropna()
         means = means[[method not in self.baselines for method in means.index]]
         if means.empty:
             set_text = "" if member == "os" else f" on {self.labels.data_set(f'{self.data}_{member}')}"
-            raise UntestedError(f"no method has a score of {label(metric)}{set_text}")
+            raise UntestedError(f"no method has a score for {label(metric)}{set_text}")
         return means
 
     def score(self, scores: Scores, metric: str, registered: str) -> float:
@@ -149,7 +152,7 @@ class BamTables:
             raise UntestedError("TCAV is not in the study")
         entry = TCAV if registered == TCAV else self.entry(registered)
         if entry not in scores:
-            raise UntestedError(f"{self.labels.method(entry)} has no score of {label(metric)}")
+            raise UntestedError(f"{self.labels.method(entry)} has no score for {label(metric)}")
         return float(scores[entry])
 
     def of_paper(self, scores: Scores) -> Scores:
@@ -170,6 +173,12 @@ class BamTables:
         return ", ".join(
             f"{self.label_of(str(name))} {value(float(score), metric)}" for name, score in scores.items()
         )
+
+
+def registered_label(method: str) -> str:
+    """Return the label of a registered method, or of ``METHOD of BASE``."""
+    labels = {record.name: record.label for record in METHODS}
+    return " of ".join(labels.get(name, name) for name in method.split(" of "))
 
 
 def label(metric: str) -> str:

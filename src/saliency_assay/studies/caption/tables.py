@@ -12,10 +12,22 @@ from saliency_assay.registry.labels import UNLABELED, Labels
 
 ROLES = ("image", "caption")
 """The halves of an image that the first and the second model should use; also the sets with only this half."""
+HALVES = {"image": "the picture", "caption": "the caption", "": "–"}
+"""Names of the halves on pages."""
+HEADS = {
+    "used": "model uses",
+    "infidelity": "INFD",
+    "infidelity_error": "standard error of INFD",
+    "share": "attribution on the used half (share)",
+    "share_error": "standard error of the attribution",
+    "above_half": "images with most attribution on the used half (share)",
+    "above_half_error": "standard error of the images",
+}
+"""Names of the columns of a ``caption_table`` on pages."""
 CHECKS = {
-    "both": "accuracy, picture and caption: what it was trained on",
-    "image": "accuracy, picture alone: the caption's half is black",
-    "caption": "accuracy, caption alone: the picture's half is black",
+    "both": "accuracy, picture and caption, as in training",
+    "image": "accuracy, picture alone (caption half black)",
+    "caption": "accuracy, caption alone (picture half black)",
 }
 
 # Yeh et al. (2019), section 5 ("above 0.95") and footnote 7, in percent; and Table 3, by method.
@@ -137,12 +149,17 @@ def compare_with_printed(
         row: dict[str, Any] = {"method": labels.method(method)}
         row |= {f"INFD, {labels.model(model)}": model_means.loc[model, "infidelity"] for model in models}
         row |= {"INFD, mean of both": model_means["infidelity"].mean(skipna=False)}
-        row |= {"INFD, printed": PRINTED_INFIDELITY.get(methods.get(method, ""), np.nan)}
+        row |= {"INFD, published": PRINTED_INFIDELITY.get(methods.get(method, ""), np.nan)}
         row |= {
             f"share on the used half, {labels.model(model)}": model_means.loc[model, "share"]
             for model in models
         }
-        rows.append({**row, "images where it has most": model_means["above_half"].mean(skipna=False)})
+        rows.append(
+            {
+                **row,
+                "images with most attribution on the used half": model_means["above_half"].mean(skipna=False),
+            }
+        )
     return pd.DataFrame(rows)
 
 
@@ -155,7 +172,7 @@ def statements(
         _reliance_claim(checks, model, role, labels)
         for role, model in zip(ROLES, dict.fromkeys(checks["model"]), strict=True)
     ]
-    means = compare_with_printed(table, methods, labels)[["method", "INFD, mean of both", "INFD, printed"]]
+    means = compare_with_printed(table, methods, labels)[["method", "INFD, mean of both", "INFD, published"]]
     order = [row for row in means.itertuples(index=False, name=None) if not np.isnan(row[2])]
     rows += [_optimal_claim(order), _order_claim(order)]
     return pd.DataFrame(rows, columns=["claim", "source", "measured", "verdict"])
@@ -163,8 +180,8 @@ def statements(
 
 def _accuracy_claim(checks: pd.DataFrame) -> list[str]:
     accuracies = checks.loc[checks["check"] == CHECKS["both"], "percent"]
-    measured = f"least {accuracies.min():.1f} %"
-    claim = f"Both models are right on more than {ABOVE:g} % of test images."
+    measured = f"lowest accuracy {accuracies.min():.1f} %"
+    claim = f"Both models classify more than {ABOVE:g} % of test images correctly."
     return [claim, "section 5", measured, _verdict(bool((accuracies > ABOVE).all()))]
 
 
@@ -200,7 +217,7 @@ def _missing_scores_text(rows: Sequence[tuple[str, float, float]]) -> str:
 
 def _order_claim(order: Sequence[tuple[str, float, float]]) -> list[str]:
     """Check that a method with a higher printed INFD never has a lower INFD than one with a lower printed INFD."""
-    claim, source = "INFD falls in the printed order: Grad ≥ Grad-SG ≥ IG ≥ OPT.", "Table 3"
+    claim, source = "INFD decreases in the published order: Grad ≥ Grad-SG ≥ IG ≥ OPT.", "Table 3"
     order = sorted(order, key=lambda row: -row[2])
     if len({printed for _, _, printed in order}) < 2:
         return [claim, source, "fewer than two of these methods are in the study", "not tested"]

@@ -5,7 +5,7 @@ from saliency_assay.registry.study_kind import Outputs, StudyKind
 FIDELITY = StudyKind(
     "fidelity",
     "Fidelity",
-    "Are the maps faithful to the model's output? Metrics that score single maps.",
+    "Do maps identify the pixels on which the model's output depends? Metrics score the map of each image.",
     settings="saliency_assay.studies.fidelity.settings:FidelityStudy",
     read="saliency_assay.studies.fidelity.read:read_study",
     inputs="saliency_assay.studies.fidelity.pipeline:FidelityInputs",
@@ -15,8 +15,8 @@ FIDELITY = StudyKind(
         Outputs(figures=("infidelity_sensitivity.svg",), option="scatter"),
         Outputs(figures=("scores.html",)),
     ),
-    mask_question="Do the maps highlight the object that the model was trained to classify? Metrics that score single "
-    "maps.",
+    mask_question="Do maps lie on the object that the model was trained to recognize? Metrics score the map of each"
+    " image.",
     rated_scores="saliency_assay.studies.fidelity.rated_scores:rated_scores",
     printed_table="summary",
 )

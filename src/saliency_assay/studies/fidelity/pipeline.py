@@ -55,6 +55,11 @@ class FidelityParams(StudyParams):
             caption=metric.summary,
         )
 
+    def figure_label(self, wildcards: Wildcards) -> dict[str, str]:
+        """Return the title of a metric's figure in the report."""
+        label = self.config.metrics[wildcards["metric"]].label
+        return {"result": f"{label}: {wildcards['figure']}"}
+
     def plot_scatter(self, wildcards: Wildcards) -> Settings:
         pairs = metric_pairs(self.studies.metrics(wildcards["study"]))
         return self.settings("plot_scatter", pairs=pairs, labels=self.facts.labels(wildcards["study"]))

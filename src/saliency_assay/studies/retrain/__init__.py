@@ -5,7 +5,7 @@ from saliency_assay.registry.study_kind import Outputs, RatingScore, StudyKind
 RETRAIN = StudyKind(
     "retrain",
     "Retraining",
-    "Does accuracy drop if the model is retrained without the pixels that maps highlight?"
+    "How much accuracy does a model lose if it is retrained without the pixels that a map highlights?"
     " (ROAR: Hooker et al., 2019; IteROAR)",
     settings="saliency_assay.studies.retrain.settings:RetrainStudy",
     read="saliency_assay.studies.retrain.read:read_study",
@@ -26,8 +26,8 @@ RETRAIN = StudyKind(
         RatingScore(
             "accuracy",
             "Accuracy after retraining",
-            "lower",  # the more important the occluded pixels, the lower
-            "accuracy on test images after retraining without the pixels that the method highlights",
+            "lower",  # important pixels are occluded
+            "test accuracy of a model that is retrained without the pixels that a method highlights",
         ),
     ),
     rated_scores="saliency_assay.studies.retrain.rated_scores:rated_scores",

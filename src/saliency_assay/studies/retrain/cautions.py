@@ -25,7 +25,7 @@ def _leakage_sentence(leakage: pd.DataFrame | None, labels: Labels) -> str:
     - If no arm has ``leaks``, no leakage was detected, which does not exclude it.
     - Otherwise, the methods with leaking arms are listed with their highest accuracy.
     """
-    risk = "if masks alone predict the class, these ranks say nothing about saliency"
+    risk = "if masks alone predict the class, these ranks are not evidence about saliency"
     if leakage is None:
         return f"Mask leakage was not measured; {risk}."
     tested = leakage[leakage["p"].notna()]
@@ -42,5 +42,5 @@ def _leakage_sentence(leakage: pd.DataFrame | None, labels: Labels) -> str:
     chance = f"chance {100 * leaking['chance'].iloc[0]:.0f} %"
     return (
         f"Masks alone predict the class for {methods}, {chance}: accuracy may stay high whatever the masks occlude, so"
-        " the ranks of these methods need not be about the pixels they mark."
+        " the ranks of these methods need not reflect the pixels that they highlight."
     )

@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 from saliency_assay.registry.records import Parameter, shown, unknown, with_defaults
 
+PROTOCOLS: Mapping[str, str] = {"iteroar": "IteROAR", "roar": "ROAR"}
+"""Label of each protocol."""
 Fill = Literal["zero", "mean"]
 FILLS: Mapping[str, str] = {"zero": "", "mean": "mean"}
 """For each fill of occluded pixels, the array of its colors in a store of masks; empty for black.

@@ -7,6 +7,7 @@ from saliency_assay.pipeline.inputs import StudyInputs, Wildcards
 from saliency_assay.pipeline.params import Settings, StudyParams, rebuilding
 from saliency_assay.pipeline.paths import expand, flatten
 from saliency_assay.runtime.shards import shard_suffixes
+from saliency_assay.studies.retrain.parameters import PROTOCOLS
 from saliency_assay.studies.retrain.settings import Retraining
 
 SHARED = "shared"
@@ -231,6 +232,14 @@ class RetrainParams(StudyParams):
             seed=self.config.seeds[0],
         )
 
+    def matrices_label(self, wildcards: Wildcards) -> dict[str, str]:
+        """Return the title of a figure of mask overlaps in the report."""
+        return {"result": f"Overlap of every two masks ({_arm_label(wildcards)})"}
+
+    def images_label(self, wildcards: Wildcards) -> dict[str, str]:
+        """Return the title of a page of occluded images in the report."""
+        return {"result": f"Images over the iterations ({_arm_label(wildcards)})"}
+
     def tabulate_leakage(self, wildcards: Wildcards) -> Settings:
         label = self.studies.first_model(wildcards["study"]).trained_on
         return self.settings("tabulate_leakage", label=label)
@@ -250,3 +259,7 @@ class RetrainParams(StudyParams):
     def _arm_state(self, rule: str, wildcards: Wildcards) -> str:
         state = f"{self.paths.state}/{rule}/{self.paths.arm}/iteration{{iteration}}"
         return state.format(**wildcards)
+
+
+def _arm_label(wildcards: Wildcards) -> str:
+    return f"{PROTOCOLS[wildcards['protocol']]}, {wildcards['fill']} fill"

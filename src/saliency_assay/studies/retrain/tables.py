@@ -8,11 +8,11 @@ import pandas as pd
 from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.storage.score_tables import COLUMNS
 from saliency_assay.studies.retrain.overlap import expected_cma, expected_mamo, expected_mmo
+from saliency_assay.studies.retrain.parameters import PROTOCOLS
 
 KEYS = ["protocol", "fill", "method", "iteration"]
 ACCURACIES = {"accuracy": "test", "accuracy_validation": "validation", "accuracy_train": "train"}
 OVERLAPS = ("mmo", "mamo", "cma")
-PROTOCOLS = {"iteroar": "IteROAR", "roar": "ROAR"}
 ARM = r"(?P<protocol>[^/]+)/(?P<fill>[^/]+)"
 # Forms of variants in score tables, each with the regular expression that parses it.
 FORMS = {

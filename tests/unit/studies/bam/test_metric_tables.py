@@ -71,7 +71,7 @@ def test_premise_by_hand_and_as_printed() -> None:
         shown, pd.DataFrame(expected, columns=list(shown.columns)), check_dtype=False
     )
     assert found["seed"].tolist() == [0] * 8
-    assert found["check"][0] == "accuracy, object on scene: what it was trained on"
+    assert found["check"][0] == "accuracy, object on scene, as in training"
 
 
 def test_premise_of_each_seed() -> None:

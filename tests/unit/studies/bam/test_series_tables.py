@@ -288,7 +288,7 @@ def test_tables_are_shown_beside_the_papers_values() -> None:
     assert first["k"].tolist()[:4] == ["0.1", "0.3", "0.7", "1"]
     ours = f"{accuracy['with_object'][1]:.1f}"
     assert first["with the object (%): this study / published"][1] == f"{ours} / 96.0"
-    assert first["without (%): this study / published"][2].endswith(" / 93.0")
+    assert first["without the object (%): this study / published"][2].endswith(" / 93.0")
     assert first["drop (points): this study / published"][1] == f"{accuracy['drop'][1]:.1f} / 15.0"
     for table, name in ((on_object, "mcs"), (on_random, "random")):
         values = series.set_index(["method", "seed", "k"])[name]
@@ -298,7 +298,7 @@ def test_tables_are_shown_beside_the_papers_values() -> None:
                 wanted = values[row["method"], row["seed"], k]
                 assert row[f"k = {k:g}"] == pytest.approx(wanted, nan_ok=True)
     assert on_object["images"].tolist()[:3] == ["4", "5", "0–4"]
-    assert on_object["undefined"].tolist()[:3] == [4, 0, 3]
+    assert on_object["without score"].tolist()[:3] == [4, 0, 3]
     rho = correlation.set_index(["method", "seed"])["correlation"]
     for row in on_object.to_dict("records"):
         wanted = rho[row["method"], row["seed"]]

@@ -1,0 +1,80 @@
+"""Result tables for HTML pages: labels in place of keys, and column names in words."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import pandas as pd
+
+from saliency_assay.plotting.labels import with_labels
+from saliency_assay.registry import directions
+from saliency_assay.registry.labels import Labels
+
+HEADS: Mapping[str, str] = MappingProxyType(
+    {
+        "data": "data set",
+        "set": "data set",
+        "other_metric": "other metric",
+        "direction": "better direction",
+        "baseline": "baseline",
+        "baselines": "baselines",
+        "seeds": "training seeds",
+        "over": "variation over",
+        "undefined": "without score",
+        "low": "lower CI limit",
+        "high": "upper CI limit",
+        "rank_low": "best rank",
+        "rank_high": "worst rank",
+        "above_baselines": "better than every baseline",
+        "wins": "images with the best score",
+        "alpha": "α",
+        "alpha_low": "α, lower CI limit",
+        "alpha_high": "α, upper CI limit",
+        "correlation": "Spearman's ρ",
+        "correlation_low": "ρ, lower CI limit",
+        "correlation_high": "ρ, upper CI limit",
+        "correlation_images": "images for ρ",
+        "between": "raters",
+        "raters": "number of raters",
+        "printed": "published",
+        "spread": "sd over samples of images",
+        "baseline_spread": "sd of the baseline",
+        "p_value": "p",
+    }
+)
+"""Names of columns in words; all other columns keep their names."""
+WORDS: Mapping[str, Mapping[object, str]] = MappingProxyType(
+    {
+        "baseline": {True: "yes", False: "no"},
+        "kept": {True: "yes", False: "no"},
+        "above_baselines": {1.0: "yes", 0.0: "no"},
+        "baselines": {"with": "included", "without": "excluded", "none": "none in the study"},
+        "between": {"halves": "halves of the images", "classes": "classes of the images"},
+    }
+)
+"""Values of columns in words."""
+
+
+def displayed(
+    table: pd.DataFrame, labels: Labels, heads: Mapping[str, str] = MappingProxyType({})
+) -> pd.DataFrame:
+    """Return a result table for an HTML page, with the labels of ``with_labels`` and names of columns in words.
+
+    Args:
+        table: the content of a CSV file of results.
+        labels: labels of the keys in the table; keys without a label stay.
+        heads: names of columns that are not in ``HEADS``, or differ from it.
+    """
+    shown = with_labels(table, labels)
+    if "other_metric" in table:
+        pairs = zip(table["other_metric"], table["other_variant"], strict=True)
+        shown["other_metric"] = [labels.score(*pair) for pair in pairs]
+        shown = shown.drop(columns="other_variant")
+    if "direction" in shown:
+        shown["direction"] = shown["direction"].map(directions.phrase)
+    for column in WORDS.keys() & set(shown):
+        shown[column] = [_in_words(value, WORDS[column]) for value in shown[column]]
+    return shown.rename(columns={**HEADS, **heads})
+
+
+def _in_words(value: object, texts: Mapping[object, str]) -> str:
+    return "–" if value != value else texts.get(value, str(value))
