@@ -55,9 +55,9 @@ def configuration(images: int) -> dict[str, object]:
             },
         },
         "models": {
-            "f": {**model, "data": "files", "label": "class", "search": {"learning_rate": [0.1, 0.05]}},
-            "f_o": {**model, "data": "bam_os", "label": "object"},
-            "f_s": {**model, "data": "bam_os", "label": "scene"},
+            "f": {**model, "data": "files", "trained_on": "class", "search": {"learning_rate": [0.1, 0.05]}},
+            "f_o": {**model, "data": "bam_os", "trained_on": "object"},
+            "f_s": {**model, "data": "bam_os", "trained_on": "scene"},
         },
         "methods": {"gradient": {}, "random": {}},
         "metrics": {

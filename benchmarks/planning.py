@@ -41,7 +41,7 @@ def digits(seeds: int) -> dict[str, object]:
         f"smooth{samples}": {"method": "smoothgrad", "samples": samples} for samples in range(2, 2 + METHODS)
     }
     metrics = {f"deletion{steps}": {"metric": "deletion", "steps": steps} for steps in range(2, 2 + METRICS)}
-    model = {"architecture": "resnet8", "data": "digits", "label": "class", "training": {"epochs": 1}}
+    model = {"architecture": "resnet8", "data": "digits", "trained_on": "class", "training": {"epochs": 1}}
     return {
         "results": "results",
         "device": "cpu",

@@ -260,6 +260,11 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
     "code of what smooths a method": (code(f"{METHODS}/smoothing.py"), SMOOTH),
     "code of a method that no study uses": (code(f"{METHODS}/path.py"), NOTHING),
     "a method's parameter": (configured(methods__gradcam__relu=False), of_method("gradcam") | SMOOTH),
+    "a method's label": (
+        configured(methods__gradcam__label="GC"),
+        {f"plot_{name} bam" for name in ("bam", "gallery", "independence", "pairs", "reliability", "series")}
+        | {"check_claims bam", "document_methods", *REPORT},
+    ),
     "another method in the study": (
         configured(studies__bam__methods=["gradcam", "random", "edge", "gradient"]),
         of_method("gradient"),

@@ -1,6 +1,6 @@
 """Descriptions of studies, methods and metrics as plain data, for the pages of the report."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -25,9 +25,13 @@ class Facts:
         self.catalog = catalog
         self.studies = studies
 
-    def labels(self, *studies: str) -> dict[str, Any]:
-        """Return the ``registry.labels.Labels`` of studies, without names those of all entries, as plain data."""
-        return asdict(labels_of(self.config, self.catalog, studies or None))
+    def labels(self, *studies: str, only: Collection[str] = ()) -> dict[str, Any]:
+        """Return the ``registry.labels.Labels`` of studies, without names those of all entries, as plain data.
+
+        ``only`` are the fields that a job reads: a change of other labels must not rerun it.
+        """
+        labels = asdict(labels_of(self.config, self.catalog, studies or None))
+        return {name: labels[name] for name in only or labels}
 
     def labels_of_models(self, models: Iterable[str], sets: Iterable[str]) -> dict[str, Any]:
         """Return the ``registry.labels.Labels`` of models and sets, as plain data."""

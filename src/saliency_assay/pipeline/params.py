@@ -319,7 +319,7 @@ class Params(EntrySettings):
             order=self.config.sets[data].explanation_order,
             where=self._explained_where(data),
             seed=self.config.seeds[0],
-            labels=self.facts.labels(study.name),
+            labels=self.facts.labels(study.name, only=("methods", "models")),
         )
 
     def plot_training(self, wildcards: Wildcards) -> Settings:

@@ -258,7 +258,7 @@ def scored_names(table: pd.DataFrame, labels: Labels = UNLABELED, *, most: int) 
 def _style_matrix(axes: Axes, columns: list[str], rows: list[str]) -> None:
     titles = [fill(column, COLUMN_LETTERS) for column in columns]
     axes.set_xticks(range(len(columns)), titles, rotation=35, ha="left", rotation_mode="anchor", fontsize=8)
-    axes.set_yticks(range(len(rows)), rows, fontsize=8)
+    axes.set_yticks(range(len(rows)), [fill(row, LETTERS) for row in rows], fontsize=8)
     axes.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0)
     axes.grid(visible=False)
     axes.spines[:].set_visible(False)

@@ -26,7 +26,7 @@ class StudyTableSpec:
     heads: Mapping[str, str]  # headings in LaTeX, by column
 
 
-PREMISE = {"set": "set", "percent": r"accuracy (\%)", "printed": "printed", "images": "images"}
+PREMISE = {"set": "set", "percent": r"accuracy (\%)", "printed": "published", "images": "images"}
 
 
 def floats_of(

@@ -88,3 +88,26 @@ def test_entries_of_other_studies_do_not_rerun_a_figure() -> None:
     raw["studies"]["captions"] = {**raw["studies"]["captions"], "label": "Halves"}
     at = {"study": "digits"}
     assert settings(raw, "", "plot_gallery", at) == settings(TINY, "", "plot_gallery", at)
+
+
+@pytest.mark.parametrize(
+    ("kind", "rule", "changes"),
+    [
+        ("", "plot_gallery", {"metrics": ["faithfulness", "infidelity"]}),
+        ("fidelity", "plot_metric", {"metrics": ["faithfulness", "infidelity"]}),
+    ],
+)
+def test_other_metrics_of_the_study_do_not_rerun_a_figure(
+    kind: str, rule: str, changes: dict[str, Any]
+) -> None:
+    raw = deepcopy(TINY)
+    raw["studies"]["digits"] |= changes
+    at = {"study": "digits", "metric": "infidelity", "figure": "scores"}
+    assert settings(raw, kind, rule, at) == settings(TINY, kind, rule, at)
+
+
+def test_other_methods_do_not_rerun_the_figure_of_concepts() -> None:
+    raw = deepcopy(TINY)
+    raw["studies"]["bam"]["methods"] = ["gradcam", "random"]
+    concepts = (settings(each, "bam", "plot_concepts", {"study": "bam"}) for each in (raw, TINY))
+    assert next(concepts) == next(concepts)

@@ -133,7 +133,7 @@ def test_scores_of_several_models_stay_apart() -> None:
     header = body(text)[0]
     assert [cell.count(r"\\m\\") for cell in header] == [0, 1, 1, 0, 0]
     assert [cell.count(r"\\other\\") for cell in header] == [0, 0, 0, 1, 1]
-    assert ", set set\\_1:" in text
+    assert "(data set: set\\_1):" in text
     assert ", model" not in text
 
 
@@ -200,7 +200,7 @@ def test_methods_are_rows_baselines_below_and_the_best_bold() -> None:
     assert "gradient" in before
     assert "random" in baselines
     assert "alpha" in reliability
-    assert r"Study my study, model m, set set 1:" in text
+    assert r"Study my study (model: m; data set: set 1):" in text
     assert r"(n = 12 images, 1 training seed), below it the 95\,\% confidence interval over images;" in text
     assert r"90\,\%" in text
     assert r"\label{tab:my-study-scores}" in text

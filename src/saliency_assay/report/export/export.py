@@ -198,13 +198,14 @@ def _score_caption(rows: pd.DataFrame, study: str, baselines: bool, level: float
             r", $\rightarrow$ closer to the value is better (methods are ranked by the mean distance of each image's"
             " score from it, not by the distance of the mean)"
         )
-    fixed = ""
+    fixed = []
     for name in ("model", "data"):
         if rows[name].nunique() == 1:
             text = latex.escaped(_label(str(rows[name].iloc[0]), name, labels))
-            fixed += f", {'set' if name == 'data' else name} {text}"
+            fixed.append(f"{'data set' if name == 'data' else name}: {text}")
+    described = f" ({'; '.join(fixed)})" if fixed else ""
     return (
-        f"Study {latex.escaped(labels.study(study))}{fixed}: mean score of each method "
+        f"Study {latex.escaped(labels.study(study))}{described}: mean score of each method "
         f"(n = {images} images{seeds}), below it the "
         rf"95\,\% confidence interval over {over}; {legend}. "
         r"In parentheses the rank set, with simultaneous 95\,\% confidence over the methods of a score, not over "

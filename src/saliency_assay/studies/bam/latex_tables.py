@@ -10,32 +10,32 @@ from saliency_assay.studies.latex_tables import PREMISE, StudyTableSpec, floats_
 
 TABLES = {
     "premise": StudyTableSpec(
-        "accuracy of both models with and without what they were told of, beside that of Yang and Kim (2019)",
+        "accuracy of both models with and without object and scene, and values of Yang and Kim (2019)",
         {"model": "model", "seed": "seed", **PREMISE},
     ),
     "ranking": StudyTableSpec(
-        "every metric's methods, means over seeds; spread: standard deviation between seeds, of one seed that over "
+        "methods by every metric, means over seeds; sd: standard deviation between seeds or, for a single seed, over "
         "samples of images",
-        {"metric": "metric", "method": "method", "score": "score", "spread": "spread", "rank": "rank"},
+        {"metric": "metric", "method": "method", "score": "score", "spread": "sd", "rank": "rank"},
     ),
     "commonality": StudyTableSpec(
-        r"accuracy (\%) with and without the common object, which is in a share $k$ of the scene classes, beside "
-        "that of Yang and Kim (2019)",
+        r"accuracy (\%) with and without the common object, which is in a share $k$ of the scene classes, and values "
+        "of Yang and Kim (2019)",
         {
             **{"model": "model", "seed": "seed", "k": "$k$", "with_object": "with", "without": "without"},
-            **{"drop": "drop", "printed_with": "printed with", "printed_without": "printed without"},
+            **{"drop": "drop", "printed_with": "published with", "printed_without": "published without"},
             "images": "images",
         },
     ),
     "correlation": StudyTableSpec(
-        "Pearson's correlation over $k$ of a method's MCS and the accuracy that is lost without the common object",
+        "Pearson's correlation over $k$ of a method's MCS and the accuracy drop without the common object",
         {"method": "method", "seed": "seed", "correlation": r"$\rho$", "points": "points"},
     ),
     "concepts": StudyTableSpec(
-        "TCAV of the common object by layer, beside that of random concepts; $p$: two-sided $t$-test",
+        "TCAV of the common object and of random concepts by layer; $p$: two-sided $t$-test",
         {
             **{"model": "model", "seed": "seed", "layer": "layer", "score": "TCAV", "random": "random"},
-            **{"p_value": "$p$", "kept": "kept", "images": "images"},
+            **{"p_value": "$p$", "kept": "significant", "images": "images"},
         },
     ),
 }

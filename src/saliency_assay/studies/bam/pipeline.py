@@ -305,7 +305,7 @@ class BamParams(StudyParams):
     def plot_concepts(self, wildcards: Wildcards) -> Settings:
         return self.settings(
             "plot_concepts",
-            labels=self.facts.labels(wildcards["study"]),
+            labels=self.facts.labels(wildcards["study"], only=("models", "studies")),
             concept=self.config.data[self.studies.study(wildcards["study"]).data].common_object,
             **select(self.config.metrics["tcav"].parameters, "significance", "experiments"),
         )

@@ -1,4 +1,4 @@
-"""Tables of a caption study in LaTeX: premise, and INFD beside attribution."""
+"""Tables of a caption study in LaTeX: premise, and INFD and attribution."""
 
 from collections.abc import Mapping
 
@@ -9,15 +9,15 @@ from saliency_assay.studies.latex_tables import PREMISE, StudyTableSpec, floats_
 
 TABLES = {
     "premise": StudyTableSpec(
-        "accuracy of both models with both halves and with either alone, beside that of Yeh et al. (2019)",
+        "accuracy of both models on both halves and on either alone, and values of Yeh et al. (2019)",
         {"model": "model", "seed": "seed", **PREMISE},
     ),
     "table": StudyTableSpec(
         "INFD under the removal of a half, and the share of absolute attribution on the half that the model uses; "
-        "found: share of images in which it has most",
+        "most: share of images with most attribution on that half",
         {
             **{"method": "method", "model": "model", "seed": "seed", "used": "used"},
-            **{"infidelity": "INFD", "share": "share", "above_half": "above half", "images": "images"},
+            **{"infidelity": "INFD", "share": "share", "found": "most", "images": "images"},
         },
     ),
 }

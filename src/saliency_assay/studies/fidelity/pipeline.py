@@ -1,7 +1,7 @@
 """Inputs and parameters of the rules of fidelity studies."""
 
 from saliency_assay.pipeline.inputs import Files, StudyInputs, Wildcards
-from saliency_assay.pipeline.params import Settings, StudyParams
+from saliency_assay.pipeline.params import Settings, StudyParams, select
 from saliency_assay.studies.fidelity.read import metric_pairs
 
 
@@ -48,7 +48,10 @@ class FidelityParams(StudyParams):
             label=metric.label,
             labels=labels["entry_scores"][metric.name],
             units=metric.units,
-            names=labels,
+            names={
+                **select(labels, "methods", "data"),
+                "sub_variants": {name: labels["sub_variants"].get(name, {}) for name in (metric.name, "")},
+            },
             directions=metric.directions,
             methods=self.studies.study(wildcards["study"]).methods,
             seeds=self.config.seeds,

@@ -13,8 +13,8 @@ from saliency_assay.studies.retrain.tables import protocol_label
 MOST_COLUMNS = 8
 TABLES = {
     "leakage": StudyTableSpec(
-        "test accuracy of classifiers that see the masks alone, beside the same with permuted labels; $p$: that "
-        "masks tell of the class, corrected for all rows (Holm)",
+        "test accuracy of classifiers trained on masks alone, with true and with permuted labels; $p$: one-sided test "
+        "of a higher accuracy with true labels, corrected for all rows (Holm)",
         {
             **{"protocol": "protocol", "fill": "fill", "method": "method", "iteration": "iteration"},
             **{"accuracy": "accuracy", "random": "permuted", "chance": "chance", "p_holm": "$p$"},
@@ -76,8 +76,8 @@ def _accuracy_caption(study: str, protocol: str, fill: str, rows: pd.DataFrame) 
     spread = " Below: standard deviation between seeds." if seeds > 1 else ""
     return (
         f"Study {latex.escaped(study)}, {latex.escaped(protocol_label(protocol))}, {latex.escaped(fill)} fill: test "
-        r"accuracy (\%) after training on images of which the share in the header is occluded; the lower, the more "
-        f"of the pixels that the model needs the method marks. n = {rows['images'].max():.0f} images, "
+        r"accuracy (\%) after retraining on images with the share of occluded pixels in the header; lower accuracy "
+        f"means that the method ranks pixels better. n = {rows['images'].max():.0f} images, "
         rf"{seeds:.0f} training seed{'s' if seeds > 1 else ''}; chance: {chance}\,\%.{spread}"
     )
 
