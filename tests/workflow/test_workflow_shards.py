@@ -97,7 +97,7 @@ def test_the_report_is_built_and_jobs_are_those_of_the_shards(both: tuple[Checko
     checkout, _ = both
     assert (checkout.root / "results/report.html").stat().st_size > 100_000
     page = (checkout.root / "results/figures/digits/study.html").read_text()
-    assert "maps of 898 test images" in page
+    assert "maps for 898 test images" in page
     logs = {name for name in checkout.files("results/logs") if name.startswith("attribute/")}
     names = ["", *(f".shard{number}of4" for number in range(1, 5))]
     assert logs == {

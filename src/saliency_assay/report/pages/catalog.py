@@ -138,7 +138,7 @@ def _metric_facts(facts: Facts) -> dict[str, str | Code]:
         "Formula": facts["formula"],
         "Source": facts["reference"] if facts["metric"] else Code(facts["reference"]),
         "Registered metric": _registered(facts["name"], facts["metric"]),
-        "Map reduction": facts["reduction"] or "",
+        "Map reduction": Code(facts["reduction"] or ""),
         "Parameters": Code(_parameter_text(facts["parameters"])),
     }
 

@@ -7,7 +7,6 @@ from typing import TypeAlias
 import numpy as np
 import pandas as pd
 
-from saliency_assay.methods import METHODS
 from saliency_assay.registry.labels import UNLABELED, Labels
 
 TCAV = "tcav"  # TCAV's name in the tables; it produces no map
@@ -23,20 +22,20 @@ SHOWN = {
     SERIES: ("ρ over the series", 1.0),
 }
 """Label of each metric, and the factor by which displayed tables multiply its scores."""
-PAPER = (
-    "gradcam",
-    "guided_gradcam",
-    "gradient",
-    "smoothgrad",
-    "smoothgrad_squared",  # called SmoothGrad in the released code
-    "integrated_gradients",
-    "integrated_gradients_smoothgrad",
-    "smoothgrad of integrated_gradients",
-    "smoothgrad_squared of integrated_gradients",
-    "gradient_x_input",
-    "guided_backprop",
-)
-"""Registered methods that the paper compares, or their equivalents in this project."""
+PAPER = {
+    "gradcam": "Grad-CAM",
+    "guided_gradcam": "Guided Grad-CAM",
+    "gradient": "Gradient",
+    "smoothgrad": "SmoothGrad",
+    "smoothgrad_squared": "SmoothGrad²",  # called SmoothGrad in the released code
+    "integrated_gradients": "Integrated Gradients",
+    "integrated_gradients_smoothgrad": "Integrated Gradients (SmoothGrad)",
+    "smoothgrad of integrated_gradients": "SmoothGrad of Integrated Gradients",
+    "smoothgrad_squared of integrated_gradients": "SmoothGrad² of Integrated Gradients",
+    "gradient_x_input": "Gradient × Input",
+    "guided_backprop": "Guided Backpropagation",
+}
+"""Labels of the registered methods that the paper compares, or of their equivalents in this project."""
 INDEPENDENCE = ("iir", "iir_difference")
 # IIR is evaluated only if at least this share of the changed images has nearly the original output.
 LEAST_SIMILAR = 0.5
@@ -87,7 +86,7 @@ class BamTables:
         """
         entries = [name for name, method in self.methods.items() if method == registered]
         if not entries:
-            raise UntestedError(f"{registered_label(registered)} is not in the study")
+            raise UntestedError(f"{PAPER.get(registered, registered)} is not in the study")
         return registered if registered in entries else entries[0]
 
     def by_seed(self, metric: str, member: str = "os") -> pd.DataFrame:
@@ -173,12 +172,6 @@ class BamTables:
         return ", ".join(
             f"{self.label_of(str(name))} {value(float(score), metric)}" for name, score in scores.items()
         )
-
-
-def registered_label(method: str) -> str:
-    """Return the label of a registered method, or of ``METHOD of BASE``."""
-    labels = {record.name: record.label for record in METHODS}
-    return " of ".join(labels.get(name, name) for name in method.split(" of "))
 
 
 def label(metric: str) -> str:

@@ -9,9 +9,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from saliency_assay.methods import METHODS as REGISTERED
 from saliency_assay.studies.bam.claims import CLAIMS, FAILS, HOLDS, UNTESTED, claims, summary
 from saliency_assay.studies.bam.ranking import agreement, agreement_shown, ranking, ranking_shown
-from saliency_assay.studies.bam.tables import BamTables, registered_label
+from saliency_assay.studies.bam.tables import PAPER, BamTables
 
 NAN = float("nan")
 
@@ -203,6 +204,11 @@ def without_method(tables: BamTables, *methods: str) -> BamTables:
     return replace(tables, methods=left, **frames)
 
 
+def test_labels_of_the_papers_methods_are_those_of_the_registry() -> None:
+    labels = {record.name: record.label for record in REGISTERED}
+    assert {name: " of ".join(labels[part] for part in name.split(" of ")) for name in PAPER} == PAPER
+
+
 # ---- all claims
 
 
@@ -271,7 +277,7 @@ def test_what_a_study_has_no_method_for_is_not_tested(method: str) -> None:
     }
     tables = without_method(study(), method)
     for claim in begins[registered]:
-        assert reason(tables, claim) == f"{registered_label(registered)} is not in the study"
+        assert reason(tables, claim) == f"{PAPER[registered]} is not in the study"
     lacking = study()
     for metric in ("mcs", "idr", "iir", "iir_difference"):
         lacking = scored(lacking, metric, method, NAN)
