@@ -16,33 +16,37 @@ from tools.pages import DOCS
 PAGE = DOCS / "metrics.md"
 BEGIN, END = "<!-- record, written by tools/metric_records.py -->", "<!-- end of record -->"
 CIFAR = "[CIFAR-10, 1,000 images](papers/metric_reliability.md#tables-1-and-2)"
-BAM = "[photographs](reliability.md#on-photographs-bam)"
-NOT_MEASURED = "of each run in its report, page Metrics; no larger study has measured it yet"
+BAM = "[COCO images](reliability.md#on-real-images-bam)"
+NOT_MEASURED = "reported by each run on the page *Metrics* of its report; not yet measured in a larger study"
+HALVES = "correlation of the rankings by two halves of the images"
 RELIABILITY = {
-    "aopc": "α with edge detection, L = 20 … 100: MoRF 0.36 … 0.58 with the mean, 0.26 … 0.40 with random pixels; LeRF "
-    f"0.22 … 0.23, 0.14 … 0.18; {CIFAR}",
-    "faithfulness": f"α with edge detection 0.42 (mean), 0.26 (random); {CIFAR}",
-    "mcs": f"α without baselines 0.38; two halves of the images order the methods alike (ρ = 0.93); {BAM}",
-    "idr": f"α without baselines 0.06; two halves ρ = 0.95; {BAM}",
-    "iir": f"α without baselines 0.05, of the relative change 0.19; two halves ρ = 0.83 and 0.94; {BAM}",
+    "aopc": "Krippendorff's α of five methods, including edge detection, for L = 20 to 100: MoRF 0.36 to 0.58 with the "
+    f"mean as fill and 0.26 to 0.40 with random pixels; LeRF 0.22 to 0.23 and 0.14 to 0.18; {CIFAR}",
+    "faithfulness": "Krippendorff's α of five methods, including edge detection: 0.42 with the mean as fill, 0.26 with "
+    f"random pixels; {CIFAR}",
+    "mcs": f"Krippendorff's α without baseline methods 0.38; {HALVES} 0.93; {BAM}",
+    "idr": f"Krippendorff's α without baseline methods 0.06; {HALVES} 0.95; {BAM}",
+    "iir": "Krippendorff's α without baseline methods 0.05 (`iir`) and 0.19 (`iir_difference`); "
+    f"{HALVES} 0.83 and 0.94; {BAM}",
 }
-BELOW = "below"
+BELOW = "see below"
 RELEASED = {
-    "necessity_sufficiency": f"`corrected` (default) and `printed` differ in Eq. 4; the released code differs: {BELOW}",
-    "road": f"accuracy of a set in both; noise, ties and LeRF in the released code: {BELOW}",
-    "infidelity_square": "side lengths, stride, zero fill and the optimal scalar are the released code's",
-    "infidelity_noisy_baseline": "`protocol`: z unbounded as printed, or clipped to [0, 1] as released",
+    "necessity_sufficiency": "`corrected` (default) and `printed` differ in Eq. 4; the released code differs from "
+    f"both, {BELOW}",
+    "road": f"noise, ties and LeRF differ in the released code, {BELOW}",
+    "infidelity_square": "side lengths, stride, black fill and `rescale` are those of the released code",
+    "infidelity_noisy_baseline": "`protocol`: z unbounded (`printed`) or clipped to [0, 1] (`released`)",
     "infidelity_subset": "not in the paper's tables",
-    "infidelity_shap": f"which pixels turn black, printed, makes no difference: {BELOW}",
-    "infidelity_halves": f"which explanations, and whether rescaled, is in neither: {BELOW}",
-    "sensitivity_max": f"relative and with new noise at each draw as released: {BELOW}",
-    "randomization": f"BatchNorm keeps its trained statistics in the released code: {BELOW}",
-    "mcs": "resizing of masks and the class that is explained: [Concept attribution](#concept-attribution)",
-    "idr": "strictly less in both; the baseline is not in the released code: [Baselines](#baselines)",
-    "iir": f"`protocol`: how δ begins; η₃ and the step: {BELOW}",
-    "tcav": f"2 experiments and cross-entropy in the released code, here 20 and the logit: {BELOW}",
+    "infidelity_shap": f"as printed; removing the other pixels instead is equivalent, {BELOW}",
+    "infidelity_halves": f"the paper specifies neither the kind of explanation nor rescaling, {BELOW}",
+    "sensitivity_max": f"`relative` is that of the released code; the noise of random methods differs, {BELOW}",
+    "randomization": f"BatchNorm keeps its trained statistics in the released code, {BELOW}",
+    "mcs": "resizing of masks and explained class, see [Concept attribution](#concept-attribution)",
+    "idr": "ties count as 0 in both; the released code has no random-region baseline, see [Baselines](#baselines)",
+    "iir": "`protocol` selects δ₀; for η₃ and the step size, see [δ](#δ)",
+    "tcav": f"the released code uses 2 experiments and the cross-entropy, here 20 and the logit, {BELOW}",
 }
-NONE = "no released code was compared"
+NONE = "not compared with released code"
 
 
 def bound(value: float) -> str:
@@ -63,12 +67,12 @@ def rows_of(metric: Metric) -> list[tuple[str, str]]:
     parameters = [f"`{name}` {yaml_text(parameter.default)}" for name, parameter in metric.parameters.items()]
     unreduced = "none: no map" if metric.name == "tcav" else "none: raw maps"
     return [
-        ("formula", (metric.formula or "none given").replace("|", "\\|")),
+        ("formula", (metric.formula or "none").replace("|", "\\|")),
         ("direction and range", "; ".join(scores)),
         ("reduction", f"`{metric.reduction}`" if metric.reduction else unreduced),
         ("parameters", ", ".join(parameters) or "none"),
-        ("reliability found", RELIABILITY.get(metric.name, NOT_MEASURED)),
-        ("printed against released", RELEASED.get(metric.name, NONE)),
+        ("measured reliability", RELIABILITY.get(metric.name, NOT_MEASURED)),
+        ("paper and released code", RELEASED.get(metric.name, NONE)),
         ("source", metric.reference),
     ]
 

@@ -38,7 +38,7 @@ def architecture_table() -> Rows:
 
 def metric_table() -> Rows:
     """Yield the header and the rows of the table of metrics of single maps."""
-    yield "metric", "what it measures", "scores, better direction and range", "needs", "source"
+    yield "metric", "definition", "scores with direction and range", "needs", "source"
     for metric in METRICS:
         if metric.scores_single_maps:
             scores = (

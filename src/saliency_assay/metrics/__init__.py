@@ -110,7 +110,7 @@ METRICS: tuple[Metric, ...] = (
         "Samek et al., 2017; Tomsett et al., 2020",
         "area over the perturbation curve: decrease of the output as pixels are replaced one at a time",
         formula="AOPC_L = 1/(L + 1) Σ_{k=1..L} (f(x⁰) − f(x^k)), x^k without its k most (MoRF) or least "
-        "(LeRF) relevant",
+        "(LeRF) relevant pixels",
         scores=(
             Score("aopc_morf", "higher", (-1, 1), "AOPC (MoRF)"),
             Score("aopc_lerf", "lower", (-1, 1), "AOPC (LeRF)"),
@@ -147,7 +147,7 @@ METRICS: tuple[Metric, ...] = (
         "Wang et al., 2020",
         "necessity and sufficiency of the positive pixels, by order (N-Ord, S-Ord) and by proportion (TPN, TPS)",
         formula="N-Ord = mean_m max(R_m − y_b, 0); S-Ord = mean_m (min(R′_m, y_0) − y_b); TPN = ∫|R(π) − R(π "
-        "reversed)| dk / (r y_0), TPS the same of R′ and r′",
+        "reversed)| dk / (r y_0), TPS the same with R′ and r′",
         scores=(
             Score("n_ord", "lower", (0, 1), "N-Ord"),
             Score("s_ord", "higher", (-1, 1), "S-Ord"),
@@ -190,7 +190,7 @@ METRICS: tuple[Metric, ...] = (
         "saliency_assay.metrics.deletion:insertion",
         "Petsiuk et al., 2018",
         "area under the curve of the output as pixels are inserted, the most salient first",
-        formula="∫₀¹ f(fill image with the share p of x's most salient pixels put in) dp",
+        formula="∫₀¹ f(fill image with the share p of x's most salient pixels inserted) dp",
         scores=(Score("insertion", "higher", (0, 1), "Insertion", unit="AUC"),),
         takes=("mean",),
         figures={"curves": _REMOVAL_CURVES, "scores": BOXES},
@@ -202,8 +202,8 @@ METRICS: tuple[Metric, ...] = (
         "saliency_assay.metrics.road:road",
         "Rong et al., 2022",
         "mean output as a growing share of pixels is replaced by a noisy interpolation of their neighbors",
-        formula="mean over shares p of f(x with its most (MoRF) or least (LeRF) relevant p imputed from its "
-        "neighbors)",
+        formula="mean over shares p of f(x with the share p of its most (MoRF) or least (LeRF) relevant pixels "
+        "imputed from their neighbors)",
         scores=(
             Score("road_morf", "lower", (0, 1), "ROAD (MoRF)"),
             Score("road_lerf", "higher", (0, 1), "ROAD (LeRF)"),
@@ -256,7 +256,7 @@ METRICS: tuple[Metric, ...] = (
         "saliency_assay.metrics.infidelity:infidelity_noisy_baseline",
         "Yeh et al., 2019",
         "squared error of the map's prediction of how the logit changes when pixels are replaced by noise around black",
-        formula=f"{_INFD}, I = x − z, z noise about black",
+        formula=f"{_INFD}, I = x − z, z noise around black",
         scores=_INFIDELITY,
         reduction="",
         takes=("responses",),
@@ -312,7 +312,7 @@ METRICS: tuple[Metric, ...] = (
         "saliency_assay.metrics.sensitivity_max:sensitivity_max",
         "Yeh et al., 2019",
         "largest change of the map under small perturbations of the image, relative to the map's norm",
-        formula="max over ‖y − x‖_∞ ≤ r of ‖Φ(f, y) − Φ(f, x)‖ / ‖Φ(f, x)‖ (undivided unless relative)",
+        formula="max over ‖y − x‖_∞ ≤ r of ‖Φ(f, y) − Φ(f, x)‖ / ‖Φ(f, x)‖ (not divided if `relative` is false)",
         scores=(Score("sensitivity_max", "lower", (0, inf), "SENS_MAX", True),),
         reduction="",
         takes=("explain",),
@@ -324,7 +324,7 @@ METRICS: tuple[Metric, ...] = (
         "saliency_assay.metrics.localization:pointing_game",
         "Zhang et al., 2018",
         "hit rate: share of maps whose maximum lies on the object",
-        formula="1 if the greatest value lies at most the tolerance from the object, else 0",
+        formula="1 if the maximum lies within the tolerance of the object, else 0",
         scores=(Score("pointing_game", "higher", (0, 1), "Pointing game", unit="hit rate"),),
         takes=("mask",),
         limits={"tolerance": Limits(minimum=0)},
@@ -363,7 +363,7 @@ METRICS: tuple[Metric, ...] = (
         "Randomization test",
         "saliency_assay.metrics.randomization:randomization",
         "Adebayo et al., 2018",
-        "similarity of the map to the map after the model's weights are randomized",
+        "similarity of the maps before and after the model's weights are randomized",
         formula="Spearman's ρ, or SSIM, of Φ(f, x) and Φ(f with new weights in some layers, x)",
         scores=(
             Score("randomization_spearman", "target 0", (-1, 1), "Spearman's ρ"),
