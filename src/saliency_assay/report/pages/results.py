@@ -26,10 +26,10 @@ def study_result(
 
     Args:
         facts: ``name, label, page, labels, data, models`` (``{name: {label, architecture, trained_on, data}}``),
-            ``methods, asks, references, level`` (of the intervals of α), and from its kind ``question, variants``,
-            ``explains_all_images, cautions``.
+            ``methods, score_summaries, references, level`` (of the intervals of α), and from its kind ``question,
+            variants, explains_all_images, cautions``.
         files: ``data``, the data set; ``TABLES``, if methods are scored; and the tables that ``cautions`` takes.
-        maps: all parts of the maps of one method.
+        maps: all shards of the maps of one method.
         evaluations: for each model the ``evaluation.json`` files of all seeds.
     """
     labels = Labels(**facts["labels"])
