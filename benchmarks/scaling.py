@@ -1,6 +1,7 @@
-"""Estimated cost of a configuration on GPUs, from counted work and given speeds: jobs, models, passes, hours, storage.
+"""Estimated cost of a configuration on GPUs, from counted work and published speeds.
 
-Snakemake plans the configuration with empty stand-ins for its data and prints every job with its files. The work of a
+Reports jobs, models, passes, hours and storage. Snakemake plans the configuration with empty stand-ins for its data
+and prints every job with its files. The work of a
 job is images times passes through its network, in units of a forward pass: three for each training image and epoch
 (forward, backward to activations and to weights), two for a gradient with respect to pixels, one otherwise. Passes of a
 metric are counted by calling it on one image. The work of a network is its number of multiplications, counted by

@@ -35,7 +35,7 @@ def check_settings() -> Iterator[Problem]:
         yield Problem(loop, 1, f"{fault} {name}")
     params = PACKAGE / "pipeline/params.py"
     step_names = _strings(*(ROOT / f"workflow/scripts/{name}.py" for name in STEPS)).union(
-        *(_keywords(function) for function in PLANS)
+        *(_keyword_names(function) for function in PLANS)
     )
     for kind in ("bam", "synthetic"):
         for name in sorted(set(CATALOG.data_kinds[kind].parameters) - (_strings(params) & step_names)):
@@ -68,7 +68,7 @@ def _attributes(*paths: Path, variable: str = "") -> set[str]:
     }
 
 
-def _keywords(function: Callable[..., Any]) -> set[str]:
+def _keyword_names(function: Callable[..., Any]) -> set[str]:
     parameters = inspect.signature(function).parameters.values()
     return {parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY}
 

@@ -39,7 +39,7 @@ PATCHES = torch.stack([patches(2, 4, seed=5), patches(1, 1), patches(2, 2), patc
 
 
 def numbers(labels: Tensor) -> list[int]:
-    """How many segments each image has."""
+    """Return the number of segments of each image."""
     return [len(found.unique()) for found in labels]
 
 
@@ -229,7 +229,7 @@ def test_each_pass_is_the_batch(samples: int, passes: int) -> None:
 
 @pytest.mark.parametrize("sizes", [(2, 3), (1, 1, 1, 1, 1)], ids=str)
 def test_any_split_gives_the_same_maps_of_superpixels(sizes: tuple[int, ...]) -> None:
-    """Where some images have all their coalitions and others samples, and a batch's images differ in number."""
+    """Some images have all coalitions and others samples, and images of a batch differ in their number."""
     model = conv_classifier()
     counts = numbers(segment(PATCHES, "superpixels", 8))
     assert min(counts) < 5

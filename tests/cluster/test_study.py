@@ -33,7 +33,7 @@ def on_cluster(slurm: Slurm, tmp_path_factory: pytest.TempPathFactory) -> Checko
 
 @pytest.fixture(scope="module")
 def jobs(slurm: Slurm, on_cluster: Checkout) -> list[Job]:
-    """What Slurm tells of its jobs."""
+    """Return Slurm's records of the run's jobs."""
     return [job for job in slurm.jobs() if job.folder == on_cluster.root]
 
 

@@ -1,4 +1,4 @@
-"""What a run leaves: the same for the same seeds, at the paths that DESIGN promises, and traceable to its making."""
+"""Results of a run: the same for the same seeds, at the paths in DESIGN, and with their provenance."""
 
 import json
 import re

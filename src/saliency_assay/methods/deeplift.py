@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from saliency_assay.methods.baselines import baseline as baseline_color
 from saliency_assay.methods.canonical import Add, canonical, network_of, normalized, unfit_relus
-from saliency_assay.methods.differentiate import check_inputs, check_logits, describe
+from saliency_assay.methods.differentiate import check_inputs, check_logits, describe_tensor
 from saliency_assay.methods.passes import chunks
 
 RULES = ("rescale", "reveal_cancel")
@@ -318,7 +318,7 @@ def deep_shap(
     fits = background.dtype == images.dtype and background.device == images.device
     if not fits or background.ndim != 4 or list(background.shape[1:]) != shape or len(background) == 0:
         raise ValueError(
-            f"background: found {describe(background)} on {background.device}, expected {kind} "
+            f"background: found {describe_tensor(background)} on {background.device}, expected {kind} "
             f"[B, {', '.join(map(str, shape))}] on {images.device} with B >= 1"
         )
     network = fit_network("deep_shap", model)

@@ -44,7 +44,7 @@ def explained(
     chosen in the ``order`` of ``explained_images``, balanced over all labels or the first. The class is the image's
     ``label`` or, with ``target`` ``predicted``, the class of highest probability.
 
-    ``where`` restricts the choice to images with the given value in each named array of numbers or booleans.
+    ``where`` restricts the choice to images with this value in each named array of numbers or booleans.
 
     Raises:
         ValueError: unknown ``target``; ``where`` names an array without one value per image, or no test image has its

@@ -70,7 +70,7 @@ def alpha(
 
     The interval refers to the population from which the images are sampled. It is the Bayesian bootstrap of the mean
     correlation of the images' ranks with the mean ranks, with one additional image that agrees perfectly for the upper
-    end and is exactly opposed for the lower end (Gaffke 2005). Its coverage holds with few images, too.
+    end and is exactly opposed for the lower end (Gaffke 2005). Its coverage is valid for few images, too.
 
     Args:
         scores: ``[N, M]``.
@@ -340,7 +340,7 @@ def _solve_centered(matrices: Array, sides: Array) -> Array:
     inverse = np.where(zero, 0, 1 / np.where(zero, 1, values))
     solutions = ((sides[:, None] @ vectors) * inverse[:, None] @ vectors.swapaxes(1, 2))[:, 0]
     connected = zero.sum(1) == 1 + (~scored).sum(1)
-    # Rounded, so that equal columns have equal means whatever the order of summation.
+    # Rounded, so that equal columns have equal means for any order of summation.
     scale = 10.0 ** np.floor(np.log10(np.abs(solutions).max(-1, keepdims=True, initial=np.finfo(float).tiny)))
     return np.where(scored & connected[:, None], np.round(solutions / scale, 11) * scale, np.nan)
 

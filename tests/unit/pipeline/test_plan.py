@@ -1,4 +1,4 @@
-"""What a study is said to take: jobs as Snakemake counts them, hours as measured, bytes as they are stored."""
+"""Planned cost of a study: jobs as Snakemake counts them, measured hours, bytes as stored."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path

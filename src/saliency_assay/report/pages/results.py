@@ -26,10 +26,10 @@ def study_result(
 
     Args:
         facts: ``name, label, page, labels, data, models`` (``{name: {label, architecture, trained_on, data}}``),
-            ``methods, asks, references, level`` (of the intervals of α), and from its kind ``question, variants``,
-            ``explains_all_images, cautions``.
+            ``methods, score_summaries, references, level`` (of the intervals of α), and from its kind ``question,
+            variants, explains_all_images, cautions``.
         files: ``data``, the data set; ``TABLES``, if methods are scored; and the tables that ``cautions`` takes.
-        maps: all parts of the maps of one method.
+        maps: all shards of the maps of one method.
         evaluations: for each model the ``evaluation.json`` files of all seeds.
     """
     labels = Labels(**facts["labels"])
@@ -54,8 +54,8 @@ def study_result(
     )
 
 
-def _data_text(facts: Mapping[str, Any], label: str, path: Path, parts: Sequence[Path]) -> str:
-    with open_stores(parts, kind="maps") as maps:
+def _data_text(facts: Mapping[str, Any], label: str, path: Path, shards: Sequence[Path]) -> str:
+    with open_stores(shards, kind="maps") as maps:
         explained = "" if facts["explains_all_images"] else f"; maps for {len(maps)} test images"
     with zarr_store.open_store(path, kind="data") as data:
         count, _, height, width = data["image"].shape

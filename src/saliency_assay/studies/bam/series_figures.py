@@ -195,7 +195,7 @@ def _plot_bars(
     axes.set_ylabel(RHO_AXIS)
 
 
-def chosen_image(
+def select_image(
     predictions: pd.DataFrame, series: Sequence[SeriesModel], *, seed: int, images: Array
 ) -> tuple[int, list[bool]]:
     """Return the image that most f_k classify correctly, each on its own set, and which of them do; ties: lowest index.
@@ -238,7 +238,7 @@ def series_maps(
     title: str,
     labels: Labels = UNLABELED,
 ) -> Figure:
-    """Plot maps of one image, methods in rows and k growing from left to right, beside the image.
+    """Plot maps of one image, methods in rows and k growing from left to right, next to the image.
 
     Args:
         image: the composite, uint8 ``[C, H, W]``.

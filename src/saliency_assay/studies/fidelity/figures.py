@@ -185,14 +185,14 @@ def density_panel(
     valid = _valid_scores(rows, methods)
     by_row = {place: values for place, values in enumerate(valid) if len(values) > 1}
     if by_row:
-        parts = axes.violinplot(
+        violins = axes.violinplot(
             list(by_row.values()),
             positions=list(by_row),
             orientation="horizontal",
             widths=0.85,
             showextrema=False,
         )
-        for body in cast(list[PolyCollection], parts["bodies"]):
+        for body in cast(list[PolyCollection], violins["bodies"]):
             body.set(facecolor=SKY, edgecolor=BLUE, alpha=0.55)
     for place, values in enumerate(valid):
         if len(values):
