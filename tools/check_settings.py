@@ -44,12 +44,11 @@ def check_settings() -> Iterator[Problem]:
     known_keys = _strings(*readers) | _attributes(*readers)
     known_keys.update(key for record in CATALOG.data_kinds.values() for key in record.sources)
     for key in sorted(set(_schema_keys(yaml.safe_load(SCHEMA.read_text()))) - known_keys):
-        yield Problem(SCHEMA, 1, f"nothing reads the key {key}")
+        yield Problem(SCHEMA, 1, f"no code reads the key {key}")
     for model in HEADINGS:
         for key in model.own_keys():
-            if (
-                key != "kind" and not model.model_fields[key].description
-            ):  # a kind is described where it is a choice
+            # A kind is described where it is a choice.
+            if key != "kind" and not model.model_fields[key].description:
                 yield Problem(SCHEMA, 1, f"no description of the key {key} of {model.__name__}")
 
 

@@ -233,7 +233,7 @@ def _max_pool(layer: nn.MaxPool2d, signal: Signal) -> Signal:
     with torch.no_grad():
         winner, reference_winner = _winners(layer, signal.value), _winners(layer, signal.reference)
         value, reference = layer(signal.value), layer(signal.reference)
-        # How far the baseline's value at the image's maximum is below the baseline's own maximum.
+        # Distance of the baseline's value at the image's maximum from the baseline's maximum.
         shortfall = reference - _gather(winner, signal.reference.expand_as(signal.value))
         change = value - reference
         stays = (change >= 0) | (shortfall < _EQUAL * _rounding(signal.reference))

@@ -38,7 +38,7 @@ def explained(
     where: Mapping[str, int] | None = None,
     shard: Shard = WHOLE,
 ) -> Explained:
-    """Choose at most ``limit`` test images, and return those in ``shard`` with a class for each.
+    """Select at most ``limit`` test images, and return those in ``shard`` with a class for each.
 
     ``data`` is an open store with the arrays ``image``, ``split`` and ``label_…``, listed in its ``names``. Images are
     chosen in the ``order`` of ``explained_images``, balanced over all labels or the first. The class is the image's

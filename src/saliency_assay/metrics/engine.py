@@ -146,7 +146,7 @@ def metric_seed(seed: int, model: str, data: str, noise_group: str) -> int:
 
 def randomized_model_seed(seed: int, model: str) -> int:
     """Return the seed of the random weights of the model that a metric compares with the trained one."""
-    # The name in the seed is that of version 0.1, so that weights stay the same
+    # The name in the seed is that of version 0.1, so that weights stay the same.
     return seed_of(seed, "fresh", model)
 
 

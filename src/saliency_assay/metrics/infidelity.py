@@ -102,7 +102,7 @@ def removed_squares(
         ValueError: sides or a number of squares that do not fit the images, or an error of ``perturbation``.
     """
     batch = perturbation_batch(predict, images, targets, fill("black", images), output="logit")
-    selected = _choose_squares(images, smallest, largest, squares, generator)
+    selected = _sample_squares(images, smallest, largest, squares, generator)
 
     def cover(image: Tensor, number: Tensor) -> Tensor:
         return covered(selected[number], batch.height, batch.width).flatten(1)
@@ -134,7 +134,7 @@ def infidelity_square(
         ValueError: as ``removed_squares``; maps or ``responses`` that do not fit the images and squares.
     """
     values = contributions(maps, images, explanation).reshape(-1, *images.shape[2:])
-    selected = _choose_squares(images, smallest, largest, squares, generator)
+    selected = _sample_squares(images, smallest, largest, squares, generator)
     drop = drop_of(responses, maps, len(selected))
     return score(maps, square_sums(values, selected), drop, rescale)
 
@@ -159,7 +159,7 @@ def square_sums(values: Tensor, squares: Tensor) -> Tensor:
     return totals
 
 
-def _choose_squares(
+def _sample_squares(
     images: Tensor, smallest: int, largest: int, squares: int, generator: torch.Generator
 ) -> Tensor:
     """Return the top row, left column and side of each square, int64 ``[S, 3]``, on the images' device."""

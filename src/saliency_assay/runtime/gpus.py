@@ -147,7 +147,6 @@ def _try_lock(path: Path) -> bool:
     except BlockingIOError:
         os.close(descriptor)
         return False
-    os.set_inheritable(
-        descriptor, True
-    )  # keeps the lock if the launcher of several processes replaces this process (exec)
+    # Keep the lock if the launcher of several processes replaces this process (exec).
+    os.set_inheritable(descriptor, True)
     return True

@@ -161,9 +161,7 @@ def _write_zip(folder: Path, path: Path) -> None:
     with replacing(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
         for file in sorted(file for file in folder.rglob("*") if file.is_file()):
             member = zipfile.ZipInfo(file.relative_to(folder).as_posix(), ZIP_DATE)
-            member.file_size = (
-                file.stat().st_size
-            )  # zipfile needs it to write 64-bit headers for large members
+            member.file_size = file.stat().st_size  # zipfile needs it for the 64-bit headers of large members
             with file.open("rb") as source, archive.open(member, "w") as target:
                 shutil.copyfileobj(source, target, 1 << 20)
             file.unlink()  # so that the disk never contains two complete copies

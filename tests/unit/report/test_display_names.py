@@ -89,7 +89,7 @@ def study_result() -> StudyResult:
         question=facts["question"],
         data=LABELS.data_set("digits"),
         models=[LABELS.model("digits")],
-        asks=facts["asks"],
+        score_summaries=facts["score_summaries"],
         methods=[LABELS.method(method) for method in facts["methods"]],
         tables=named,
     )

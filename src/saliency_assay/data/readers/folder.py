@@ -20,9 +20,8 @@ Listing = Mapping[str, Sequence[str]]  # paths of images below a folder, sorted,
 
 LONGEST_NAME = 255  # bytes of a file's name
 _TEST_FOLDERS = ("test", "val")
-_TINY_LIST = (
-    "val_annotations.txt"  # class of each image in Tiny ImageNet's val/, which has no folders of classes
-)
+# Class of each image in Tiny ImageNet's val/, which has no folders of classes.
+_TINY_LIST = "val_annotations.txt"
 
 
 def folder(

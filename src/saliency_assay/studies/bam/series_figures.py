@@ -25,11 +25,8 @@ ABOVE, BELOW = 4.4, 3.2
 LEGEND_WIDTH, LEGEND_LINE = 2.2, 0.21
 LEGEND_LETTERS = 18
 COLORS = (ORANGE, GREEN, VERMILION, PURPLE, SKY, GRAY)
-LINES: tuple[Any, ...] = (
-    "-",
-    "-.",
-    (0, (6, 1.5, 1, 1.5, 1, 1.5)),
-)  # dashes are used for the drop, dots for TCAV
+# Without dashes, which are used for the drop, and dots, which are used for TCAV.
+LINES: tuple[Any, ...] = ("-", "-.", (0, (6, 1.5, 1, 1.5, 1, 1.5)))
 DROP: dict[str, Any] = {"color": "black", "linestyle": "--", "linewidth": 2}
 DOTTED: dict[str, Any] = {"color": BLUE, "linestyle": ":", "linewidth": 2.4, "marker": "."}
 method_styles = partial(line_styles, colors=COLORS, lines=LINES, fixed={TCAV: DOTTED}, linewidth=1.5)

@@ -59,8 +59,7 @@ RATE: dict[str, Any] = {
 def boxes(results: MetricResults) -> Figure:
     """Plot the scores of images as box plots by method, one panel per score and sub-variant.
 
-    Boxes are quartiles with the median, whiskers the 5th and 95th percentile. If there were more than four panels,
-    there
+    Boxes are quartiles with the median, whiskers the 5th and 95th percentile. Instead of more than four panels, there
     is one per score: without a sub-variant, or of the last one. Axes are logarithmic where nonnegative scores require
     it. Scores that are only 0 or 1 are plotted as their rate with its 95 % interval instead.
     """
