@@ -220,9 +220,8 @@ def test_each_pass_is_the_batch(samples: int, passes: int) -> None:
     assert (rows[:, 0] == 0).all()
     assert torch.equal(rows[:, 1], IMAGES)
     kept = (rows == IMAGES[:, None]).reshape(5, passes, 3, 3, 4, 3, 4)
-    assert torch.equal(
-        kept.all((2, 4, 6)), kept.any(2).any(3).any(4)
-    )  # cells are there as a whole or not at all
+    # Each cell is either kept or removed completely.
+    assert torch.equal(kept.all((2, 4, 6)), kept.any(2).any(3).any(4))
     if passes == 512:
         assert all(len(image.flatten(1).unique(dim=0)) == 512 for image in rows)
 

@@ -248,7 +248,6 @@ def test_a_store_is_truncated(slurm: Slurm, undisturbed: Checkout, tmp_path: Pat
         "score/faithfulness/digits/seed0/digits/gradient.log"
     )
     file.unlink()
-    finish(
-        checkout.start(MAPS, *TABLES, profile=PROFILE)
-    )  # tables that were there before need no maps any more
+    # Existing tables need no maps.
+    finish(checkout.start(MAPS, *TABLES, profile=PROFILE))
     check_same(checkout, undisturbed)

@@ -328,9 +328,8 @@ def test_leakage_table_tests_all_repeats_and_seeds_together() -> None:
         assert row["p"] == pytest.approx(p_by_hand(own, permuted, TESTED, 0.2), rel=1e-9)
         assert row["reason"] == ""
     assert list(rows["leaks"]) == [True, False, False]
-    assert rows.loc["leaky", "p_holm"] == pytest.approx(
-        4 * rows.loc["leaky", "p"]
-    )  # of four tests, two alike
+    # The factor is the number of tests, four.
+    assert rows.loc["leaky", "p_holm"] == pytest.approx(4 * rows.loc["leaky", "p"])
     assert rows.loc["mute", "p_holm"] == 1
     assert np.isnan(rows.loc["single", "p_holm"])
     single = rows.loc["single"]
