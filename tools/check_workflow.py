@@ -44,7 +44,7 @@ class Rule(NamedTuple):
     body: str
 
     def value(self, directive: str) -> str:
-        """Return the first string of a directive, or an empty string if there is none."""
+        """Return the first string of a directive, or an empty string if it has none."""
         match = re.search(rf'^    {directive}:\s+f?"([^"]+)"', self.body, re.MULTILINE)
         return match[1] if match else ""
 

@@ -89,8 +89,8 @@ def _labels(records: Mapping[str, Any]) -> dict[str, str]:
 def _entry_scores(metric: Metric, catalog: Catalog) -> dict[str, str]:
     """Return the labels of the scores of an entry.
 
-    The only score has the label of the entry. Several scores have their registered labels, with what the label of the
-    entry adds to that of the metric: ``AOPC (mean fill)`` and ``AOPC (MoRF)`` become ``AOPC (MoRF, mean fill)``.
+    A single score has the label of the entry. Several scores have their registered labels, extended by the words in
+    parentheses of the entry's label: ``AOPC (mean fill)`` and ``AOPC (MoRF)`` become ``AOPC (MoRF, mean fill)``.
     """
     if len(metric.labels) == 1:
         return dict.fromkeys(metric.labels, metric.label)

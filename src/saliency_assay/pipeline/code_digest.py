@@ -216,7 +216,7 @@ def _absolute_import(names: list[str]) -> Iterator[tuple[list[Path], list[str]]]
 
 @cache
 def _find(top: str) -> ModuleSpec | None:
-    """Return the spec of a top-level module without importing it; None if there is none."""
+    """Return the spec of a top-level module without importing it; None if it is not found."""
     try:
         return find_spec(top)
     except (ImportError, ValueError):

@@ -65,8 +65,8 @@ def alpha(
     missing, ρ̄ is a weighted mean over sets T of methods: all T that are exactly the methods that some two images both
     score. The term of T is the mean correlation of all images that score every method of T, with ranks among T; its
     weight is the number of pairs of images with the overlap T times |T| − 1, the degrees of freedom of a correlation.
-    Images are thus compared on common methods only, and identical orders give 1 whichever scores are missing. Of more
-    than 1,024 sets, those with the largest weights count.
+    Therefore images are compared only on common methods, and identical orders give 1 whichever scores are missing. Of
+    more than 1,024 sets, those with the largest weights count.
 
     The interval refers to the population from which the images are sampled. It is the Bayesian bootstrap of the mean
     correlation of the images' ranks with the mean ranks, with one additional image that agrees perfectly for the upper
