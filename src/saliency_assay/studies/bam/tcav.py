@@ -300,7 +300,7 @@ def _positive_shares(
 
 
 def _outputs(classifier: Classifier, pixels: Tensor) -> dict[str, Tensor]:
-    """Return the output of each concept layer for ``pixels``, and the logits as ``LOGITS``, even if a layer has that name."""
+    """Return the output of each concept layer for ``pixels``, with the logits as ``LOGITS`` in any case."""
     with _record_outputs(classifier) as outputs_by_layer:
         logits: Tensor = classifier(pixels)
     for layer, outputs in outputs_by_layer.items():
