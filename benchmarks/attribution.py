@@ -36,15 +36,15 @@ from saliency_assay.methods.smoothing import smoothgrad
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import evaluating, exact_float32, to_pixels
 
-PARTS = ("passes", "squares", "noise")
+MEASUREMENTS = ("passes", "squares", "noise")
 AGREEMENT = 1e-8
 PASSES = {
     name: (name, f"bare_{name}", f"{name}_share")
     for name in ("gradient", "smoothgrad", "integrated_gradients")
 }
 LEAST_SQUARES = {
-    part: (f"{part}_s", f"{part}_textbook_s", f"{part}_ratio", f"{part}_difference")
-    for part in ("squares", "noise", "noise_batch")
+    name: (f"{name}_s", f"{name}_textbook_s", f"{name}_ratio", f"{name}_difference")
+    for name in ("squares", "noise", "noise_batch")
 }
 Result = TypeVar("Result")
 
@@ -162,7 +162,7 @@ def measure_noise(options: argparse.Namespace) -> dict[str, float]:
 
 
 def compare(
-    part: str,
+    name: str,
     textbook_times: list[float],
     our_times: list[float],
     expected: torch.Tensor,
@@ -170,10 +170,10 @@ def compare(
 ) -> dict[str, float]:
     difference = float((solution - expected).abs().max() / expected.abs().max())
     if not difference <= AGREEMENT:
-        raise SystemExit(f"{part}: the solutions differ by {difference:.1e} of the largest value")
+        raise SystemExit(f"{name}: the solutions differ by {difference:.1e} of the largest value")
     textbook, ours = statistics.median(textbook_times), statistics.median(our_times)
     figures = {"s": ours, "textbook_s": textbook, "ratio": textbook / ours, "difference": difference}
-    return {f"{part}_{key}": value for key, value in figures.items()}
+    return {f"{name}_{key}": value for key, value in figures.items()}
 
 
 def main() -> None:
@@ -182,23 +182,21 @@ def main() -> None:
     parser.add_argument(
         "--samples", type=int, default=25, help="SmoothGrad's samples, integrated gradients' steps"
     )
-    parser.add_argument(
-        "--batches", type=int, default=1, help="that a method of many passes draws in a round"
-    )
+    parser.add_argument("--batches", type=int, default=1, help="per round, for a method of many passes")
     parser.add_argument("--images", type=int, default=50, help="that share one factorization of all squares")
     parser.add_argument("--noise-samples", type=int, default=20_000, help="W is of their number squared")
     parser.add_argument(
         "--noise-images", type=int, default=16, help="that share their baselines in noise_batch"
     )
     parser.add_argument("--noise-rounds", type=int, default=1, help="of the textbook form, which is slow")
-    parser.add_argument("--only", choices=PARTS, help="one part of the three")
+    parser.add_argument("--only", choices=MEASUREMENTS, help="run only this measurement")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     measures = {"passes": measure_passes, "squares": measure_squares, "noise": measure_noise}
     results: dict[str, float] = {}
-    for part in PARTS:
-        if options.only in (None, part):
-            results |= measures[part](options)
+    for name in MEASUREMENTS:
+        if options.only in (None, name):
+            results |= measures[name](options)
     if options.json:
         print(json.dumps({**vars(options), **results}))
         return

@@ -1,4 +1,4 @@
-"""Common parts of the benchmarks: command-line options, the model, synchronization and memory."""
+"""Shared code of the benchmarks: command-line options, the model, synchronization and memory."""
 
 import argparse
 import re

@@ -3,7 +3,7 @@
 Stores of random images, by default 7.5 GB, and of one mask per image are written block by block to a temporary folder
 (``--folder`` selects its location). Each kind of iteration then runs in a separate process on a CPU with a tiny
 network: one epoch of training on D_1, and the next masks from gradients of all its images, written as a store. Reports
-the peak resident memory of that process, Python and torch included, and images per second of both parts, gathering and
+the peak resident memory of that process, Python and torch included, and images per second of both steps, gathering and
 writing included.
 
     python benchmarks/memory.py --threads 1

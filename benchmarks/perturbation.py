@@ -29,7 +29,7 @@ import numpy as np
 import torch
 from common import CLASSES, classifier, parser_of, wait
 
-from saliency_assay.methods.optimal import choose, covered
+from saliency_assay.methods.optimal import covered, sample_squares
 from saliency_assay.metrics import METRICS
 from saliency_assay.metrics.engine import MetricInputs, model_responses, score
 from saliency_assay.models.classifier import Classifier
@@ -37,7 +37,7 @@ from saliency_assay.models.inference import evaluating, exact_float32, to_pixels
 from saliency_assay.registry.records import record_of, resolve, with_defaults
 from saliency_assay.storage import zarr_store
 
-PARTS = ("passes", "captum", "memory")
+MEASUREMENTS = ("passes", "captum", "memory")
 MEASURED: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "AOPC, both orders": ("aopc", {"random_orders": 1}),
     "N-Ord, S-Ord, TPN, TPS": ("necessity_sufficiency", {}),
@@ -159,7 +159,7 @@ def measure_captum(options: argparse.Namespace) -> dict[str, float]:
     images, targets, maps = random_inputs(options, batch)
     pixels = to_pixels(torch.from_numpy(images).to(options.device))
     attributions = torch.from_numpy(maps).to(options.device)
-    squares = choose(options.size, options.size, 1, 10, count, SEED).to(options.device)
+    squares = sample_squares(options.size, options.size, 1, 10, count, SEED).to(options.device)
     masks = covered(squares, options.size, options.size)
     place = 0
 
@@ -241,7 +241,7 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=128)
     parser.add_argument("--batches", type=int, default=1, help="that a metric scores in a round")
     parser.add_argument("--squares", type=int, default=200, help="that captum and we remove from each image")
-    parser.add_argument("--only", choices=PARTS, help="one part of the three")
+    parser.add_argument("--only", choices=MEASUREMENTS, help="run only this measurement")
     parser.add_argument("--peak-of", help=argparse.SUPPRESS)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
@@ -250,9 +250,9 @@ def main() -> None:
         return
     measures = {"passes": measure_passes, "captum": measure_captum, "memory": measure_memory}
     results: dict[str, float] = {}
-    for part in PARTS:
-        if options.only in (None, part):
-            results |= measures[part](options)
+    for name in MEASUREMENTS:
+        if options.only in (None, name):
+            results |= measures[name](options)
     if options.json:
         print(json.dumps({**vars(options), **results}))
         return

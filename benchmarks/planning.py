@@ -58,8 +58,8 @@ def iteroar(folder: Path) -> dict[str, object]:
     """Return ``config/iteroar.yaml``, and create empty folders for its images."""
     configuration: dict[str, object] = yaml.safe_load((ROOT / "config/iteroar.yaml").read_text())
     for entry in configuration["data"].values():
-        for part in ("train", entry.get("test_folder", "")):
-            (folder / entry["path"] / part).mkdir(parents=True, exist_ok=True)
+        for split in ("train", entry.get("test_folder", "")):
+            (folder / entry["path"] / split).mkdir(parents=True, exist_ok=True)
     return configuration
 
 

@@ -147,7 +147,7 @@ def limits(studies: int) -> Iterator[tuple[str, float]]:
 
 
 def mixture(images: int, share: float, source: np.random.Generator, methods: int = 5) -> Array:
-    """Return scores of images that rank the methods alike with probability ``share``: their α is ``share²``."""
+    """Return scores of images that rank the methods identically with probability ``share``: their α is ``share²``."""
     ordered = source.random((images, 1)) < share
     return np.where(ordered, np.arange(float(methods)), source.random((images, methods)))
 

@@ -1,7 +1,7 @@
 """Time and memory of all reliability tables of a study, on one core.
 
-The scores are simulated for the given numbers of images, methods (two of them baselines) and metrics, optionally with
-missing ones. Prints seconds for each table and the increase in peak memory of the process.
+The scores are simulated for the requested numbers of images, methods (two of them baselines) and metrics, optionally
+with missing ones. Prints seconds for each table and the increase in peak memory of the process.
 
     OMP_NUM_THREADS=1 python benchmarks/reliability.py --images 10000 --methods 10 --metrics 5 --missing 0
 """
@@ -30,16 +30,16 @@ def score_table(images: int, methods: int, metrics: int, missing: float) -> pd.D
     """Return a simulated score table of one study in the form that the rules read."""
     source = np.random.default_rng(0)
     names = [f"method{number}" for number in range(methods)]
-    parts = []
+    tables = []
     for metric in range(metrics):
         values = (
             source.normal(size=(images, 1)) + 0.3 * np.arange(methods) + source.normal(size=(images, methods))
         )
         values[source.random(values.shape) < missing] = np.nan
         columns = {"image": np.tile(np.arange(images), methods), "score": values.T.ravel()}
-        part = pd.DataFrame(columns).assign(method=np.repeat(names, images), metric=f"metric{metric}")
-        parts.append(part.assign(variant=f"metric{metric}", study="s", data="d", model="m", seed=0))
-    return score_tables.check(pd.concat(parts, ignore_index=True), "simulated scores", compact=True)
+        table = pd.DataFrame(columns).assign(method=np.repeat(names, images), metric=f"metric{metric}")
+        tables.append(table.assign(variant=f"metric{metric}", study="s", data="d", model="m", seed=0))
+    return score_tables.check(pd.concat(tables, ignore_index=True), "simulated scores", compact=True)
 
 
 def memory() -> float:

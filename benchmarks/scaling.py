@@ -1,13 +1,13 @@
-"""Estimated cost of a configuration on GPUs, from counted work and given speeds: jobs, models, passes, hours, storage.
+"""Estimated cost of a configuration on GPUs, from counted work and published speeds.
 
-Snakemake plans the configuration with empty stand-ins for its data and prints every job with its files. The work of a
-job is images times passes through its network, in units of a forward pass: three for each training image and epoch
-(forward, backward to activations and to weights), two for a gradient with respect to pixels, one otherwise. Passes of a
-metric are counted by calling it on one image. The work of a network is its number of multiplications, counted by
-PyTorch, relative to a ResNet-50 at 224 × 224 pixels, whose speeds are arguments. The default speeds are published by
-NVIDIA (docs/scaling.md has the source); nothing here was measured on a GPU. The hours on N GPUs are between the larger
-of work / N and the longest chain of dependent jobs, and the sum of both. Work on processors, such as reading images,
-and TCAV are not counted.
+Reports jobs, models, passes, hours and storage. Snakemake plans the configuration with empty stand-ins for its data and
+prints every job with its files. The work of a job is the number of images times that of passes through its network, in
+units of a forward pass: three for each training image and epoch (forward, backward to activations and to weights), two
+for a gradient with respect to pixels, one otherwise. Passes of a metric are counted by calling it on one image. The
+work of a network is its number of multiplications, counted by PyTorch, relative to a ResNet-50 at 224 × 224 pixels,
+whose speeds are arguments. The default speeds are published by NVIDIA (docs/scaling.md has the source); nothing here
+was measured on a GPU. The hours on N GPUs are between the larger of work / N and the longest chain of dependent jobs,
+and the sum of both. Work on processors, such as reading images, and TCAV are not counted.
 
     python benchmarks/scaling.py config/*.yaml
     python benchmarks/scaling.py config/iteroar.yaml --training 1200 --forward 1260

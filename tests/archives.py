@@ -1,4 +1,4 @@
-"""How tests unpack the archives of real images."""
+"""Unpacking of the archives of real images."""
 
 import tarfile
 from typing import Any

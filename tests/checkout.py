@@ -137,9 +137,8 @@ def jobs_in(said: str) -> set[str]:
             jobs.append(rule[1])
         elif wildcards := WILDCARDS.match(line):
             values = (pair.partition("=")[2] for pair in wildcards[1].split(", "))
-            jobs[-1] += "".join(
-                f" {value}" for value in values if value
-            )  # a part that is the whole set has no name
+            # The shard wildcard of an undivided set is empty.
+            jobs[-1] += "".join(f" {value}" for value in values if value)
     counted = re.search(r"^Job stats:\njob +count\n[- ]+\n(.*?)^total ", said, re.DOTALL | re.MULTILINE)
     lines = counted[1].splitlines() if counted else []
     assert Counter(job.split()[0] for job in jobs) == {

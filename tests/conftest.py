@@ -1,4 +1,4 @@
-"""What several kinds of test share."""
+"""Fixtures shared by several kinds of tests."""
 
 import os
 import tarfile

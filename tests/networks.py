@@ -112,9 +112,9 @@ class Kind:
     cam_layer: str
     relu: bool = True
     feature_maps: bool = True
-    """Whether ``cam_layer`` gives any, ``[N, K, h, w]``."""
+    """True if ``cam_layer`` has feature maps ``[N, K, h, w]``."""
     repeats: bool = True
-    """Whether two passes in evaluation give the same logits."""
+    """True if two passes in evaluation mode return the same logits."""
 
 
 def _convnext() -> nn.Module:

@@ -1,4 +1,4 @@
-"""What the rules of a configuration are made of, without Snakemake."""
+"""Inputs and parameters of the rules of a configuration, without Snakemake."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""What runs in a checkout, and how far a training has come: for tests that kill."""
+"""Processes of a checkout and the progress of a training, for tests that kill processes."""
 
 import os
 import pickle

@@ -10,7 +10,7 @@ from threading import Thread
 
 @dataclass
 class Site:
-    """What a server has, how it behaves, and what it was asked for."""
+    """Files and behavior of a server, and the requests that it received."""
 
     files: dict[str, bytes]
     ranges: bool = True
@@ -19,7 +19,7 @@ class Site:
     cuts: list[int] = field(default_factory=list)
     """Bytes after which the connection of the next request ends, of the one after it, …; then none does."""
     statuses: list[int] = field(default_factory=list)
-    """What the next requests get in place of a file."""
+    """Status codes of the next responses, in place of a file."""
     moved: dict[str, str] = field(default_factory=dict)
     asked: list[tuple[str, str]] = field(default_factory=list)
     """Path and range of every request."""

@@ -103,7 +103,7 @@ def check_messages() -> Iterator[Problem]:
         for number, message in enumerate(block.text.splitlines() if block.language == "text" else (), 1):
             is_known = any(pattern.search(message) for pattern in known_messages())
             if not is_known and not OTHER_MESSAGES.fullmatch(message):
-                yield Problem(page, block.line + number, f"nothing gives this message: {message}")
+                yield Problem(page, block.line + number, f"no code produces this message: {message}")
 
 
 @cache
@@ -122,11 +122,15 @@ def known_messages() -> list[re.Pattern[str]]:
 
 def _string_literals(path: Path) -> Iterator[str]:
     nodes = list(ast.walk(syntax(path)))
-    parts = {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values}
+    fstring_values = {id(value) for node in nodes if isinstance(node, ast.JoinedStr) for value in node.values}
     for node in nodes:
         if isinstance(node, ast.JoinedStr):
-            yield "".join(str(part.value) if isinstance(part, ast.Constant) else HOLE for part in node.values)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in parts:
+            yield "".join(
+                str(value.value) if isinstance(value, ast.Constant) else HOLE for value in node.values
+            )
+        elif (
+            isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in fstring_values
+        ):
             yield node.value
 
 

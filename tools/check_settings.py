@@ -35,7 +35,7 @@ def check_settings() -> Iterator[Problem]:
         yield Problem(loop, 1, f"{fault} {name}")
     params = PACKAGE / "pipeline/params.py"
     step_names = _strings(*(ROOT / f"workflow/scripts/{name}.py" for name in STEPS)).union(
-        *(_keywords(function) for function in PLANS)
+        *(_keyword_names(function) for function in PLANS)
     )
     for kind in ("bam", "synthetic"):
         for name in sorted(set(CATALOG.data_kinds[kind].parameters) - (_strings(params) & step_names)):
@@ -44,12 +44,11 @@ def check_settings() -> Iterator[Problem]:
     known_keys = _strings(*readers) | _attributes(*readers)
     known_keys.update(key for record in CATALOG.data_kinds.values() for key in record.sources)
     for key in sorted(set(_schema_keys(yaml.safe_load(SCHEMA.read_text()))) - known_keys):
-        yield Problem(SCHEMA, 1, f"nothing reads the key {key}")
+        yield Problem(SCHEMA, 1, f"no code reads the key {key}")
     for model in HEADINGS:
         for key in model.own_keys():
-            if (
-                key != "kind" and not model.model_fields[key].description
-            ):  # a kind is described where it is a choice
+            # A kind is described where it is a choice.
+            if key != "kind" and not model.model_fields[key].description:
                 yield Problem(SCHEMA, 1, f"no description of the key {key} of {model.__name__}")
 
 
@@ -68,7 +67,7 @@ def _attributes(*paths: Path, variable: str = "") -> set[str]:
     }
 
 
-def _keywords(function: Callable[..., Any]) -> set[str]:
+def _keyword_names(function: Callable[..., Any]) -> set[str]:
     parameters = inspect.signature(function).parameters.values()
     return {parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY}
 

@@ -27,7 +27,7 @@ FORBIDDEN = {
     r"\blambda\b": "a lambda; functions of inputs and parameters are in saliency_assay.pipeline",
     r"^checkpoint ": "a checkpoint",
     r"^ +(?:run|shell):": "a rule without a script",
-    r"^ +container:": "a rule with a container of its own; the Snakefile has the one of all rules",
+    r"^ +container:": "a container in a rule; the Snakefile declares the one for all rules",
 }
 MODEL_JOBS = {"models.jobs", "training.jobs"}
 """Modules that load a classifier onto the device of a job."""
@@ -44,7 +44,7 @@ class Rule(NamedTuple):
     body: str
 
     def value(self, directive: str) -> str:
-        """Return the first string of a directive, or an empty string if there is none."""
+        """Return the first string of a directive, or an empty string if it has none."""
         match = re.search(rf'^    {directive}:\s+f?"([^"]+)"', self.body, re.MULTILINE)
         return match[1] if match else ""
 
@@ -98,7 +98,7 @@ def _faults(rule: Rule) -> Iterator[str]:
         yield f"log {rule.value('log')!r}, expected <logs>/{rule.name}….log"
     elif rule.name in WITHOUT_OUTPUT:
         if re.search(r"^    (?:output|benchmark):", rule.body, re.MULTILINE):
-            yield "has an output, but is run each time that it is asked for"
+            yield "has an output, but runs every time it is requested"
     elif rule.value("benchmark") != f"<benchmarks>/{rule.name}{log[1] or ''}.tsv":
         yield f"benchmark {rule.value('benchmark')!r}, expected the name of its log"
     settings = re.search(rf"    params:\n        settings=(?:([A-Z]+)_)?PARAMS\.{rule.name},\n", rule.body)

@@ -29,9 +29,9 @@ def _study_models() -> Iterator[tuple[type[Settings], str]]:
         model: Any = resolve(kind.settings)
         yield model, f"Studies of kind {kind.name}"
         for key, field in model.model_fields.items():
-            for part in get_args(field.annotation):
-                if isinstance(part, type) and issubclass(part, Settings):
-                    yield part, key.capitalize()
+            for argument in get_args(field.annotation):
+                if isinstance(argument, type) and issubclass(argument, Settings):
+                    yield argument, key.capitalize()
 
 
 HEADINGS: Mapping[type[Settings], str] = {
@@ -162,14 +162,14 @@ def _section(model: type[Settings]) -> str:
     schema = _schema_of(model)
     level = "##" if model in TOP else "###"
     base = model.__bases__[0]
-    beside = f" The keys of [{HEADINGS[base]}]({_anchor(base)}) apply, too." if base in HEADINGS else ""
+    shared = f" The keys of [{HEADINGS[base]}]({_anchor(base)}) apply, too." if base in HEADINGS else ""
     rows = [
         _row(key, schema["properties"][key], schema.get("required", []), schema.get("$defs", {}))
         for key in model.__annotations__
         if key in schema["properties"]
     ]
     table = ["| key | value | default | meaning |", "|---|---|---|---|", *rows] if rows else []
-    return "\n".join([f"{level} {HEADINGS[model]}", "", f"{model.__doc__}{beside}", "", *table, ""])
+    return "\n".join([f"{level} {HEADINGS[model]}", "", f"{model.__doc__}{shared}", "", *table, ""])
 
 
 def _row(key: str, schema: Mapping[str, Any], required: list[str], definitions: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ FILE = re.compile(r"# ([\w/]+\.(?:py|smk|yaml))\n")
 
 @dataclass(frozen=True)
 class Block:
-    """Fenced code block with its page, the line of its first fence, its language (empty if not given) and its text."""
+    """Fenced code block with its page, the line of its first fence, its language (empty if none) and its text."""
 
     page: str
     line: int

@@ -25,8 +25,8 @@ from saliency_assay.studies.bam.invariant_patch import (
     Descent,
     change_all,
     change_images,
-    chosen_images,
     paired,
+    select_images,
 )
 from saliency_assay.studies.bam.mcs_and_idr import random_masks
 
@@ -365,13 +365,13 @@ def labeled() -> tuple[np.ndarray, dict[str, np.ndarray]]:
 def test_chosen_images_have_the_object_and_take_scenes_in_turn(caplog: pytest.LogCaptureFixture) -> None:
     split, labels = labeled()
     with caplog.at_level(logging.WARNING):
-        found = chosen_images(split, labels, OBJECTS, "dog", 4)
+        found = select_images(split, labels, OBJECTS, "dog", 4)
         assert not caplog.messages
         assert (labels["label_object"][found] == 1).all()
         assert (split[found] == TEST).all()
         assert sorted(labels["label_scene"][found[:3]]) == [0, 1, 2]
         assert len(set(found.tolist())) == 4
-        everything = chosen_images(split, labels, OBJECTS, "dog", 7)
+        everything = select_images(split, labels, OBJECTS, "dog", 7)
     assert sorted(everything) == [14, 15, 18, 19, 22, 23]
     assert everything[:4].tolist() == found.tolist()
     assert caplog.messages == [
@@ -382,10 +382,10 @@ def test_chosen_images_have_the_object_and_take_scenes_in_turn(caplog: pytest.Lo
 def test_an_object_without_test_images_is_refused() -> None:
     split, labels = labeled()
     with pytest.raises(ValueError, match=r"^common_object: found 'cat', valid: bird, dog$"):
-        chosen_images(split, labels, OBJECTS, "cat", 3)
+        select_images(split, labels, OBJECTS, "cat", 3)
     split[labels["label_object"] == 1] = TRAIN
     with pytest.raises(ValueError, match=r"^images: found no test image of 'dog', expected up to 3$"):
-        chosen_images(split, labels, OBJECTS, "dog", 3)
+        select_images(split, labels, OBJECTS, "dog", 3)
 
 
 def test_the_set_holds_originals_and_then_changed_images(tmp_path: Path) -> None:

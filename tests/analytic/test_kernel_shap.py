@@ -39,7 +39,7 @@ PATCHES = torch.stack([patches(2, 4, seed=5), patches(1, 1), patches(2, 2), patc
 
 
 def numbers(labels: Tensor) -> list[int]:
-    """How many segments each image has."""
+    """Return the number of segments of each image."""
     return [len(found.unique()) for found in labels]
 
 
@@ -220,16 +220,15 @@ def test_each_pass_is_the_batch(samples: int, passes: int) -> None:
     assert (rows[:, 0] == 0).all()
     assert torch.equal(rows[:, 1], IMAGES)
     kept = (rows == IMAGES[:, None]).reshape(5, passes, 3, 3, 4, 3, 4)
-    assert torch.equal(
-        kept.all((2, 4, 6)), kept.any(2).any(3).any(4)
-    )  # cells are there as a whole or not at all
+    # Each cell is either kept or removed completely.
+    assert torch.equal(kept.all((2, 4, 6)), kept.any(2).any(3).any(4))
     if passes == 512:
         assert all(len(image.flatten(1).unique(dim=0)) == 512 for image in rows)
 
 
 @pytest.mark.parametrize("sizes", [(2, 3), (1, 1, 1, 1, 1)], ids=str)
 def test_any_split_gives_the_same_maps_of_superpixels(sizes: tuple[int, ...]) -> None:
-    """Where some images have all their coalitions and others samples, and a batch's images differ in number."""
+    """Some images have all coalitions and others samples, and images of a batch differ in their number."""
     model = conv_classifier()
     counts = numbers(segment(PATCHES, "superpixels", 8))
     assert min(counts) < 5

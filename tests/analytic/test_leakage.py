@@ -1,4 +1,4 @@
-"""What masks alone tell of the class: masks that leak on purpose, masks that cannot, and a leak that is mended."""
+"""Class information in masks: masks that leak on purpose, masks that cannot, and a leak that a transform removes."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -28,7 +28,7 @@ CLASSES, COUNT, TESTED, SIDE = 4, 440, 120, 12
 ALPHA = 0.01  # the report's
 CHANCE = 1 / CLASSES
 BAND = 4 * (CHANCE * (1 - CHANCE) / TESTED) ** 0.5
-"""How far a guess at all test images is from chance, but once in 16,000 times."""
+"""Distance from chance that the accuracy of guesses exceeds once in 16,000 times."""
 MODEL: Mapping[str, Any] = {
     "architecture": "resnet8",
     "function": "saliency_assay.models.resnet:resnet8",
@@ -171,7 +171,7 @@ def test_every_repeat_and_seed_trains_another_classifier_and_equal_ones_the_same
 
 
 def test_both_kinds_of_labels_are_learnt_from_equal_weights_in_equal_order(tmp_path: Path) -> None:
-    """Where all labels are one, permuted ones are the same, and so is all else."""
+    """If all labels are equal, permuted labels are the same, and so is all else."""
     base_task = replace(task(tmp_path, random_masks()), labels=np.zeros(COUNT, dtype=np.int64))
     found = leakage(base_task, MODEL, {**TRAINING, "epochs": 1}, runtime(tmp_path), repeats=2, seed=1)
     own, permuted = (found.loc[found["labels"] == labels, "loss"].tolist() for labels in ("own", "random"))

@@ -127,9 +127,8 @@ def test_mask_attribution_equals_plain_loops(channels: int) -> None:
     assert np.isnan(found["relevance_mass_accuracy"]).tolist() == [
         place in (4, 6, 7, 8, 9) for place in range(12)
     ]
-    assert (
-        found["relevance_mass_accuracy"][10] == found["relevance_rank_accuracy"][10] == 1
-    )  # the object is the image
+    # The object is the image.
+    assert found["relevance_mass_accuracy"][10] == found["relevance_rank_accuracy"][10] == 1
 
 
 def test_scores_of_an_image_do_not_depend_on_the_others() -> None:
@@ -147,9 +146,8 @@ def test_a_worked_example() -> None:
     mask = torch.tensor([[False, True, True], [False, True, False]])[None]
     found = attribute(raw, mask)
     assert found["relevance_mass_accuracy"] == pytest.approx([2.5 / 7.5])
-    assert found["relevance_rank_accuracy"] == pytest.approx(
-        [1 / 3]
-    )  # 3, 2 and 2 are the strongest; one lies inside
+    # 3, 2 and 2 are the strongest; one lies inside.
+    assert found["relevance_rank_accuracy"] == pytest.approx([1 / 3])
     assert point(raw, mask).tolist() == [0]
     assert point(raw, mask, tolerance=1).tolist() == [1]
 

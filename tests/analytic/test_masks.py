@@ -1,4 +1,4 @@
-"""Which pixels are occluded, and what a chain of masks comes to, against plain re-derivations and closed forms."""
+"""Occluded pixels and chains of masks, compared with plain re-derivations and closed forms."""
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
@@ -283,7 +283,7 @@ def test_masks_are_of_the_highest_reduced_values(reduction: str) -> None:
 @pytest.mark.parametrize("masks", [1, 3])
 @pytest.mark.parametrize("shape", [{"kind": "dilation", "radius": 1}, {"kind": "convex_hull"}])
 def test_a_transform_changes_masks_and_colors_follow_it(shape: dict[str, Any], masks: int) -> None:
-    """Where the masks of one map come to overlap, a pixel has the color that it was given last, once."""
+    """A pixel on which masks of one map overlap has the color of the last of them."""
     images = some_images()
     bare, found = remask(images, masks=masks), remask(images, masks=masks, shape=shape)
     assert (found["mask"].sum((2, 3)) > 7).all()

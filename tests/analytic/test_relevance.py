@@ -717,9 +717,8 @@ def test_float32_is_near_float64(method: Method, input_rule: str) -> None:
 @EVERY_INPUT_RULE
 @pytest.mark.parametrize("frozen", [False, True], ids=["learning", "frozen"])
 def test_leaves_a_network_as_it_was(method: Method, input_rule: str, frozen: bool) -> None:
-    model = wrapped(ResidualNet(bias=True)).requires_grad_(
-        not frozen
-    )  # its layers are in canonical(model) too
+    # The layers are shared with canonical(model).
+    model = wrapped(ResidualNet(bias=True)).requires_grad_(not frozen)
     meanwhile: list[dict[str, object]] = []
     model.network.head.register_forward_hook(lambda *_: meanwhile.append(state_of(model)))
     before, parameters = state_of(model), dict(model.named_parameters())

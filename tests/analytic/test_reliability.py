@@ -96,7 +96,7 @@ def test_alpha_with_missing_scores_is_that_of_a_loop_over_pairs(
 
 @st.composite
 def patterns(draw: st.DrawFn) -> npt.NDArray[np.bool_]:
-    """Which scores are there: at random or by method, with two methods that two images have in common."""
+    """Sample which scores exist: at random or by method, with two methods that two images have in common."""
     images, methods = draw(st.integers(2, 40)), draw(st.integers(2, 10))
     generator = np.random.default_rng(draw(st.integers(0, 10_000)))
     missing = draw(st.floats(0, 0.9)) * np.ones(methods)

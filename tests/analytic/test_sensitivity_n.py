@@ -139,9 +139,8 @@ def test_a_map_that_cannot_tell_subsets_apart_has_no_score() -> None:
     """One pixel alone counts, which none of the subsets of one pixel holds; the output varies all the same."""
     images = random_images(2, size=SIZE)
     missed = sorted(set(range(SIZE * SIZE)) - {subset[0] for subset in plain_subsets()[0]})
-    maps = torch.full(
-        (2, 1, SIZE * SIZE), 0.123456789, dtype=torch.float64
-    )  # its mean over 80 is another number
+    # Its mean over 80 is another number.
+    maps = torch.full((2, 1, SIZE * SIZE), 0.123456789, dtype=torch.float64)
     maps[0, 0, missed[0]] = 5.0
     maps[1, 0, plain_subsets()[0][0][0]] = 5.0
     found = scored(conv_classifier(), images, maps.reshape(2, 1, SIZE, SIZE)).scores

@@ -174,7 +174,7 @@ class InPlaceNet(nn.Module):
 
 
 def test_a_layer_that_is_overwritten_is_read_before() -> None:
-    """Where the convolution gives a negative value the ReLU passes nothing on."""
+    """The ReLU passes no negative value of the convolution on."""
     model = classifier(InPlaceNet(), "conv")
     model.concept_layers = ("conv",)
     pixels, targets = random_images(4, size=SIZE), torch.tensor([0, 1, 2, 3])

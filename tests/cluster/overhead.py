@@ -1,4 +1,4 @@
-"""What a job costs beside its own work on a Slurm of one machine: run as a program, as root, on a quiet machine.
+"""Overhead of a job on a Slurm of one machine: run as a program, as root, on an idle machine.
 
 The seconds of a job in Slurm from its start to its end, less those of the scripts in it by Snakemake's benchmark files.
 """

@@ -60,7 +60,7 @@ PartitionName=main Nodes={host} Default=YES
 
 
 def missing() -> str | None:
-    """Why there can be no such cluster here; None if there can."""
+    """Return the reason why no such cluster can run here; None if it can."""
     if os.geteuid() != 0:
         return "a Slurm of one's own takes root"
     absent = [name for name in PROGRAMS if shutil.which(name) is None]
@@ -73,12 +73,12 @@ def missing() -> str | None:
 
 @dataclass(frozen=True)
 class Job:
-    """What Slurm tells of a job."""
+    """Slurm's record of a job."""
 
     number: str
     state: str
     rule: str
-    """What the executor says that it is: ``rule_train_wildcards_digits_0``."""
+    """Name that the executor gives the job: ``rule_train_wildcards_digits_0``."""
     gpus: int
     memory: int
     """Megabytes."""
@@ -171,7 +171,7 @@ class Slurm:
 
 
 def said(*command: str) -> str:
-    """What a command prints; it must succeed."""
+    """Return the output of a command, which must succeed."""
     done = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert done.returncode == 0, f"{' '.join(command)}: {done.stdout}"
     return done.stdout.strip()

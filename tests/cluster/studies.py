@@ -32,6 +32,6 @@ def change_profile(checkout: Checkout, **changes: Any) -> None:
 
 
 def profile_of(checkout: Checkout) -> dict[str, Any]:
-    """What the checkout's profile says."""
+    """Return the content of the checkout's profile."""
     content: dict[str, Any] = yaml.safe_load((checkout.root / "profiles/slurm/config.yaml").read_text())
     return content

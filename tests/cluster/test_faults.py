@@ -1,4 +1,4 @@
-"""What clusters do to jobs: each time the run ends with the tables of one that nothing disturbed."""
+"""Faults of clusters: the run always ends with the tables of an undisturbed run."""
 
 import os
 import re
@@ -56,7 +56,7 @@ def start(checkout: Checkout) -> "subprocess.Popen[str]":
 
 
 def finish(running: "subprocess.Popen[str]") -> str:
-    """What the run said, which must have ended well."""
+    """Return the output of the run, which must have succeeded."""
     told, _ = running.communicate()
     assert running.returncode == 0, told
     return told
@@ -237,7 +237,7 @@ def test_a_disk_is_full(slurm: Slurm, prepared: Checkout, undisturbed: Checkout)
 
 
 def test_a_store_is_truncated(slurm: Slurm, undisturbed: Checkout, tmp_path: Path) -> None:
-    """What reads it says which it is; without it, it is made anew."""
+    """The job that reads it names it in its error; without the file, the store is computed again."""
     checkout = undisturbed.copy(tmp_path / "project")
     file = checkout.root / MAPS
     whole = file.read_bytes()
@@ -248,7 +248,6 @@ def test_a_store_is_truncated(slurm: Slurm, undisturbed: Checkout, tmp_path: Pat
         "score/faithfulness/digits/seed0/digits/gradient.log"
     )
     file.unlink()
-    finish(
-        checkout.start(MAPS, *TABLES, profile=PROFILE)
-    )  # tables that were there before need no maps any more
+    # Existing tables need no maps.
+    finish(checkout.start(MAPS, *TABLES, profile=PROFILE))
     check_same(checkout, undisturbed)

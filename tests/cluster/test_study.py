@@ -33,7 +33,7 @@ def on_cluster(slurm: Slurm, tmp_path_factory: pytest.TempPathFactory) -> Checko
 
 @pytest.fixture(scope="module")
 def jobs(slurm: Slurm, on_cluster: Checkout) -> list[Job]:
-    """What Slurm tells of its jobs."""
+    """Return Slurm's records of the run's jobs."""
     return [job for job in slurm.jobs() if job.folder == on_cluster.root]
 
 
@@ -137,9 +137,8 @@ def test_never_more_gpus_at_once_than_there_are(jobs: list[Job]) -> None:
 
 
 def test_short_jobs_of_a_chain_are_one(on_cluster: Checkout, jobs: list[Job]) -> None:
-    made = (
-        len(list((on_cluster.root / "results/logs").rglob("*.log"))) - 1
-    )  # the report is made by Snakemake itself
+    # The report is made by Snakemake itself.
+    made = len(list((on_cluster.root / "results/logs").rglob("*.log"))) - 1
     grouped = [job for job in jobs if job.first_rule in GROUPS]
     assert len(grouped) == 3
     assert len(jobs) < 0.6 * made

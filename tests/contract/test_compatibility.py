@@ -13,7 +13,7 @@ from saliency_assay.models.classifier import Blueprint, Classifier, build
 from saliency_assay.registry.records import record_of
 
 SMALL = {"width": 4, "hidden": 8, "pooled": 1}
-"""Where an architecture has such a parameter; the others run at full size."""
+"""Parameters of a small network; architectures without them run at full size."""
 
 
 @cache

@@ -1,4 +1,4 @@
-"""What every registered attribution method promises, on small networks of several kinds."""
+"""Contract of every registered attribution method, on small networks of several kinds."""
 
 import inspect
 import json

@@ -1,4 +1,4 @@
-"""What every registered metric promises."""
+"""Contract of every registered metric."""
 
 import inspect
 import json
@@ -193,7 +193,7 @@ def scores_of(outcome: Outcome) -> dict[tuple[str, str], np.ndarray]:
 
 
 def same(first: Outcome, second: Outcome) -> bool:
-    """Whether two outcomes are equal, NaN to NaN."""
+    """Return True if two outcomes are equal; NaN equals NaN."""
     return first.keys() == second.keys() and all(
         values.shape == second[key].shape and np.array_equal(values, second[key], equal_nan=True)
         for key, values in first.items()
@@ -513,7 +513,7 @@ BELOW = [
 
 @pytest.mark.parametrize(("metric", "name"), BELOW, ids=label)
 def test_least_values_work(metric: Metric, name: str) -> None:
-    """What the registry admits runs; the greatest depends on the image."""
+    """Minimum values of the registry work; maximum values depend on the image."""
     least = metric.parameters[name].minimum
     assert least is not None
     value = type(metric.parameters[name].default)(least)

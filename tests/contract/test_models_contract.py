@@ -1,4 +1,4 @@
-"""What every registered architecture owes the rest: layers, ReLUs that can be hooked, weights from one seed."""
+"""Contract of every registered architecture: layers, ReLUs that can be hooked, weights from one seed."""
 
 import inspect
 import json
@@ -43,7 +43,7 @@ def built(architecture: Architecture, seed: int = 0, channels: int = CHANNELS) -
 
 
 def outputs(classifier: Classifier, names: list[str], pixels: torch.Tensor) -> list[torch.Tensor]:
-    """What the named layers give, in the order in which they ran."""
+    """Return the outputs of the named layers, in the order in which they ran."""
     seen: list[torch.Tensor] = []
     for name in names:
         classifier.layer(name).register_forward_hook(lambda layer, given, out: seen.append(out))

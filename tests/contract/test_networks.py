@@ -34,13 +34,13 @@ def built() -> dict[str, Classifier]:
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What a training in this process comes to."""
+    """Train in this process."""
     return networks.train_networks(tmp_path_factory.mktemp("alone"))
 
 
 @pytest.fixture(scope="module")
 def together(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """What the same training comes to in each of two processes."""
+    """Train in two processes and return the result of each."""
     ended = parallel.run(networks.train_networks, tmp_path_factory.mktemp("together"), 2)
     assert (ended.status, ended.said) == (0, "")
     return ended.found

@@ -1,4 +1,4 @@
-"""What is installed from here: a library without the workflow, in a wheel and an sdist that hold what they must."""
+"""Contents of the wheel and the sdist: the library without the workflow."""
 
 import re
 import shutil

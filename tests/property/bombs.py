@@ -260,7 +260,7 @@ BOMBS: dict[str, tuple[str, Callable[[Path], None], str]] = {
 
 
 def answer(name: str) -> tuple[str, float]:
-    """What a bomb is answered with, and the seconds that it took; "" if it is read."""
+    """Return the error message for a bomb ("" if it is read) and the seconds that reading took."""
     reader, write, _ = BOMBS[name]
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch, "inside", "data")

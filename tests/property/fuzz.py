@@ -53,7 +53,7 @@ def files_below(folder: Path) -> set[str]:
 
 
 def tried(reader: Reader, folder: Path, whole: object, damaged: bool) -> str:
-    """What became of reading ``folder``: ``read``, ``refused``, or the words of a fault."""
+    """Return the outcome of reading ``folder``: ``read``, ``refused``, or a description of the fault."""
     before = files_below(folder.parent)
     try:
         signal.alarm(SECONDS)

@@ -1,4 +1,4 @@
-"""What is written is read: stores of any arrays, whole and in parts, score tables in any order, plain JSON."""
+"""Round trips: stores of any arrays, whole and in shards, score tables in any order, plain JSON."""
 
 import json
 from collections.abc import Iterator

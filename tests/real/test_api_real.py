@@ -76,7 +76,7 @@ def results(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Run:
-    """What a notebook would load of the run: arrays."""
+    """Arrays of the run that a notebook would load."""
 
     def __init__(self, results: Path) -> None:
         torch.set_num_threads(1)  # as the jobs had it

@@ -13,7 +13,7 @@ from page_jobs import with_page_jobs
 
 from saliency_assay.storage.zarr_store import open_store
 
-MINE = '''"""How much of the absolute attribution the strongest pixels hold, and how much the map moves."""
+MINE = '''"""Share of absolute attribution on the strongest pixels, and change of the map."""
 
 
 def sparseness(predict, images, targets, maps, *, generator, share=0.1):

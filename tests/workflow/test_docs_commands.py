@@ -93,7 +93,7 @@ OWN = {
 
 
 def kind_of(command: str) -> str:
-    """What runs a command here."""
+    """Return the way in which this test runs a command."""
     if any(re.fullmatch(pattern, command) for pattern in OUTSIDE):
         return "outside"
     if command in AS_THEY_ARE:
@@ -180,7 +180,7 @@ def stand_in(root: Path, entry: dict[str, Any]) -> None:
 
 
 def arguments(command: str) -> tuple[str, ...]:
-    """What Snakemake is given: by ``make``, as its recipe says; and in a dry run, which lists no single jobs."""
+    """Return the arguments of Snakemake: for ``make`` those of its recipe, for a dry run without single jobs."""
     words = shlex.split(command)
     if words[0] == "make":
         config = next((word.removeprefix("CONFIG=") for word in words if word.startswith("CONFIG=")), DEMO)
@@ -300,7 +300,7 @@ metrics:
   aopc_mean: {metric: aopc, steps: 100}
   faithfulness_mean: {metric: faithfulness}
 """
-"""What fragments name beside the demo's own entries."""
+"""Entries that fragments name in addition to those of the demo."""
 
 
 @pytest.mark.parametrize("block", YAML, ids=lambda block: f"{block.page}:{block.line}")

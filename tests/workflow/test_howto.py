@@ -29,7 +29,7 @@ def study(project: Checkout, what: str) -> Checkout:
 
 
 def python(project: Checkout, script: str) -> str:
-    """What a script says that a page has a reader run in the project's folder."""
+    """Run a script of a page in the project's folder and return its output."""
     run = subprocess.run(
         [sys.executable, script], cwd=project.root, capture_output=True, text=True, env=environment(project)
     )

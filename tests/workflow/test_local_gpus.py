@@ -26,7 +26,7 @@ def trainings(tmp_path: Path) -> Checkout:
 
 
 def jobs(checkout: Checkout) -> list[tuple[float, float, str]]:
-    """When each training got its GPU and when its results were written, and which GPU."""
+    """Return for each training when it got its GPU, when its results were written, and the GPU."""
     found = []
     for seed, weights in zip(SEEDS, WEIGHTS, strict=True):
         line = BEGIN.search(checkout.log(f"train/digits/seed{seed}.log"))
@@ -37,7 +37,7 @@ def jobs(checkout: Checkout) -> list[tuple[float, float, str]]:
 
 
 def run(checkout: Checkout, *arguments: str) -> str:
-    """What Snakemake said."""
+    """Run Snakemake and return its output."""
     status, message = checkout.snakemake(*WEIGHTS, "--cores=4", *arguments)
     assert status == 0, message
     return message

@@ -116,7 +116,7 @@ WORDS_OF_CAPTIONS = {
     "Agreement of seeds, classes and halves": "with few methods ρ changes in large steps",
     "Rank sets of the methods": "Ranks under different metrics are not averaged",
     "Correlations between metrics": "metrics that share their perturbations agree for that reason alone",
-    "Accuracy by occluded share": "if masks leak the class, accuracy stays high whatever they occlude",
+    "Accuracy by occluded share": "if masks leak the class, accuracy stays high whichever pixels they occlude",
     "Tables of accuracy and overlap": "which is not yet occluded in D_i",
     "Table of mask leakage": "only means that this classifier detected no leak",
     "Mask leakage: accuracy from masks alone": "only means that this classifier detected no leak",

@@ -115,7 +115,7 @@ REPORT = {"report", "all"}
 
 
 def reliable(study: str) -> set[str]:
-    """What shows how far a study's scores can be trusted."""
+    """Return the jobs that tabulate and plot the reliability of a study's scores."""
     return {f"tabulate_reliability {study}", f"plot_reliability {study}"}
 
 

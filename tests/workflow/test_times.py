@@ -9,7 +9,7 @@ import yaml
 from checkout import PROJECT
 
 MARGIN = 1.3
-"""What a job may take beyond its counted hours, which are those of published speeds."""
+"""Allowed ratio of the hours of a job to its counted hours, which assume published speeds."""
 ATTEMPTS = {"measure_mask_leakage": 2}
 """Attempts among which the work of a rule is divided, where one would be longer than partitions allow; it resumes."""
 CONFIGURATIONS = ("bam", "caption", "criteria", "infidelity", "iteroar", "metric_reliability")

@@ -20,7 +20,7 @@ with run_job(snakemake) as job:
     data = job.open(zarr_store.open_store(job.input.data, kind="data"))
     classifier = load_model(job, data)
     device = classifier.device
-    chosen, targets, offset = explained(data, classifier, **settings["explained"], shard=shard)
+    indices, targets, offset = explained(data, classifier, **settings["explained"], shard=shard)
     method, arguments = resolve(settings["function"]), arguments_of(settings, data, device)
     # The two images of a pair have the same noise: otherwise noise alone would change the map of a method.
     blocks = chain.from_iterable(
@@ -28,21 +28,21 @@ with run_job(snakemake) as job:
             method,
             arguments,
             classifier,
-            data["image"].at(chosen[state]),
+            data["image"].at(indices[state]),
             targets[state],
             seed=map_seed(settings["seed"], wildcards.model, wildcards.data, settings["noise_group"]),
             batch_size=settings["explained"]["batch_size"],
             finite=not settings["registered"],
             offset=offset,
         )
-        for state in np.split(np.arange(len(chosen)), 2 if settings["pairs"] else 1)
+        for state in np.split(np.arange(len(indices)), 2 if settings["pairs"] else 1)
     )
     watch, identity = Stopwatch(time.perf_counter), origin(data, classifier, shard)
     zarr_store.write(
         job.output.maps,
-        zarr_store.beside(watch.over(blocks), image=chosen, target=targets),
+        zarr_store.with_columns(watch.over(blocks), image=indices, target=targets),
         kind="maps",
         attributes={"provenance": settings, **identity, "offset": offset, "device": device.type},
     )
-    cost = {"images": len(chosen), "seconds": watch.seconds, "device": device.type}
+    cost = {"images": len(indices), "seconds": watch.seconds, "device": device.type}
     job.output.cost.write_text(json.dumps(cost), encoding="utf-8")

@@ -5,7 +5,7 @@ from saliency_assay.registry.labels import Labels
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage.csv_tables import read_table
 from saliency_assay.studies.bam.claims import claims, summary
-from saliency_assay.studies.bam.ranking import agreement, agreement_shown, ranking, ranking_shown
+from saliency_assay.studies.bam.ranking import agreement, displayed_agreement, displayed_ranking, ranking
 from saliency_assay.studies.bam.tables import BamTables
 
 with run_job(snakemake) as job:
@@ -29,8 +29,8 @@ with run_job(snakemake) as job:
     claim_table.to_csv(output.claims, index=False)
     study = labels.study(settings["study"])
     page_contents = {
-        f"{study}: rank (score ± standard deviation); 1 is best": ranking_shown(rank_table, tables),
-        f"{study}: agreement of the rankings, without baselines": agreement_shown(
+        f"{study}: rank (score ± standard deviation); 1 is best": displayed_ranking(rank_table, tables),
+        f"{study}: agreement of the rankings, without baselines": displayed_agreement(
             agreement(rank_table, tables)
         ),
     }

@@ -4,7 +4,7 @@ from saliency_assay.models.classifier import digest
 from saliency_assay.models.jobs import load_model
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import zarr_store
-from saliency_assay.studies.bam.invariant_patch import Descent, change_all, chosen_images, paired
+from saliency_assay.studies.bam.invariant_patch import Descent, change_all, paired, select_images
 
 with run_job(snakemake) as job:
     settings, paths = job.settings, job.input
@@ -14,22 +14,22 @@ with run_job(snakemake) as job:
     classifier = load_model(job, data)
     classes = data.attributes["classes"]
     labels = {name: data[name][:] for name in ("label_object", "label_scene")}
-    chosen = chosen_images(
+    indices = select_images(
         data["split"][:], labels, classes["object"], settings["common_object"], settings["images"]
     )
-    images, masks = without["image"][chosen], data["mask"][chosen]
+    images, masks = without["image"][indices], data["mask"][indices]
     changes = change_all(
         classifier,
         images,
-        data["image"].at(chosen),
+        data["image"].at(indices),
         masks,
         Descent(**settings["parameters"]),
         batch_size=settings["batch_size"],
     )
-    columns = {"mask": masks, **{name: label[chosen] for name, label in labels.items()}}
+    columns = {"mask": masks, **{name: label[indices] for name, label in labels.items()}}
     zarr_store.write(
         job.output[0],
-        [paired(images, columns, chosen, changes)],
+        [paired(images, columns, indices, changes)],
         kind="data",
         attributes={
             "classes": classes,

@@ -17,17 +17,19 @@ with run_job(snakemake) as job:
     with zarr_store.open_store(job.input.data, kind="data") as data:
         labels = {name: data[name][:] for name in data.names if name.startswith("label_")}
         selection = {"order": settings["order"], "among": fitting(data, settings["where"])}
-        chosen = explained_images(data["split"][:], list(labels.values()), settings["images"], **selection)
-        images = data["image"][chosen]
-        masks = data["mask"][chosen] if "mask" in data.names else None
-        captions = titles({name: label[chosen] for name, label in labels.items()}, data.attributes["classes"])
+        indices = explained_images(data["split"][:], list(labels.values()), settings["images"], **selection)
+        images = data["image"][indices]
+        masks = data["mask"][indices] if "mask" in data.names else None
+        captions = titles(
+            {name: label[indices] for name, label in labels.items()}, data.attributes["classes"]
+        )
         expect = {"data": data.attributes["digest"]}
     maps = {model: {} for model in settings["models"]}
     paths = iter(grouped(job.input.maps, len(settings["models"]) * len(settings["methods"])))
     for model in settings["models"]:
         for method in settings["methods"]:
             with open_stores(next(paths), kind="maps", expect=expect) as store:
-                rows = zarr_store.rows_of("image", chosen, store)
+                rows = zarr_store.rows_of("image", indices, store)
                 maps[model][method] = reduce(torch.from_numpy(store["map"][rows]), "visual").numpy()
     with styled():
         figure = gallery(images, maps, titles=captions, masks=masks, labels=Labels(**settings["labels"]))

@@ -28,11 +28,11 @@ with run_job(snakemake) as job:
     changes = [changes_of(store) for store in stores]
     first, first_changes = stores[0], changes[0]
     count = len(first) // 2
-    shown = np.arange(min(settings["images"], count))
-    source, scenes = first["source"][shown], first.attributes["classes"]["scene"]
-    names = [class_text(scenes[label]) for label in first["label_scene"][shown]]
+    rows = np.arange(min(settings["images"], count))
+    source, scenes = first["source"][rows], first.attributes["classes"]["scene"]
+    names = [class_text(scenes[label]) for label in first["label_scene"][rows]]
     notes = [note(name, *(float(first_changes[key][row]) for key in NORMS)) for row, name in enumerate(names)]
-    panels = (first["image"][shown], data["image"][source], first["image"][count + shown])
+    panels = (first["image"][rows], data["image"][source], first["image"][count + rows])
     with styled():
         for metric in METRICS:
             save(metric_bars(table, metric, labels), output[metric])
@@ -41,7 +41,7 @@ with run_job(snakemake) as job:
             for name in ("convergence", "output_norm")
         )
         save(convergence_curves(convergence, norms, seeds=len(changes)), output.convergence)
-        save(delta_images(*panels, first["mask"][shown], notes=notes), output.image)
+        save(delta_images(*panels, first["mask"][rows], notes=notes), output.image)
     page = image_page(output.image.read_bytes(), title=f"{study}: examples of δ")
     output.delta.write_text(page, encoding="utf-8")
     tables = {

@@ -7,14 +7,14 @@ from saliency_assay.plotting.style import save, styled
 from saliency_assay.registry.labels import Labels
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage.csv_tables import read_table
-from saliency_assay.studies.retrain.leakage_figures import leakage_bars, leakage_shown
+from saliency_assay.studies.retrain.leakage_figures import displayed_leakage, leakage_bars
 from saliency_assay.studies.retrain.leakage_tables import ALPHA
 
 with run_job(snakemake) as job:
     table = read_table(job.input.table, "reason")
     labels = Labels(**job.settings["labels"])
     title = f"{labels.study(job.wildcards.study)}: accuracy from masks alone"
-    page = table_page(leakage_shown(table, labels), title=title, digits=3)
+    page = table_page(displayed_leakage(table, labels), title=title, digits=3)
     job.output.page.write_text(page, encoding="utf-8")
     with styled():
         figure = leakage_bars(pd.read_parquet(job.input.means), table, alpha=ALPHA, labels=labels)

@@ -27,27 +27,27 @@ with run_job(snakemake) as job:
     method_labels = [labels.method(method) for method in methods]
     area = data["image"].shape[2] * data["image"].shape[3]
     counts = {"area": area, "occluded": pixels(area, settings["percentile"]), "iterations": iterations}
-    chosen = explained_images(data["split"][:], labels_of(data), settings["images"], order=settings["order"])
+    indices = explained_images(data["split"][:], labels_of(data), settings["images"], order=settings["order"])
     states = []
     for method_masks in np.array_split(paths.masks, len(methods)):
         # Closed after each method, because the files of all methods may exceed the limit of open files.
         with ExitStack() as opened:
             layers = layers_of(open_masks(opened, method_masks, data), wildcards.fill, iterations)
-            states.append(states_of(data["image"], layers, chosen))
+            states.append(states_of(data["image"], layers, indices))
     table = pd.read_parquet(paths.means)
     with styled():
         arm = {"protocol": wildcards.protocol, "fill": wildcards.fill}
         save(overlap_matrices(table, **arm, **counts, labels=labels), job.output.matrices)
         plots = {}
         for index, (image, label) in enumerate(
-            zip(chosen, data[f"label_{settings['label']}"][chosen], strict=True)
+            zip(indices, data[f"label_{settings['label']}"][indices], strict=True)
         ):
             title = (
                 f"test image {image}: {class_text(classes[label])} "
                 f"({named(wildcards.protocol, wildcards.fill)}, seed {settings['seed']})"
             )
             visible, occluded = (
-                torch.stack([state[part][:, index] for state in states]).numpy() for part in (0, 1)
+                torch.stack([state[item][:, index] for state in states]).numpy() for item in (0, 1)
             )
             plots[title] = png(iteration_images(visible, occluded, names=method_labels, title=title))
     page = images_page(plots, title=f"{labels.study(wildcards.study)}: images over the iterations")

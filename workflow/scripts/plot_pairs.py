@@ -15,8 +15,8 @@ with run_job(snakemake) as job:
     settings, output, labels = job.settings, job.output, Labels(**job.settings["labels"])
     with zarr_store.open_store(job.input.data, kind="data") as data:
         count = len(data) // 2
-        shown = np.arange(min(settings["images"], count))
-        rows = np.stack([shown, count + shown], axis=1).ravel()  # each x and its x + δ
+        sources = np.arange(min(settings["images"], count))
+        rows = np.stack([sources, count + sources], axis=1).ravel()  # each x and its x + δ
         images, masks = data["image"][rows], data["mask"][rows]
         titles_of_rows = titles({"label_scene": data["label_scene"][rows]}, data.attributes["classes"])
         expect = {"data": data.attributes["digest"]}

@@ -12,7 +12,7 @@ from saliency_assay.registry.labels import Labels
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import zarr_store
 from saliency_assay.storage.csv_tables import read_table
-from saliency_assay.studies.bam.series_figures import chosen_image, series_figure, series_maps
+from saliency_assay.studies.bam.series_figures import select_image, series_figure, series_maps
 from saliency_assay.studies.bam.series_tables import SeriesModel, series_tables
 
 COLUMNS = ["model", "seed", "data", "image", "label", "predicted"]
@@ -39,18 +39,18 @@ with run_job(snakemake) as job:
     )
     predictions = pd.concat(prediction_tables, ignore_index=True)
     sets = [job.open(zarr_store.open_store(path, kind="data")) for path in paths.data]
-    files, maps, chosen = iter(paths.maps), {method: [] for method in settings["methods"]}, None
+    files, maps, image_index = iter(paths.maps), {method: [] for method in settings["methods"]}, None
     for method in settings["methods"]:
         for data in sets:
             expect = {"data": data.attributes["digest"]}
             with zarr_store.open_store(next(files), kind="maps", expect=expect) as store:
-                if chosen is None:  # all have the same images
+                if image_index is None:  # all have the same images
                     images = store["image"][:]
-                    chosen, is_correct = chosen_image(predictions, series, seed=seed, images=images)
-                row = zarr_store.rows_of("image", np.array([chosen]), store)
+                    image_index, is_correct = select_image(predictions, series, seed=seed, images=images)
+                row = zarr_store.rows_of("image", np.array([image_index]), store)
                 maps[method].append(reduce(torch.from_numpy(store["map"][row]), "visual").numpy()[0])
-    image, mask = (sets[-1][name][chosen] for name in ("image", "mask"))
-    title = f"test image {chosen}:\n{class_text(scene)}, seed {seed}"
+    image, mask = (sets[-1][name][image_index] for name in ("image", "mask"))
+    title = f"test image {image_index}:\n{class_text(scene)}, seed {seed}"
     with styled():
         save(series_figure(mcs, accuracy, correlation, labels), job.output.figure)
         texts = {"title": title, "labels": labels}

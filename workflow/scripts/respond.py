@@ -12,12 +12,12 @@ with run_job(snakemake, f"metrics.{snakemake.wildcards.metric}") as job:
     settings, wildcards, shard = job.settings, job.wildcards, shard_of(job.wildcards.shard)
     data = job.open(zarr_store.open_store(job.input.data, kind="data"))
     classifier = load_model(job, data)
-    chosen, targets, offset = explained(data, classifier, **settings["explained"], shard=shard)
+    indices, targets, offset = explained(data, classifier, **settings["explained"], shard=shard)
     blocks = model_responses(
         resolve(settings["responses"]),
         settings["parameters"],
         classifier,
-        data["image"].at(chosen),
+        data["image"].at(indices),
         targets,
         seed=metric_seed(settings["seed"], wildcards.model, wildcards.data, settings["noise_group"]),
         batch_size=settings["explained"]["batch_size"],
@@ -26,7 +26,7 @@ with run_job(snakemake, f"metrics.{snakemake.wildcards.metric}") as job:
     identity = {**origin(data, classifier, shard), "offset": offset, "device": classifier.device.type}
     zarr_store.write(
         job.output[0],
-        zarr_store.beside(blocks, image=chosen, target=targets),
+        zarr_store.with_columns(blocks, image=indices, target=targets),
         kind="responses",
         attributes={"provenance": settings, **identity},
     )

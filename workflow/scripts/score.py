@@ -54,7 +54,7 @@ with run_job(snakemake, f"metrics.{snakemake.wildcards.metric}") as job:
     )
     zarr_store.write(
         job.output.curves,
-        zarr_store.beside(engine.curves_of(scored, gathered), image=images),
+        zarr_store.with_columns(engine.curves_of(scored, gathered), image=images),
         kind="curves",
         attributes={"provenance": settings, **identity, "offset": offset, "maps": maps.attributes["digest"]},
     )

@@ -35,7 +35,7 @@ with run_job(snakemake) as job:
     table = pd.read_parquet(paths.predictions)
     table = table[table["data"] == settings["data"]].set_index("image").loc[np.arange(len(data))]
     # Examples and tested images are the same for all models, as far as the models predict them correctly.
-    chosen = images_under_test(
+    indices = images_under_test(
         data["split"][:],
         {name: data[name][:] for name in condition},
         condition,
@@ -43,7 +43,7 @@ with run_job(snakemake) as job:
         limit=settings["limit"],
         seed=seed_of(settings["seed"], "score_concepts", "images"),
     )
-    tested, labels = data["image"].at(chosen), table["label"].to_numpy()[chosen]
+    tested, labels = data["image"].at(indices), table["label"].to_numpy()[indices]
     generator = np.random.default_rng(seed_of(settings["seed"], "score_concepts", "examples"))
     parameters = {key: value for key, value in settings["parameters"].items() if key != "significance"}
     scores = tcav(
@@ -55,4 +55,4 @@ with run_job(snakemake) as job:
         "model": wildcards.model,
         "seed": int(wildcards.seed),
     }
-    score_tables.write(job.output[0], rows_of(scores, len(chosen)).assign(**columns, method="tcav"))
+    score_tables.write(job.output[0], rows_of(scores, len(indices)).assign(**columns, method="tcav"))

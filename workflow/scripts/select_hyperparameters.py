@@ -9,5 +9,5 @@ from saliency_assay.training.search import best_of
 
 with run_job(snakemake) as job:
     curves = [pd.read_csv(path) for path in job.input]
-    chosen = best_of(job.settings["training"], job.settings["trials"], curves)
-    job.output[0].write_text(json.dumps(chosen, indent=2) + "\n", encoding="utf-8")
+    best = best_of(job.settings["training"], job.settings["trials"], curves)
+    job.output[0].write_text(json.dumps(best, indent=2) + "\n", encoding="utf-8")

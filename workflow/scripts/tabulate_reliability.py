@@ -25,7 +25,7 @@ with run_job(snakemake) as job:
     alphas, correlations = settings["printed_alpha"], settings["printed_correlation"]
     results = {
         "reliability": reliability_table(
-            rated.parts(*variant, "seed"),
+            rated.chunks(*variant, "seed"),
             directions,
             baselines,
             resamples=settings["resamples"],
@@ -34,12 +34,12 @@ with run_job(snakemake) as job:
             printed=alphas,
         ),
         "agreement": agreement_table(
-            rated.parts(*variant), directions, labels, variants=settings["variants"]
+            rated.chunks(*variant), directions, labels, variants=settings["variants"]
         ),
-        "order": order_table(rated.parts(*variant), directions, baselines, clusters=clusters),
-        "consistency": consistency_table(rated.parts(*method), directions, correlations),
-        "rankings": rankings_table(rated.parts(*variant), directions, baselines),
-        "variance": variance_table(rated.parts(*variant)),
+        "order": order_table(rated.chunks(*variant), directions, baselines, clusters=clusters),
+        "consistency": consistency_table(rated.chunks(*method), directions, correlations),
+        "rankings": rankings_table(rated.chunks(*variant), directions, baselines),
+        "variance": variance_table(rated.chunks(*variant)),
     }
     for name, result in results.items():
         result.to_csv(output[name], index=False)

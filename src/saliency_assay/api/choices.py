@@ -38,7 +38,7 @@ class Choice(Generic[R]):
     record: R | None
 
 
-def choose(
+def resolve_choice(
     kind: str,
     choice: object,
     records: Iterable[R],
@@ -110,8 +110,8 @@ def bind(
     ``has_mean`` is True if the classifier's mean is that of its training images.
 
     Raises:
-        ValueError: as ``choose``; the method does not take the base or background, or lacks a background; the model has
-            no gradients, CAM layer or mean although the method needs them.
+        ValueError: as ``resolve_choice``; the method does not take the base or background, or lacks a background; the
+            model has no gradients, CAM layer or mean although the method needs them.
     """
     if isinstance(method, Mapping):
         entry = {**method, **parameters}
@@ -126,7 +126,7 @@ def bind(
             background=entry_background if background is None else background,
             **entry,
         )
-    chosen = choose(
+    choice = resolve_choice(
         "method",
         method,
         METHODS,
@@ -134,17 +134,17 @@ def bind(
         positional=("model", "images", "targets"),
         offered=[key for key, value in (("base", base), ("background", background)) if value is not None],
     )
-    record, takes = chosen.record, takes_of(chosen, ("base", "background"))
+    record, takes = choice.record, takes_of(choice, ("base", "background"))
     for key, value in (("base", base), ("background", background)):
         if value is not None and key not in takes:
             valid = [registered.name for registered in METHODS if key in registered.takes]
-            raise ValueError(f"{key}: {chosen.name} takes none; valid: {', '.join(valid)}")
+            raise ValueError(f"{key}: {choice.name} takes none; valid: {', '.join(valid)}")
     if "background" in takes and background is None:
         expected = "images [B, C, H, W], such as 100 of those that the model was trained on"
-        raise ValueError(f"{chosen.name}: background: missing, expected {expected}")
+        raise ValueError(f"{choice.name}: background: missing, expected {expected}")
     if record:
         _check_needs(record, classifier)
-    check_mean(chosen, has_mean)
+    check_mean(choice, has_mean)
     smoothed_method = None
     if base is not None:
         bound_base = bind(base, classifier, has_mean=has_mean)
@@ -153,32 +153,32 @@ def bind(
             raise ValueError(f"base: found {bound_base.name}, which {reason}, expected one such as gradient")
         smoothed_method = partial(bound_base.function, **bound_base.arguments)
     background_images = () if background is None else images_of(background, "background")
-    keywords = arguments(chosen.parameters, smoothed_method, background_images, classifier.device)
-    return Bound(chosen.name, chosen.function, keywords, record is not None)
+    keywords = arguments(choice.parameters, smoothed_method, background_images, classifier.device)
+    return Bound(choice.name, choice.function, keywords, record is not None)
 
 
-def check_mean(chosen: Choice[Any], has_mean: bool, remedy: str = "saliency_assay.wrap") -> None:
+def check_mean(choice: Choice[Any], has_mean: bool, remedy: str = "saliency_assay.wrap") -> None:
     """Check that no parameter has the value ``mean`` if the data set's mean is unknown.
 
     Raises:
         ValueError: a parameter has the value ``mean``, but ``has_mean`` is False.
     """
-    for key, value in chosen.parameters.items():
-        parameter = chosen.record.parameters[key] if chosen.record else None
+    for key, value in choice.parameters.items():
+        parameter = choice.record.parameters[key] if choice.record else None
         if parameter and value == "mean" and not has_mean:
-            valid = ", ".join(choice for choice in parameter.choices if choice != "mean")
+            valid = ", ".join(option for option in parameter.choices if option != "mean")
             raise ValueError(
-                f"{chosen.name}: {key}: found 'mean', but the model stores no mean of its images; pass it with "
+                f"{choice.name}: {key}: found 'mean', but the model stores no mean of its images; pass it with "
                 f"{remedy}, or choose: {valid}"
             )
 
 
-def takes_of(chosen: Choice[Any], offered: Iterable[str]) -> tuple[str, ...]:
+def takes_of(choice: Choice[Any], offered: Iterable[str]) -> tuple[str, ...]:
     """Return the optional inputs of the function; for a custom function those of ``offered`` in its signature."""
-    if chosen.record:
-        return tuple(chosen.record.takes)
-    # Any of them may be absent: ``choose`` raises if the function requires an argument that is not passed.
-    declared = inspect.signature(chosen.function).parameters
+    if choice.record:
+        return tuple(choice.record.takes)
+    # Any of them may be absent: ``resolve_choice`` raises if the function requires an argument that is not passed.
+    declared = inspect.signature(choice.function).parameters
     return tuple(key for key in offered if key in declared)
 
 

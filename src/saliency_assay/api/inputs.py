@@ -7,7 +7,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from saliency_assay.methods.differentiate import describe
+from saliency_assay.methods.differentiate import describe_tensor
 
 Array: TypeAlias = npt.NDArray[Any]
 Arrays: TypeAlias = Array | Tensor
@@ -26,7 +26,7 @@ def images_of(images: Arrays, name: str = "images") -> Tensor:
         or 0 in tensor.shape
         or not (tensor.is_floating_point() or tensor.dtype == torch.uint8)
     ):
-        raise ValueError(f"{name}: found {describe(tensor)}, expected {expected}")
+        raise ValueError(f"{name}: found {describe_tensor(tensor)}, expected {expected}")
     if tensor.shape[3] in (1, 3) and tensor.shape[1] not in (1, 3):
         raise ValueError(f"{name}: found {list(tensor.shape)}, channels last, expected {expected}")
     if tensor.dtype == torch.uint8:
@@ -65,7 +65,7 @@ def maps_of(maps: Arrays, images: Tensor) -> npt.NDArray[np.float32]:
     fits = list(with_channels.shape) in ([count, channels, height, width], [count, 1, height, width])
     if not fits or tensor.dtype == torch.bool or tensor.is_complex():
         expected = f"numbers [{count}, {channels} or 1, {height}, {width}], or [{count}, {height}, {width}]"
-        raise ValueError(f"maps: found {describe(tensor)}, expected {expected}")
+        raise ValueError(f"maps: found {describe_tensor(tensor)}, expected {expected}")
     return np.asarray(with_channels.to("cpu", torch.float32))
 
 
@@ -77,7 +77,9 @@ def mask_of(mask: Arrays, images: Tensor) -> npt.NDArray[np.bool_]:
     """
     tensor, expected = _to_tensor(mask, "mask"), [len(images), *images.shape[2:]]
     if tensor.dtype != torch.bool or list(tensor.shape) != expected:
-        raise ValueError(f"mask: found {describe(tensor)}, expected bool {expected}, True on the object")
+        raise ValueError(
+            f"mask: found {describe_tensor(tensor)}, expected bool {expected}, True on the object"
+        )
     return np.asarray(tensor.cpu())
 
 

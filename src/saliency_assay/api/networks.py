@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from saliency_assay.methods.differentiate import describe
+from saliency_assay.methods.differentiate import describe_tensor
 from saliency_assay.methods.engine import pixels_of
 from saliency_assay.models.classifier import Blueprint, Classifier, main_output
 from saliency_assay.models.inference import evaluating, exact_float32
@@ -120,7 +120,7 @@ def classifier_of(model: Model, images: Tensor) -> Classifier:
         message = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ValueError(f"model: does not take images {list(first.shape)}: {message}") from error
     if not isinstance(logits, Tensor) or logits.ndim != 2 or len(logits) != 1:
-        description = describe(logits) if isinstance(logits, Tensor) else type(logits).__name__
+        description = describe_tensor(logits) if isinstance(logits, Tensor) else type(logits).__name__
         raise ValueError(f"model: returned {description} for one image, expected logits [1, K]")
     classifier.classes = logits.shape[1]
     return classifier

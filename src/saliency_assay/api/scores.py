@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 from torch import nn
 
-from saliency_assay.api.choices import Explaining, bind, check_mean, choose, takes_of
+from saliency_assay.api.choices import Explaining, bind, check_mean, resolve_choice, takes_of
 from saliency_assay.api.inputs import Arrays, images_of, maps_of, mask_of, mean_of, targets_of
 from saliency_assay.api.networks import Model, check_differentiable, classifier_of, normalizes, wrap
 from saliency_assay.methods.engine import check_targets
@@ -123,7 +123,7 @@ def score(
     pixels = images_of(images)
     classes, scored_maps = targets_of(targets, len(pixels)), maps_of(maps, pixels)
     optional_inputs = {"mean": mean, "mask": mask, "explain": method, "randomized_model": randomized_model}
-    choice = choose(
+    choice = resolve_choice(
         "metric",
         metric,
         SINGLE,

@@ -15,7 +15,7 @@ def look_up(place: str, kind: str, name: object, records: Mapping[str, V]) -> V:
     """Return the record called ``name``.
 
     Args:
-        place: where the name stands in the configuration, for the error.
+        place: location of the name in the configuration, for the error.
         kind: noun for the named object, for the error.
         name: the value in the configuration.
         records: the valid names and their records.

@@ -94,7 +94,7 @@ def _common_object(place: str, entry: ComposedData, objects: tuple[str, ...]) ->
 
 
 def _common_sets(place: str, entry: DataSettings, sources: Parameters) -> dict[str, str]:
-    """Return the members of the entry's commonality series and their labels; empty if there is none."""
+    """Return the members of the entry's commonality series and their labels; empty without a series."""
     if not isinstance(entry, ComposedData) or not entry.commonality:
         return {}
     scenes = len(sources["scenes"])

@@ -4,13 +4,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from saliency_assay.registry.records import shown, unknown
+from saliency_assay.registry.records import short_repr, unknown
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 UNIONS = ("data", "models", "methods", "metrics", "studies")
-"""Sections whose entries are unions: Pydantic's locations hold the tag of the member after the name of the entry."""
+"""Sections whose entries are unions: Pydantic's locations contain the tag of the member after the name of the entry."""
 NAME = "expected a name of letters, digits and underscores that starts with a letter"
 
 TYPES = {
@@ -58,7 +58,7 @@ def _place_and_fault(error: "ErrorDetails") -> tuple[list[int | str], str]:
         del place[2]
         if place[0] == "data" and place[2:3] == ["coco"]:
             del place[3:4]
-    found_value = f"found {shown(list(value) if isinstance(value, tuple) else value)}"
+    found_value = f"found {short_repr(list(value) if isinstance(value, tuple) else value)}"
     if kind == "fault":
         return place, context["message"]
     if place[-1:] == ["[key]"]:
@@ -68,7 +68,7 @@ def _place_and_fault(error: "ErrorDetails") -> tuple[list[int | str], str]:
     if kind in ("union_tag_invalid", "union_tag_not_found"):
         if not isinstance(value, Mapping) or "kind" not in value:
             return place, "key 'kind' is missing; required: kind"
-        return [*place, "kind"], f"found {shown(value['kind'])}; valid: {', '.join(_choices(context))}"
+        return [*place, "kind"], f"found {short_repr(value['kind'])}; valid: {', '.join(_choices(context))}"
     if kind == "literal_error":
         return place, f"{found_value}; valid: {', '.join(_choices(context))}"
     if kind in RANGES:

@@ -49,17 +49,17 @@ def labels_of(config: Config, catalog: Catalog, studies: Iterable[str] | None = 
 
     All mappings are sorted, because the order of entries in the configuration must not rerun jobs.
     """
-    chosen = [config.studies[name] for name in (config.studies if studies is None else studies)]
+    selected_studies = [config.studies[name] for name in (config.studies if studies is None else studies)]
     if studies is None:
         methods, metrics, models, data = config.methods, config.metrics, config.models, config.data
     else:
-        names = {name for study in chosen for name in study.all_models}
+        names = {name for study in selected_studies for name in study.all_models}
         models = _only(config.models, names)
-        methods = _only(config.methods, {name for study in chosen for name in study.methods})
-        metrics = _only(config.metrics, {name for study in chosen for name in study.metrics})
-        sets = {study.data for study in chosen} | {model.data for model in models.values()}
+        methods = _only(config.methods, {name for study in selected_studies for name in study.methods})
+        metrics = _only(config.metrics, {name for study in selected_studies for name in study.metrics})
+        sets = {study.data for study in selected_studies} | {model.data for model in models.values()}
         data = {name: entry for name, entry in config.data.items() if sets & {name, *entry.sets}}
-    kinds = [catalog.study_kinds[study.kind] for study in chosen]
+    kinds = [catalog.study_kinds[study.kind] for study in selected_studies]
     sub_variants = {name: metric.sub_variants for name, metric in metrics.items() if metric.sub_variants}
     shared = {pattern: text for kind in kinds for pattern, text in kind.sub_variants.items()}
     scores = [(score, label) for metric in metrics.values() for score, label in metric.labels.items()]
@@ -72,7 +72,7 @@ def labels_of(config: Config, catalog: Catalog, studies: Iterable[str] | None = 
         scores=dict(sorted(scores)),
         data=_labels(data) | dict(sorted(set_labels)),
         models=_labels(models),
-        studies={study.name: study.label for study in sorted(chosen, key=lambda study: study.name)},
+        studies={study.name: study.label for study in sorted(selected_studies, key=lambda study: study.name)},
         entry_scores={name: _entry_scores(metric, catalog) for name, metric in sorted(metrics.items())},
         sub_variants=dict(sorted(sub_variants.items())) | ({"": shared} if shared else {}),
     )
@@ -89,8 +89,8 @@ def _labels(records: Mapping[str, Any]) -> dict[str, str]:
 def _entry_scores(metric: Metric, catalog: Catalog) -> dict[str, str]:
     """Return the labels of the scores of an entry.
 
-    The only score has the label of the entry. Several scores have their registered labels, with what the label of the
-    entry adds to that of the metric: ``AOPC (mean fill)`` and ``AOPC (MoRF)`` become ``AOPC (MoRF, mean fill)``.
+    A single score has the label of the entry. Several scores have their registered labels, extended by the words in
+    parentheses of the entry's label: ``AOPC (mean fill)`` and ``AOPC (MoRF)`` become ``AOPC (MoRF, mean fill)``.
     """
     if len(metric.labels) == 1:
         return dict.fromkeys(metric.labels, metric.label)

@@ -55,10 +55,12 @@ def _metric(name: str, entry: RegisteredMetric | CustomMetric, catalog: Catalog)
         return _custom_metric(name, entry)
     for key in DIRECTIONS:
         if key in entry.parameters:
-            raise ConfigError(f"{place}.{key}: a registered metric has its own, expected function beside it")
+            raise ConfigError(
+                f"{place}.{key}: found with a registered metric, which has its own; expected only with function"
+            )
     record = look_up(place, "metric", name if entry.metric is None else entry.metric, catalog.metrics)
     if not record.scores_single_maps and record.name != name:
-        raise ConfigError(f"{place}.metric: found {record.name!r}, which stands under its own name only")
+        raise ConfigError(f"{place}.metric: found {record.name!r}, expected only for an entry of that name")
     parameters = parameters_of(place, record.parameters, entry.parameters, entry.own_keys())
     misfit = resolve(record.check)(parameters) if record.check else ""
     if misfit:

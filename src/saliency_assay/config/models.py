@@ -9,7 +9,7 @@ from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.labels import label_of
 from saliency_assay.config.records import Catalog, DataEntry, Model, Parameters
 from saliency_assay.config.settings import CustomModel, ModelSettings, RegisteredModel
-from saliency_assay.registry.records import shown
+from saliency_assay.registry.records import short_repr
 from saliency_assay.registry.signatures import GENERATOR, check_call
 from saliency_assay.training.settings import training_from
 
@@ -125,7 +125,7 @@ def _trials(
         parameter = look_up(f"{place}.search", "parameter", name, catalog.training)
         for value in values:
             if problem := parameter.problem(value):
-                raise ConfigError(f"{place}.search.{name}: found {shown(value)}, {problem}")
+                raise ConfigError(f"{place}.search.{name}: found {short_repr(value)}, {problem}")
     _check_search(place, search, training)
     trials = tuple(dict(zip(search, values, strict=True)) for values in product(*search.values()))
     for trial in trials:

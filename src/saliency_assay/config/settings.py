@@ -32,7 +32,7 @@ from saliency_assay.registry.settings import (
 from saliency_assay.registry.study_kind import StudyKind
 
 COMPOSED = ("bam", "synthetic", "caption")
-"""Kinds of data with additional settings, beside the parameters of their registry records."""
+"""Kinds of data with settings in addition to the parameters of their registry records."""
 FOLDERS = tuple(kind.name for kind in DATA_KINDS if kind.sources)
 PLAIN = tuple(kind.name for kind in DATA_KINDS if kind.name not in (*COMPOSED, *FOLDERS))
 
@@ -129,7 +129,7 @@ class BamData(ComposedData):
 
     kind: Literal["bam"]
     coco: Coco = Field(
-        description="The COCO folder (`annotations/instances_NAME.json` beside `NAME/`), or pairs of annotation file "
+        description="The COCO folder (`annotations/instances_NAME.json` next to `NAME/`), or pairs of annotation file "
         "and image folder."
     )
     miniplaces: Text = Field(

@@ -20,7 +20,7 @@ Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def check_text(path: Path, source: str) -> None:
-    """Check that ``path`` holds YAML (or JSON) without duplicate keys.
+    """Check that ``path`` contains YAML (or JSON) without duplicate keys.
 
     Raises:
         ConfigError: the file does not exist or is not valid; the message starts with ``source`` and names the place.
@@ -59,7 +59,9 @@ def _check_depth(text: str) -> None:
     for event in yaml.parse(text, Loader=Loader):
         line = event.start_mark.line + 1 if event.start_mark else 0
         if isinstance(event, yaml.AliasEvent) and event.anchor in anchors:
-            raise ConfigError(f"line {line}: *{event.anchor} stands within itself, expected no such loop")
+            raise ConfigError(
+                f"line {line}: found *{event.anchor} within &{event.anchor}, expected no recursion"
+            )
         if isinstance(event, yaml.CollectionStartEvent):
             anchors.append(event.anchor)
         elif isinstance(event, yaml.CollectionEndEvent):
@@ -78,10 +80,10 @@ class _Unique(Loader):  # type: ignore[misc]  # the base class depends on how Py
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 place = f"line {key.start_mark.line + 1}"
-                raise ConfigError(f"{place}: found a key that is no text but a list or mapping")
+                raise ConfigError(f"{place}: found a list or mapping as a key, expected text")
             if key.value in keys and key.tag != "tag:yaml.org,2002:merge":
                 raise ConfigError(
-                    f"line {key.start_mark.line + 1}: key {key.value!r} stands twice in one place"
+                    f"line {key.start_mark.line + 1}: found the key {key.value!r} twice, expected unique keys"
                 )
             keys.add(str(key.value))
         mapping: dict[Any, Any] = super().construct_mapping(node, deep)
@@ -93,7 +95,7 @@ def _unique_keys(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     mapping: dict[str, Any] = {}
     for key, value in pairs:
         if key in mapping:
-            raise ConfigError(f"key {key!r} stands twice in one place")
+            raise ConfigError(f"found the key {key!r} twice, expected unique keys")
         mapping[key] = value
     return mapping
 

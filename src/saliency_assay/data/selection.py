@@ -21,9 +21,9 @@ def explained_images(
 ) -> Ints:
     """Return the indices of at most ``limit`` test images, in the order of selection.
 
-    The order ``balanced`` takes one test image of each combination of ``labels`` in turn, along the diagonals of the
-    table of labels, so that the first ten images of BAM show ten objects and ten scenes. The selection is not random: a
-    larger limit returns the same indices followed by more.
+    The order ``balanced`` cycles through the combinations of ``labels``, one test image of each, by the diagonals of
+    the table of labels, so that the first ten images of BAM show ten objects and ten scenes. The selection is not
+    random: a larger limit returns the same indices followed by more.
 
     Args:
         split: ``[N]``, TRAIN or TEST.

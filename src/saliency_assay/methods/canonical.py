@@ -227,7 +227,7 @@ def unfit_relus(model: nn.Module) -> Iterator[str]:
 
 
 def network_of(model: nn.Module) -> nn.Module:
-    """Return the part of ``model`` that takes normalized images."""
+    """Return the submodule of ``model`` that takes normalized images."""
     return model.network if isinstance(model, Classifier) else model
 
 

@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from saliency_assay.methods.baselines import baseline as baseline_color
 from saliency_assay.methods.canonical import Add, canonical, network_of, normalized, unfit_relus
-from saliency_assay.methods.differentiate import check_inputs, check_logits, describe
+from saliency_assay.methods.differentiate import check_inputs, check_logits, describe_tensor
 from saliency_assay.methods.passes import chunks
 
 RULES = ("rescale", "reveal_cancel")
@@ -233,7 +233,7 @@ def _max_pool(layer: nn.MaxPool2d, signal: Signal) -> Signal:
     with torch.no_grad():
         winner, reference_winner = _winners(layer, signal.value), _winners(layer, signal.reference)
         value, reference = layer(signal.value), layer(signal.reference)
-        # How far the baseline's value at the image's maximum is below the baseline's own maximum.
+        # Distance of the baseline's value at the image's maximum from the baseline's maximum.
         shortfall = reference - _gather(winner, signal.reference.expand_as(signal.value))
         change = value - reference
         stays = (change >= 0) | (shortfall < _EQUAL * _rounding(signal.reference))
@@ -318,7 +318,7 @@ def deep_shap(
     fits = background.dtype == images.dtype and background.device == images.device
     if not fits or background.ndim != 4 or list(background.shape[1:]) != shape or len(background) == 0:
         raise ValueError(
-            f"background: found {describe(background)} on {background.device}, expected {kind} "
+            f"background: found {describe_tensor(background)} on {background.device}, expected {kind} "
             f"[B, {', '.join(map(str, shape))}] on {images.device} with B >= 1"
         )
     network = fit_network("deep_shap", model)

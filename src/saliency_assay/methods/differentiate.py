@@ -12,10 +12,10 @@ def check_inputs(images: Tensor, targets: Tensor) -> None:
     """
     if images.ndim != 4 or not images.is_floating_point() or len(images) == 0:
         raise ValueError(
-            f"images: found {describe(images)}, expected floating point [N, C, H, W] with N >= 1"
+            f"images: found {describe_tensor(images)}, expected floating point [N, C, H, W] with N >= 1"
         )
     if targets.dtype != torch.int64 or targets.shape != images.shape[:1]:
-        raise ValueError(f"targets: found {describe(targets)}, expected int64 [{len(images)}]")
+        raise ValueError(f"targets: found {describe_tensor(targets)}, expected int64 [{len(images)}]")
 
 
 def check_logits(logits: Tensor, images: Tensor) -> None:
@@ -25,10 +25,10 @@ def check_logits(logits: Tensor, images: Tensor) -> None:
         ValueError: ``logits`` are not ``[N, K]``.
     """
     if logits.ndim != 2 or len(logits) != len(images):
-        raise ValueError(f"model: returned {describe(logits)}, expected logits [{len(images)}, K]")
+        raise ValueError(f"model: returned {describe_tensor(logits)}, expected logits [{len(images)}, K]")
 
 
-def describe(tensor: Tensor) -> str:
+def describe_tensor(tensor: Tensor) -> str:
     """Format type and shape for an error message, such as ``float32 [8, 3, 64, 64]``."""
     return f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}"
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from saliency_assay.methods.differentiate import describe
+from saliency_assay.methods.differentiate import describe_tensor
 from saliency_assay.methods.passes import SECONDS_BETWEEN_LINES
 from saliency_assay.methods.sampling import BlockGenerator
 from saliency_assay.models.classifier import Classifier
@@ -191,7 +191,7 @@ def _check_maps(name: str, maps: object, pixels: Tensor) -> None:
         raise ValueError(f"{name}: returned {type(maps).__name__}, {expected}")
     shapes = [(count, channels, height, width), (count, 1, height, width)]
     if maps.dtype != pixels.dtype or tuple(maps.shape) not in shapes or maps.device != pixels.device:
-        raise ValueError(f"{name}: returned {describe(maps)} on {maps.device}, {expected}")
+        raise ValueError(f"{name}: returned {describe_tensor(maps)} on {maps.device}, {expected}")
 
 
 def name_of(method: Callable[..., Any]) -> str:

@@ -38,13 +38,13 @@ def explained(
     where: Mapping[str, int] | None = None,
     shard: Shard = WHOLE,
 ) -> Explained:
-    """Choose at most ``limit`` test images, and return those in ``shard`` with a class for each.
+    """Select at most ``limit`` test images, and return those in ``shard`` with a class for each.
 
     ``data`` is an open store with the arrays ``image``, ``split`` and ``label_…``, listed in its ``names``. Images are
     chosen in the ``order`` of ``explained_images``, balanced over all labels or the first. The class is the image's
     ``label`` or, with ``target`` ``predicted``, the class of highest probability.
 
-    ``where`` restricts the choice to images with the given value in each named array of numbers or booleans.
+    ``where`` restricts the choice to images with this value in each named array of numbers or booleans.
 
     Raises:
         ValueError: unknown ``target``; ``where`` names an array without one value per image, or no test image has its

@@ -52,7 +52,7 @@ def factorize(gram: Tensor, rows: int, ridge: float = 0.0) -> Factor:
     """Factorize XᵀX + ``ridge`` · 1, X of rank at most ``rows``; ``gram`` is XᵀX and is modified in place.
 
     For a singular matrix, eigenvalues up to ``resolution`` times the largest count as zero, and so do all but the
-    ``rows`` largest, whatever their rounding errors.
+    ``rows`` largest, regardless of rounding errors.
     """
     gram.diagonal().add_(ridge)
     if rows >= len(gram) or ridge > 0:
@@ -152,7 +152,7 @@ def make_design(
     Raises:
         ValueError: as ``optimal_square``.
     """
-    selected = choose(height, width, smallest, largest, squares, seed)
+    selected = sample_squares(height, width, smallest, largest, squares, seed)
     count, pixels = len(selected), height * width
     if min(count, pixels) > LARGEST:
         raise ValueError(
@@ -169,7 +169,9 @@ def make_design(
     return Design(height, width, selected, count >= pixels, factor)
 
 
-def choose(height: int, width: int, smallest: int, largest: int, squares: int, seed: int | None) -> Tensor:
+def sample_squares(
+    height: int, width: int, smallest: int, largest: int, squares: int, seed: int | None
+) -> Tensor:
     """Return the squares ``[S, 3]``: all of them, or a random sample of ``squares`` without replacement."""
     shorter = min(height, width)
     if not 1 <= smallest <= shorter:
@@ -331,7 +333,7 @@ def each_half(height: int, width: int) -> Tensor:
 #
 # and only its last term depends on the image. So the scatter matrix C = Σ (z − z̄)(z − z̄)ᵀ is factorized once. The
 # first sum has its minimum at a = C⁻¹ Σ (z − z̄) f_t(z), the whole expression at a + n C⁻¹u (e − uᵀa) / (1 + n uᵀC⁻¹u).
-# If C is singular and u has a part w along which no baseline varies, a + w (e − uᵀa) / wᵀw makes the last term zero.
+# If C is singular and u has a component w in which no baseline varies, a + w (e − uᵀa) / wᵀw makes the last term zero.
 
 PROTOCOLS = ("printed", "released")
 BLOCK = 1024

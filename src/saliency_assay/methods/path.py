@@ -86,7 +86,7 @@ def mean_gradient(
 def quadrature(rule: str, steps: int) -> tuple[Tensor, Tensor]:
     """Return the nodes in [0, 1] and the weights, which sum to 1, of a rule for ∫₀¹, float64 ``[steps]`` each.
 
-    ``trapezoid`` has a node at both ends; ``left``, ``right`` and ``middle`` are Riemann sums of equal parts.
+    ``trapezoid`` has a node at both ends; ``left``, ``right`` and ``middle`` are Riemann sums of equal intervals.
 
     Raises:
         ValueError: unknown rule, or too few steps for it.

@@ -169,7 +169,7 @@ def _check_layers(method: str, model: nn.Module, network: fx.GraphModule) -> Non
 def _rule_choice(rules: _Rules, first: dict[str, Hook]) -> Callable[..., Hook | None]:
     """Return the function from a layer to its rule that zennit's ``Composite`` calls."""
 
-    def choose(context: object, name: str, layer: nn.Module) -> Hook | None:
+    def select_hook(context: object, name: str, layer: nn.Module) -> Hook | None:
         if name in first:
             return first[name]
         if isinstance(layer, _WEIGHTED):
@@ -178,7 +178,7 @@ def _rule_choice(rules: _Rules, first: dict[str, Hook]) -> Callable[..., Hook | 
             return rules.relu
         return rules.sums if isinstance(layer, (*_AVERAGES, Sum)) else None
 
-    return choose
+    return select_hook
 
 
 def _is_scale(layer: nn.Module) -> bool:

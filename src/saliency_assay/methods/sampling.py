@@ -54,7 +54,7 @@ def sample_seeds(images: int, samples: int, generator: torch.Generator) -> list[
     Consecutive calls with one generator return the same seeds as one call for all images.
     """
     shape = (images * samples,)
-    # 63 bits, the most that int64 holds: with few bits, seeds would repeat among millions of samples.
+    # 63 bits, the most that fit into int64: with few bits, seeds would repeat among millions of samples.
     return torch.randint(2**63 - 1, shape, generator=generator, device=generator.device).tolist()
 
 

@@ -21,7 +21,7 @@ def block_attribution(
 
     ``mask`` is bool ``[N, H, W]``, True on the block; in ``caption`` sets the block is the caption's half. NaN where
     the map is 0 everywhere or has a value that is not finite, or the mask is empty. A numerical version of the human
-    evaluation of Yeh et al. (2019), which asked people which block a map points at.
+    evaluation of Yeh et al. (2019), in which people name the block that a map points at.
 
     Raises:
         ValueError: the mask does not fit the maps.

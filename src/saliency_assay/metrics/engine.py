@@ -12,7 +12,7 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from saliency_assay.methods.differentiate import describe
+from saliency_assay.methods.differentiate import describe_tensor
 from saliency_assay.methods.engine import check_targets, frozen, name_of, pixels_of
 from saliency_assay.methods.inputs import arguments_of, map_seed
 from saliency_assay.methods.passes import reported
@@ -146,7 +146,7 @@ def metric_seed(seed: int, model: str, data: str, noise_group: str) -> int:
 
 def randomized_model_seed(seed: int, model: str) -> int:
     """Return the seed of the random weights of the model that a metric compares with the trained one."""
-    # The name in the seed is that of version 0.1, so that weights stay the same
+    # The name in the seed is that of version 0.1, so that weights stay the same.
     return seed_of(seed, "fresh", model)
 
 
@@ -268,7 +268,7 @@ def _check_scores(metric: str, result: Scored, names: Sequence[str], images: int
             raise ValueError(f"{metric}: returned a score {key[0]!r}, expected {', '.join(names)}")
         is_tensor = isinstance(values, Tensor)
         if not is_tensor or values.shape != (images,) or not values.is_floating_point():
-            returned = describe(values) if is_tensor else type(values).__name__
+            returned = describe_tensor(values) if is_tensor else type(values).__name__
             raise ValueError(f"{metric}: returned {returned} as {' '.join(key).strip()}, {expected}")
         if bool(values.isinf().any()):
             count = f"{int(values.isinf().sum())} of {images} scores"

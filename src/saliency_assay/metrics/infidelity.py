@@ -10,7 +10,15 @@ from collections.abc import Iterator, Mapping
 import torch
 from torch import Tensor
 
-from saliency_assay.methods.optimal import BLOCK, PROTOCOLS, Baselines, all_logits, choose, covered, each_half
+from saliency_assay.methods.optimal import (
+    BLOCK,
+    PROTOCOLS,
+    Baselines,
+    all_logits,
+    covered,
+    each_half,
+    sample_squares,
+)
 from saliency_assay.methods.passes import reported
 from saliency_assay.metrics.fills import fill
 from saliency_assay.metrics.perturbation import Predict, evaluate_masks, original, perturbation_batch
@@ -94,7 +102,7 @@ def removed_squares(
         ValueError: sides or a number of squares that do not fit the images, or an error of ``perturbation``.
     """
     batch = perturbation_batch(predict, images, targets, fill("black", images), output="logit")
-    selected = _choose_squares(images, smallest, largest, squares, generator)
+    selected = _sample_squares(images, smallest, largest, squares, generator)
 
     def cover(image: Tensor, number: Tensor) -> Tensor:
         return covered(selected[number], batch.height, batch.width).flatten(1)
@@ -126,7 +134,7 @@ def infidelity_square(
         ValueError: as ``removed_squares``; maps or ``responses`` that do not fit the images and squares.
     """
     values = contributions(maps, images, explanation).reshape(-1, *images.shape[2:])
-    selected = _choose_squares(images, smallest, largest, squares, generator)
+    selected = _sample_squares(images, smallest, largest, squares, generator)
     drop = drop_of(responses, maps, len(selected))
     return score(maps, square_sums(values, selected), drop, rescale)
 
@@ -138,7 +146,7 @@ def square_sums(values: Tensor, squares: Tensor) -> Tensor:
     t(top, right) − t(bottom, left) + t(top, left).
     """
     count, height, width = values.shape
-    # Four lookups per square, whatever its area. float64, since the table's sums exceed those of small squares by far.
+    # Four lookups per square of any area. float64, since the table's sums exceed those of small squares by far.
     table = values.new_zeros(count, height + 1, width + 1)
     table[:, 1:, 1:] = values.cumsum(1).cumsum(2)
     totals = values.new_empty(count, len(squares))
@@ -151,13 +159,13 @@ def square_sums(values: Tensor, squares: Tensor) -> Tensor:
     return totals
 
 
-def _choose_squares(
+def _sample_squares(
     images: Tensor, smallest: int, largest: int, squares: int, generator: torch.Generator
 ) -> Tensor:
     """Return the top row, left column and side of each square, int64 ``[S, 3]``, on the images' device."""
     seed = generator.initial_seed() if squares else None
     height, width = images.shape[2:]
-    return choose(height, width, smallest, largest, squares, seed).to(images.device)
+    return sample_squares(height, width, smallest, largest, squares, seed).to(images.device)
 
 
 # ---- difference to a noisy black baseline (section 2.4)

@@ -110,17 +110,17 @@ def n_ord(removed: Tensor, y_b: Tensor, counted: Tensor) -> Tensor:
     return _mean((removed - y_b[:, None]).clamp(min=0), counted)
 
 
-def s_ord(shown: Tensor, y_0: Tensor, y_b: Tensor, counted: Tensor) -> Tensor:
+def s_ord(retained: Tensor, y_0: Tensor, y_b: Tensor, counted: Tensor) -> Tensor:
     """Return S-Ord, the mean of min(R′_m, y_0) − y_b over the ``counted`` m, ``[N]``, of R′_m ``[N, S]``; in [−1, 1].
 
     This follows the text of Eq. 4, "scores above the original output" being clipped, and Fig. 5.
     """
-    return _mean(shown.minimum(y_0[:, None]) - y_b[:, None], counted)
+    return _mean(retained.minimum(y_0[:, None]) - y_b[:, None], counted)
 
 
-def s_ord_printed(shown: Tensor, all_shown: Tensor, y_0: Tensor, counted: Tensor) -> Tensor:
-    """Return S-Ord by Eq. 4 as printed, the mean of min(R′_m, R′_M) − y_0; ``all_shown`` is R′_M."""
-    return _mean(shown.minimum(all_shown[:, None]) - y_0[:, None], counted)
+def s_ord_printed(retained: Tensor, all_retained: Tensor, y_0: Tensor, counted: Tensor) -> Tensor:
+    """Return S-Ord by Eq. 4 as printed, the mean of min(R′_m, R′_M) − y_0; ``all_retained`` is R′_M."""
+    return _mean(retained.minimum(all_retained[:, None]) - y_0[:, None], counted)
 
 
 def total_proportionality(first: Tensor, last: Tensor, share: Tensor, r: Tensor, y_0: Tensor) -> Tensor:
@@ -193,16 +193,16 @@ def _scores(outputs: Curves, evaluated: Points, protocol: str) -> dict[str, Tens
     counted = torch.ones_like(evaluated.number, dtype=torch.bool)  # False where m repeats the previous one
     counted[:, 1:] = evaluated.number[:, 1:] > evaluated.number[:, :-1]
     y_0, y_b = outputs.n_ord[:, 0], outputs.s_ord[:, 0]
-    all_removed, all_shown = outputs.n_ord[:, -1], outputs.s_ord[:, -1]  # R_M and R′_M
+    all_removed, all_retained = outputs.n_ord[:, -1], outputs.s_ord[:, -1]  # R_M and R′_M
     if protocol == "printed":  # Eq. 4 as printed; it contradicts the paper's text and Fig. 5
-        sufficiency = s_ord_printed(outputs.s_ord, all_shown, y_0, counted)
+        sufficiency = s_ord_printed(outputs.s_ord, all_retained, y_0, counted)
     else:
         sufficiency = s_ord(outputs.s_ord, y_0, y_b, counted)
     tpn = total_proportionality(
         outputs.tpn_first, outputs.tpn_last, evaluated.share, ratio(y_b, all_removed), y_0
     )
     tps = total_proportionality(
-        outputs.tps_first, outputs.tps_last, evaluated.share, ratio(all_shown, y_0), y_0
+        outputs.tps_first, outputs.tps_last, evaluated.share, ratio(all_retained, y_0), y_0
     )
     return {"n_ord": n_ord(outputs.n_ord, y_b, counted), "s_ord": sufficiency, "tpn": tpn, "tps": tps}
 

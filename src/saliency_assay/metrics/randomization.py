@@ -9,7 +9,7 @@ import torch
 from skimage.metrics import structural_similarity
 from torch import Tensor, nn
 
-from saliency_assay.methods.differentiate import describe
+from saliency_assay.methods.differentiate import describe_tensor
 from saliency_assay.metrics.perturbation import Predict
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.scored import Scored, correlation, is_rankable, nan_unless
@@ -65,7 +65,9 @@ def randomization(
         model_copy.load_state_dict({**trained, **{name: new[name] for name in names}})
         new_maps = explain(images, targets, model=model_copy)
         if len(new_maps) != len(maps) or new_maps.shape[2:] != maps.shape[2:]:
-            raise ValueError(f"explain: returned {describe(new_maps)}, expected maps like {describe(maps)}")
+            raise ValueError(
+                f"explain: returned {describe_tensor(new_maps)}, expected maps like {describe_tensor(maps)}"
+            )
         return likeness(saliency, reduce(new_maps.detach(), "sum"))
 
     first = similarity_with(all_stages[:1])  # the same for both orders

@@ -1,6 +1,6 @@
 """Random subsets of pixels, shared by all images and sampled again, block by block, wherever they are needed.
 
-They are sampled on the CPU whatever the images' device: a metric and its model responses must use the same subsets even
+They are sampled on the CPU for images on any device: a metric and its model responses must use the same subsets even
 if only one of them runs on a GPU, which samples other numbers from the same seed.
 """
 

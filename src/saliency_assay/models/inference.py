@@ -21,7 +21,7 @@ def exact_float32() -> Iterator[None]:
     """Compute float32 products in full float32 precision within the context.
 
     TF32 and bf16 would change the ranks of pixels by rounding. Afterwards the previous settings are restored, whichever
-    of PyTorch's interfaces they were made with.
+    of PyTorch's interfaces set them.
     """
     # Private functions, because ``torch.backends…fp32_precision`` does not expose all settings.
     read, write = torch._C._get_fp32_precision_getter, torch._C._set_fp32_precision_setter

@@ -23,7 +23,7 @@ def initialized(make: Callable[[], N], generator: torch.Generator) -> N:
 
 
 def initialize(network: nn.Module, generator: torch.Generator) -> None:
-    """Sample all weights anew, in the order of ``network.modules()``.
+    """Resample all weights, in the order of ``network.modules()``.
 
     Convolutions: He et al. 2015, normal with variance 2 / fan-out, biases 0. Linear layers: weights and biases uniform
     within ±1/√fan-in. BatchNorm: the identity.

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from saliency_assay.models.classifier import Blueprint, Classifier, build, digest
 from saliency_assay.models.normalization import IMAGENET
-from saliency_assay.registry.records import shown
+from saliency_assay.registry.records import short_repr
 from saliency_assay.runtime.atomic import replacing
 from saliency_assay.runtime.environment import loaded_versions
 
@@ -142,7 +142,7 @@ def load_classifier(path: Path, blueprint: Blueprint) -> Classifier:
     classes = description["classes"]
     if all(classes != length for tensor in state.values() for length in tensor.shape[:1]):
         raise ValueError(
-            f"{path}: found {shown(classes)} classes and no tensor of that length, expected a file of save"
+            f"{path}: found {short_repr(classes)} classes and no tensor of that length, expected a file of save"
         )
     classifier = build(
         blueprint,
@@ -216,10 +216,12 @@ def _state_in(path: Path, content: Any) -> dict[str, Tensor]:
         raise ValueError(f"{path}: contains {_kind(content)}; valid: {VALID}")
     for name, value in content.items():
         if not isinstance(name, str) or not isinstance(value, Tensor):
-            raise ValueError(f"{path}: {shown(name)} is {_kind(value)}; valid: {VALID}")
+            raise ValueError(f"{path}: {short_repr(name)} is {_kind(value)}; valid: {VALID}")
         # torch would keep only the real part of complex values, and tensors on "meta" have no values.
         if value.layout != torch.strided or value.is_quantized or value.is_complex() or value.is_meta:
-            raise ValueError(f"{path}: {shown(name)} is {value.type()}; valid: dense tensors of real numbers")
+            raise ValueError(
+                f"{path}: {short_repr(name)} is {value.type()}; valid: dense tensors of real numbers"
+            )
     return {WRAPPERS.sub("", name): value for name, value in content.items()}
 
 

@@ -150,14 +150,14 @@ def canonical(node: object) -> str:
 def _fstring_parts(node: ast.JoinedStr) -> Iterator[str]:
     """Yield the serialized parts of an f-string, with the text between two values joined."""
     text = ""
-    for part in node.values:
-        if isinstance(part, ast.Constant):
-            text += str(part.value)
+    for value in node.values:
+        if isinstance(value, ast.Constant):
+            text += str(value.value)
             continue
         if text:
             yield ascii(text)
         text = ""
-        yield canonical(part)
+        yield canonical(value)
     if text:
         yield ascii(text)
 
@@ -216,7 +216,7 @@ def _absolute_import(names: list[str]) -> Iterator[tuple[list[Path], list[str]]]
 
 @cache
 def _find(top: str) -> ModuleSpec | None:
-    """Return the spec of a top-level module without importing it; None if there is none."""
+    """Return the spec of a top-level module without importing it; None if it is not found."""
     try:
         return find_spec(top)
     except (ImportError, ValueError):

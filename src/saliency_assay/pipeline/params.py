@@ -79,7 +79,7 @@ class EntrySettings:
         return {"files": self.files.of_all([model.weights])} if is_external else {}
 
     def _explained_where(self, data: str) -> dict[str, int]:
-        """Return the condition on the explained images of a set, as values of its arrays; empty if there is none."""
+        """Return the condition on the explained images of a set, as values of its arrays; empty without a condition."""
         entry = self.config.sets[data]
         if entry.is_common(data):
             return {"label_scene": 0}  # the class whose images have the object under every k

@@ -64,16 +64,16 @@ def displayed(
         labels: labels of the keys in the table; keys without a label stay.
         heads: names of columns that are not in ``HEADS``, or differ from it.
     """
-    shown = with_labels(table, labels)
+    formatted = with_labels(table, labels)
     if "other_metric" in table:
         pairs = zip(table["other_metric"], table["other_variant"], strict=True)
-        shown["other_metric"] = [labels.score(*pair) for pair in pairs]
-        shown = shown.drop(columns="other_variant")
-    if "direction" in shown:
-        shown["direction"] = shown["direction"].map(directions.phrase)
-    for column in WORDS.keys() & set(shown):
-        shown[column] = [_in_words(value, WORDS[column]) for value in shown[column]]
-    return shown.rename(columns={**HEADS, **heads})
+        formatted["other_metric"] = [labels.score(*pair) for pair in pairs]
+        formatted = formatted.drop(columns="other_variant")
+    if "direction" in formatted:
+        formatted["direction"] = formatted["direction"].map(directions.phrase)
+    for column in WORDS.keys() & set(formatted):
+        formatted[column] = [_in_words(value, WORDS[column]) for value in formatted[column]]
+    return formatted.rename(columns={**HEADS, **heads})
 
 
 def _in_words(value: object, texts: Mapping[object, str]) -> str:

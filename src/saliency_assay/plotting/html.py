@@ -41,7 +41,7 @@ class Cell:
     value: str | None  # a float with all digits, empty for NaN; None for other values
     number: bool  # true in a numeric column, which is right-aligned
     label: str  # name of the column
-    key: str = ""  # key in the configuration, small beside the text
+    key: str = ""  # key in the configuration, printed small next to the text
     code: bool = False  # true if the text is code
 
 

@@ -34,11 +34,11 @@ class Labels:
 
     def model(self, name: str) -> str:
         """Return the label of a model, or of several in one text such as ``f_o, f_s``."""
-        return ", ".join(self.models.get(part, part) for part in name.split(", "))
+        return ", ".join(self.models.get(key, key) for key in name.split(", "))
 
     def data_set(self, name: str) -> str:
         """Return the label of a set or of an entry under ``data``, or of two sets that are compared (``a → b``)."""
-        return " → ".join(self.data.get(part, part) for part in name.split(" → "))
+        return " → ".join(self.data.get(key, key) for key in name.split(" → "))
 
     def study(self, name: str) -> str:
         """Return the label of a study."""

@@ -149,10 +149,10 @@ def unknown(kind: str, name: object, valid: Iterable[str]) -> str:
     hint = f"did you mean {matches[0]!r}? " if matches else ""
     if (renamed := RENAMED.get(str(name))) in names:
         hint = f"it is called {renamed!r} since version 0.2; "
-    return f"unknown {kind} {shown(name)}; {hint}valid: {', '.join(names) or 'none'}"
+    return f"unknown {kind} {short_repr(name)}; {hint}valid: {', '.join(names) or 'none'}"
 
 
-def shown(value: object, longest: int = 80) -> str:
+def short_repr(value: object, longest: int = 80) -> str:
     """Format ``value`` for an error message: null, true and false as in YAML, at most ``longest`` characters."""
     try:
         text = json.dumps(value) if value is None or isinstance(value, bool) else repr(value)
@@ -172,5 +172,5 @@ def with_defaults(parameters: Mapping[str, Parameter], values: Mapping[str, Any]
             raise ValueError(unknown("parameter", key, parameters))
         problem = parameters[key].problem(value)
         if problem:
-            raise ValueError(f"{key}: found {shown(value)}, {problem}")
+            raise ValueError(f"{key}: found {short_repr(value)}, {problem}")
     return {key: values.get(key, parameter.default) for key, parameter in parameters.items()}

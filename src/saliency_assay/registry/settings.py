@@ -23,7 +23,7 @@ from pydantic import (
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import CoreSchema, PydanticCustomError
 
-from saliency_assay.registry.records import representable, shown, unknown
+from saliency_assay.registry.records import representable, short_repr, unknown
 
 T = TypeVar("T")
 
@@ -91,7 +91,7 @@ class Entry(Settings):
 def _keep_number(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
     """Validate a number and return it unchanged; for a float field, Pydantic would convert 8 to 8.0."""
     if isinstance(value, int | float) and not representable(value):
-        raise fault(f"found {shown(value)}, expected a finite number")
+        raise fault(f"found {short_repr(value)}, expected a finite number")
     validate(value)
     return value
 
@@ -99,14 +99,14 @@ def _keep_number(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
 def _check_64_bits(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
     """Validate an integer, which must fit into 64 bits."""
     if type(value) is int and not representable(value):
-        raise fault(f"found {shown(value)}, expected an integer of 64 bits")
+        raise fault(f"found {short_repr(value)}, expected an integer of 64 bits")
     return validate(value)
 
 
 def _to_tuple(value: Any) -> Any:
     """Return a list as a tuple; refuse all other types."""
     if not isinstance(value, list):
-        raise fault(f"found {shown(value)}, expected a list")
+        raise fault(f"found {short_repr(value)}, expected a list")
     return tuple(value)
 
 
@@ -114,14 +114,14 @@ def _check_distinct(values: tuple[T, ...]) -> tuple[T, ...]:
     """Refuse duplicate entries; 1 and true are different in YAML, but equal in Python."""
     typed_values = [(isinstance(value, bool), value) for value in values]
     if any(value in typed_values[:index] for index, value in enumerate(typed_values)):
-        raise fault(f"found {shown(list(values))}, expected no duplicate entries")
+        raise fault(f"found {short_repr(list(values))}, expected no duplicate entries")
     return values
 
 
 def _check_line(value: str) -> str:
     """Refuse a text that is blank or has line breaks or control characters."""
     if not value.strip() or len(value.splitlines()) > 1 or not "".join(value.split()).isprintable():
-        raise fault(f"found {shown(value)}, expected one line of text")
+        raise fault(f"found {short_repr(value)}, expected one line of text")
     return value
 
 

@@ -145,7 +145,7 @@ class FunctionDoc:
 def describe_function(function: str, *, passed: Collection[str]) -> FunctionDoc:
     """Describe ``package.module:name``, which ``check_call`` has accepted, from its source code.
 
-    The arguments named in ``given``, which the caller passes, are left out of the defaults.
+    The arguments named in ``passed``, which the caller passes, are left out of the defaults.
     """
     module, _, name = function.partition(":")
     path = source_of(module)
@@ -203,7 +203,7 @@ def parameters_of(
     """
     parameters: dict[str, Parameter] = {}
     for function in functions:
-        for name, value in _keywords(_definition(function)):
+        for name, value in _arguments_with_defaults(_definition(function)):
             if name in parameters or name in apart or name == GENERATOR:
                 continue
             default: Any = ast.literal_eval(value) if value is not None and _is_plain(value) else None
@@ -232,7 +232,9 @@ def _definitions(module: str) -> dict[str, ast.FunctionDef | ast.ClassDef]:
     return {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
 
 
-def _keywords(definition: ast.FunctionDef | ast.ClassDef) -> Iterator[tuple[str, ast.expr | None]]:
+def _arguments_with_defaults(
+    definition: ast.FunctionDef | ast.ClassDef,
+) -> Iterator[tuple[str, ast.expr | None]]:
     """Yield the keyword-only arguments of a function, or the fields of a dataclass, with their defaults."""
     if isinstance(definition, ast.FunctionDef):
         arguments = definition.args

@@ -28,7 +28,7 @@ def agreement_table(
     """Return the agreement of raters on the order of all methods, for every metric and variant.
 
     Args:
-        scores: a score table, or its parts by variant; set-level scores are left out. A rater scores a method by its
+        scores: a score table, or its chunks by variant; set-level scores are left out. A rater scores a method by its
             mean over images, corrected for images that some methods lack (``statistics.paired_means``).
         directions: for each metric the direction of its scores, see ``directions``.
         labels: the class of each image of the set, indexed by the image numbers of the table.

@@ -23,10 +23,10 @@ Factors = Mapping[str, Array]
 IMAGES, SEEDS = "images", "seeds"
 """Names of the factors for images and training seeds, used where an image has several scores."""
 FEW_DEGREES = 30
-"""Degrees of freedom below which a factor has its own part of the variance, pooled over all comparisons."""
+"""Degrees of freedom below which a factor has its own component of the variance, pooled over all comparisons."""
 MAX_RATIO = 3.0
-"""Limit of a pooled part, relative to the comparison's own variance, as a multiple of the mean of this ratio; and the
-ratio of a comparison's mean square to the pooled one above which it counts with its own degrees of freedom."""
+"""Limit of a pooled component, relative to the comparison's own variance, as a multiple of the mean of this ratio; and
+the ratio of a comparison's mean square to the pooled one above which it counts with its own degrees of freedom."""
 ROUNDING = 1e-12  # share of the largest score up to which a difference is a rounding error
 MIN_P_VALUE = 1e-30  # lower end of the search for a p-value
 NO_FACTORS: Factors = MappingProxyType({})
@@ -34,16 +34,16 @@ NO_FACTORS: Factors = MappingProxyType({})
 
 @dataclass(frozen=True)
 class Mean:
-    """Mean with the parts of its estimated variance and their degrees of freedom; NaN where undefined."""
+    """Mean with the components of its estimated variance and their degrees of freedom; NaN where undefined."""
 
     value: float
-    parts: Array
+    components: Array
     degrees: Array
 
     @property
     def variance(self) -> float:
         """Return the estimated variance of the mean."""
-        return float(self.parts.sum())
+        return float(self.components.sum())
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return the ends of the confidence interval; NaN if the variance is 0, as of equal values."""
@@ -65,11 +65,11 @@ class Mean:
         return float(tail if self.value > 0 else 1 - tail)
 
     def _quantile(self, share: float) -> float:
-        """Return the upper quantile of the studentized mean: t quantiles weighted by the parts of the variance.
+        """Return the upper quantile of the studentized mean: t quantiles weighted by the components of the variance.
 
         Cochran & Cox, 1950.
         """
-        shares = self.parts / self.parts.sum()
+        shares = self.components / self.components.sum()
         positive = shares > 0
         return float(-(shares[positive] * stdtrit(self.degrees[positive], share)).sum())
 
@@ -170,7 +170,7 @@ def rank_sets(scores: Array, factors: Factors = NO_FACTORS, *, level: float = 0.
 def holm(p: Array, error: float) -> Array:
     """Return a bool array of the hypotheses that Holm's (1979) procedure rejects at family-wise ``error``.
 
-    ``p`` contains their p-values; NaN stands for no hypothesis and is not rejected.
+    ``p`` contains their p-values; NaN means no hypothesis and is never rejected.
     """
     tested = np.flatnonzero(~np.isnan(p))
     ordered = tested[np.argsort(p.flat[tested], kind="stable")]
@@ -239,14 +239,14 @@ class _Moments:
     """For each factor its mean square, as a variance of the mean, and its degrees of freedom."""
 
     def mean(self, pooled: Mapping[str, tuple[float, float, float]] = MappingProxyType({})) -> Mean:
-        """Return the mean with the parts of its variance.
+        """Return the mean with the components of its variance.
 
         Args:
             pooled: for each factor its pooled mean square, the same relative to the variance of independent values,
                 and its degrees of freedom. The comparison's own mean square counts if it is larger.
         """
         total, degrees = max(self.total, self.independent), self.count - 1.0
-        parts, part_degrees = [], []
+        components, component_degrees = [], []
         for name, (square, factor_degrees) in self.factors.items():
             if factor_degrees >= FEW_DEGREES:
                 degrees = min(degrees, factor_degrees)
@@ -254,15 +254,15 @@ class _Moments:
             pooled_square, ratio, pooled_degrees = pooled.get(name, (0.0, 0.0, factor_degrees))
             # Scores of some methods vary far less than the pool; its mean square would hide their differences.
             pooled_square = min(pooled_square, MAX_RATIO * ratio * self.independent)
-            parts.append(max(square, pooled_square))
-            part_degrees.append(
+            components.append(max(square, pooled_square))
+            component_degrees.append(
                 factor_degrees if square > MAX_RATIO * pooled_square else max(factor_degrees, pooled_degrees)
             )
         # Each factor's mean square includes the residual; their sum would count it several times.
-        variance = max([total, *parts])
-        remainder = max(variance - sum(parts), 0.0)
-        shares = np.array([remainder, *parts]) / (remainder + sum(parts) or 1.0)
-        return Mean(self.value, variance * shares, np.array([degrees, *part_degrees]))
+        variance = max([total, *components])
+        remainder = max(variance - sum(components), 0.0)
+        shares = np.array([remainder, *components]) / (remainder + sum(components) or 1.0)
+        return Mean(self.value, variance * shares, np.array([degrees, *component_degrees]))
 
 
 def _pooled_squares(moments: list[_Moments], name: str, methods: int) -> tuple[float, float, float]:

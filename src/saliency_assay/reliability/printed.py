@@ -43,7 +43,7 @@ def printed_alphas(
 ) -> dict[tuple[str, str, str], float]:
     """Return the printed α of each score, variant and set of methods (``with``, ``without`` or ``none``).
 
-    ``none`` stands for a study that has no baselines.
+    ``none`` is for a study without baselines.
 
     Args:
         scored: as in ``printed_values``.

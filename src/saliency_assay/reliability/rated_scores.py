@@ -16,21 +16,21 @@ CLUSTERS = {"cut-outs": "cutout", "scenes": "scene"}
 
 
 class RatedScores(Protocol):
-    """Score table of one set and one model with categorical text, in parts that fit into memory."""
+    """Score table of one set and one model with categorical text, in chunks that fit into memory."""
 
-    def parts(self, *keys: str) -> Iterator[pd.DataFrame]:
+    def chunks(self, *keys: str) -> Iterator[pd.DataFrame]:
         """Yield tables that together are the whole table, in order; rows with equal ``keys`` are in the same table."""
         ...
 
 
 @dataclass(frozen=True)
 class RatedTable:
-    """Rated scores that fit into memory: one part."""
+    """Rated scores that fit into memory, in one chunk."""
 
     table: pd.DataFrame
 
-    def parts(self, *keys: str) -> Iterator[pd.DataFrame]:
-        """Yield the whole table, whatever the ``keys``."""
+    def chunks(self, *keys: str) -> Iterator[pd.DataFrame]:
+        """Yield the whole table for any ``keys``."""
         yield self.table
 
 

@@ -65,12 +65,12 @@ def alpha(
     missing, ρ̄ is a weighted mean over sets T of methods: all T that are exactly the methods that some two images both
     score. The term of T is the mean correlation of all images that score every method of T, with ranks among T; its
     weight is the number of pairs of images with the overlap T times |T| − 1, the degrees of freedom of a correlation.
-    Images are thus compared on common methods only, and identical orders give 1 whichever scores are missing. Of more
-    than 1,024 sets, those with the largest weights count.
+    Therefore images are compared only on common methods, and identical orders give 1 whichever scores are missing. Of
+    more than 1,024 sets, those with the largest weights count.
 
     The interval refers to the population from which the images are sampled. It is the Bayesian bootstrap of the mean
     correlation of the images' ranks with the mean ranks, with one additional image that agrees perfectly for the upper
-    end and is exactly opposed for the lower end (Gaffke 2005). Its coverage holds with few images, too.
+    end and is exactly opposed for the lower end (Gaffke 2005). Its coverage is valid for few images, too.
 
     Args:
         scores: ``[N, M]``.
@@ -340,7 +340,7 @@ def _solve_centered(matrices: Array, sides: Array) -> Array:
     inverse = np.where(zero, 0, 1 / np.where(zero, 1, values))
     solutions = ((sides[:, None] @ vectors) * inverse[:, None] @ vectors.swapaxes(1, 2))[:, 0]
     connected = zero.sum(1) == 1 + (~scored).sum(1)
-    # Rounded, so that equal columns have equal means whatever the order of summation.
+    # Rounded, so that equal columns have equal means for any order of summation.
     scale = 10.0 ** np.floor(np.log10(np.abs(solutions).max(-1, keepdims=True, initial=np.finfo(float).tiny)))
     return np.where(scored & connected[:, None], np.round(solutions / scale, 11) * scale, np.nan)
 

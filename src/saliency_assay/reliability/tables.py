@@ -16,7 +16,7 @@ from saliency_assay.reliability.raters import paired_correlations
 from saliency_assay.storage.score_tables import WHOLE_SET
 
 Scores: TypeAlias = pd.DataFrame | Iterable[pd.DataFrame]
-"""A score table, or parts of one; rows with equal values of a function's grouping keys are in the same part."""
+"""A score table, or chunks of one; rows with equal values of a function's grouping keys are in the same chunk."""
 
 SCORED = ["metric", "variant", "data", "model"]
 """Keys of the scores of one metric, of all training seeds."""
@@ -44,7 +44,7 @@ def reliability_table(
     """Return inter-rater and inter-method reliability of every metric, variant, set, model and seed.
 
     Args:
-        scores: a score table, or its parts by variant and seed; set-level scores are left out.
+        scores: a score table, or its chunks by variant and seed; set-level scores are left out.
         directions: for each metric the direction of its scores, see ``directions``.
         baselines: baselines, which do not use the model; if the table has some, there are rows with and without them.
         resamples: number of resamples for the intervals of α.
@@ -98,7 +98,7 @@ def consistency_table(
     """Return internal consistency: Spearman's ρ over images between every two metrics or variants, for each method.
 
     Args:
-        scores: a score table, or its parts by method and seed; set-level scores are left out.
+        scores: a score table, or its chunks by method and seed; set-level scores are left out.
         directions: for each metric the direction of its scores, see ``directions``.
         printed: ρ printed in a paper, in the form that ``printed_correlations`` takes.
 
@@ -152,7 +152,7 @@ def order_table(
     """Return means and rank sets of the methods under every metric.
 
     Args:
-        scores: a score table, or its parts by variant; scores of whole sets are left out.
+        scores: a score table, or its chunks by variant; scores of whole sets are left out.
         directions: for each metric the direction of its scores, see ``directions``.
         baselines: baselines, which do not use the model.
         clusters: see ``NO_CLUSTERS``.
@@ -225,7 +225,7 @@ def rankings_table(
     Unlike a correlation over images, it is not raised by images that are easy for all methods under all metrics.
 
     Args:
-        scores: a score table, or its parts by variant; set-level scores are left out. An image's scores are first
+        scores: a score table, or its chunks by variant; set-level scores are left out. An image's scores are first
             averaged over seeds.
         directions: for each metric the direction of its scores, see ``directions``.
         baselines: methods to leave out.
@@ -255,7 +255,7 @@ def variance_table(scores: Scores) -> pd.DataFrame:
     """Return the shares of variance of every metric's scores: see ``statistics.variance_shares``.
 
     Args:
-        scores: a score table, or its parts by variant; scores of whole sets are left out.
+        scores: a score table, or its chunks by variant; scores of whole sets are left out.
 
     Returns:
         ``metric, variant, data, model``, ``images`` with a score of every method and seed, and a column for each

@@ -115,11 +115,11 @@ def pin(number: int) -> None:
     if number < 1:
         return
     try:
-        chosen = _reserve(names, number)
+        selected = _reserve(names, number)
     except OSError as error:
         log.warning("no GPU is reserved for this job: %s", error)
-        chosen = [names[(os.getpid() + offset) % len(names)] for offset in range(number)]
-    os.environ[VISIBLE] = ",".join(sorted(chosen, key=names.index))
+        selected = [names[(os.getpid() + offset) % len(names)] for offset in range(number)]
+    os.environ[VISIBLE] = ",".join(sorted(selected, key=names.index))
 
 
 def _reserve(names: Sequence[str], number: int) -> list[str]:
@@ -130,12 +130,12 @@ def _reserve(names: Sequence[str], number: int) -> list[str]:
     """
     folder = Path(tempfile.gettempdir(), f"saliency_assay_gpus_{os.getuid()}")
     folder.mkdir(mode=0o700, exist_ok=True)
-    chosen: list[str] = []
+    selected: list[str] = []
     for slot, name in product(range(MOST_ON_ONE), names):
-        if name not in chosen and _try_lock(folder / f"{name.replace('/', '_')}.{slot}"):
-            chosen.append(name)
-        if len(chosen) == number:
-            return chosen
+        if name not in selected and _try_lock(folder / f"{name.replace('/', '_')}.{slot}"):
+            selected.append(name)
+        if len(selected) == number:
+            return selected
     raise OSError(f"{folder}: {MOST_ON_ONE} jobs use each GPU")
 
 
@@ -147,7 +147,6 @@ def _try_lock(path: Path) -> bool:
     except BlockingIOError:
         os.close(descriptor)
         return False
-    os.set_inheritable(
-        descriptor, True
-    )  # keeps the lock if the launcher of several processes replaces this process (exec)
+    # Keep the lock if the launcher of several processes replaces this process (exec).
+    os.set_inheritable(descriptor, True)
     return True

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
 from saliency_assay.runtime.environment import check_environment, counting
-from saliency_assay.runtime.launch import rank, tell
+from saliency_assay.runtime.launch import print_once, rank
 from saliency_assay.runtime.run_lock import share_run_lock
 
 T = TypeVar("T")
@@ -22,7 +22,7 @@ LONGEST = 1500  # characters of an error line; the log contains the complete mes
 class Files:
     """Input or output files of a rule as paths, by name, by position, or in order.
 
-    A name that stands for several files returns a list.
+    A name of several files returns a list.
     """
 
     def __init__(self, files: Any) -> None:
@@ -118,11 +118,13 @@ def _log_and_report(name: str, log: str, packages: Mapping[str, str]) -> Iterato
             if error.code:  # such as a training that saved its state after SIGTERM
                 raise
             traceback.print_exc()
-            tell(f"{name}: exited before its work was done; custom functions must not call exit", terminal)
+            print_once(
+                f"{name}: exited before its work was done; custom functions must not call exit", terminal
+            )
             raise SystemExit(1) from None
         except Exception as error:
             traceback.print_exc()
-            tell(f"{name}: {in_one_line(error)}", terminal)
+            print_once(f"{name}: {in_one_line(error)}", terminal)
             raise SystemExit(1) from None
 
 

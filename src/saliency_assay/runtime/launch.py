@@ -29,7 +29,7 @@ def launch(processes: int) -> NoReturn:
     os.execv(sys.executable, command)
 
 
-def tell(line: str, terminal: TextIO) -> None:
+def print_once(line: str, terminal: TextIO) -> None:
     """Print the error ``line`` of this job on the ``terminal``; of several processes, only that of the first to fail.
 
     The others would only repeat it: invalid input causes the same error in all processes, and an error in one process

@@ -122,9 +122,8 @@ def _check_free(path: Path, file: IO[str], content: str) -> None:
             f"results: {description}; wait until it ends, {advice} choose another folder"
         ) from None
     except OSError:
-        same_machine = (
-            False  # without file locks, it is as unknown as on another machine whether the run is alive
-        )
+        # Without file locks, as on another machine, it is unknown if the run is alive.
+        same_machine = False
     if not same_machine:
         raise ValueError(
             f"results: {description}; wait until it ends, or choose another folder; "

@@ -71,9 +71,8 @@ def _queue(folder: Path) -> str:
             return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
         except (OSError, subprocess.SubprocessError) as error:
             reason = getattr(error, "stderr", None) or str(error)
-        if not _marker(
-            folder
-        ).exists():  # no run submitted jobs, as on a workstation where Slurm is not configured
+        # Without a marker no run submitted jobs, as on a workstation where Slurm is not configured.
+        if not _marker(folder).exists():
             return ""
     raise ValueError(
         f"squeue: {' '.join(reason.split())}; jobs of an interrupted run may still be running in {folder}; "

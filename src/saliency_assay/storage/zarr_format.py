@@ -10,13 +10,13 @@ can ignore increases the minor one. The content of arrays is defined by the rule
 def unreadable(version: object) -> str:
     """Return the reason why a file of format ``version`` cannot be read; an empty string if it can.
 
-    Files of the same major version can be read, whatever the minor version.
+    Files of the same major version can be read, regardless of the minor version.
     """
     major = FORMAT.partition(".")[0]
     if isinstance(version, str) and re.fullmatch(rf"{major}\.[0-9]+", version, re.ASCII):
         return ""
-    shown = "missing" if version is None else repr(version)
+    actual = "missing" if version is None else repr(version)
     return (
-        f"format is {shown}, expected {major}.x; write the file again with this version, or read it with the one "
+        f"format is {actual}, expected {major}.x; write the file again with this version, or read it with the one "
         "that wrote it"
     )

@@ -21,7 +21,7 @@ import zarr
 from zarr.storage import LocalStore, ZipStore
 
 from saliency_assay import __version__
-from saliency_assay.registry.records import shown
+from saliency_assay.registry.records import short_repr
 from saliency_assay.runtime.atomic import remove_leftovers, replacing, temporary_path
 from saliency_assay.runtime.environment import loaded_versions
 from saliency_assay.runtime.provenance import plain
@@ -68,8 +68,8 @@ def write(path: Path, blocks: Iterable[Block], *, kind: str, attributes: Mapping
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def beside(blocks: Iterable[Block], **columns: Array) -> Iterator[dict[str, Array]]:
-    """Yield ``blocks`` with their rows of ``columns``, which are as long as all blocks together along axis 0."""
+def with_columns(blocks: Iterable[Block], **columns: Array) -> Iterator[dict[str, Array]]:
+    """Yield ``blocks`` with the matching rows of ``columns``, which are as long as all blocks together along axis 0."""
     start = 0
     for block in blocks:
         end = start + len(next(iter(block.values())))
@@ -161,9 +161,7 @@ def _write_zip(folder: Path, path: Path) -> None:
     with replacing(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
         for file in sorted(file for file in folder.rglob("*") if file.is_file()):
             member = zipfile.ZipInfo(file.relative_to(folder).as_posix(), ZIP_DATE)
-            member.file_size = (
-                file.stat().st_size
-            )  # zipfile needs it to write 64-bit headers for large members
+            member.file_size = file.stat().st_size  # zipfile needs it for the 64-bit headers of large members
             with file.open("rb") as source, archive.open(member, "w") as target:
                 shutil.copyfileobj(source, target, 1 << 20)
             file.unlink()  # so that the disk never contains two complete copies
@@ -337,12 +335,13 @@ def open_store(path: Path, *, kind: str, expect: Mapping[str, Any] | None = None
     lengths, stated_length = {len(store[name]) for name in store.names}, store.attributes.get("length")
     if type(stated_length) is not int or lengths != {stated_length}:
         raise StoreError(
-            f"{path}: found arrays of lengths {sorted(lengths)}, expected {shown(stated_length)}, as in its attributes"
+            f"{path}: found arrays of lengths {sorted(lengths)}, expected {short_repr(stated_length)}, "
+            "as in its attributes"
         )
     for name, value in {"kind": kind, **plain(expect or {})}.items():
         actual = store.attributes.get(name)
         if actual != value:
-            raise StoreError(f"{path}: {name} is {shown(actual)}, expected {shown(value)}")
+            raise StoreError(f"{path}: {name} is {short_repr(actual)}, expected {short_repr(value)}")
     return store
 
 

@@ -54,20 +54,20 @@ def floats_of(
 def _floats(study: str, name: str, spec: StudyTableSpec, table: pd.DataFrame, labels: Labels) -> list[str]:
     cells = [_column_cells(table[column], column) for column in spec.heads]
     rows = [latex.row(row) for row in zip(*cells, strict=True)]
-    parts = [rows[start : start + MOST_ROWS] for start in range(0, len(rows), MOST_ROWS)]
+    row_groups = [rows[start : start + MOST_ROWS] for start in range(0, len(rows), MOST_ROWS)]
     header, caption = (
         list(spec.heads.values()),
         f"Study {latex.escaped(labels.study(study))}: {spec.caption}.",
     )
     return [
-        latex.floating(caption, reference_of(study, name, number, len(parts)), header, [part])
-        for number, part in enumerate(parts)
+        latex.floating(caption, reference_of(study, name, number, len(row_groups)), header, [group])
+        for number, group in enumerate(row_groups)
     ]
 
 
-def reference_of(study: str, name: str, place: int, parts: int) -> str:
-    """Return the reference of a float, numbered if the table has several parts."""
-    return latex.label(study, name, *([str(place + 1)] if parts > 1 else []))
+def reference_of(study: str, name: str, place: int, floats: int) -> str:
+    """Return the reference of a float, numbered if the table has several floats."""
+    return latex.label(study, name, *([str(place + 1)] if floats > 1 else []))
 
 
 def _column_cells(values: pd.Series, column: str) -> list[str]:

@@ -87,10 +87,8 @@ def train(
         held_out["validation"] = validation_indices
     _check_arguments(classifier, images, labels, train_indices, held_out, settings)
     device = classifier.device
-    size, steps = (
-        settings.batch_size,
-        len(train_indices) // settings.batch_size,
-    )  # an incomplete batch is dropped
+    size = settings.batch_size
+    steps = len(train_indices) // size  # an incomplete batch is dropped
     rates = learning_rates(settings, settings.epochs * steps)
     optimizer = _optimizer(classifier, settings)
     images = resident(images, device, resident_limit)

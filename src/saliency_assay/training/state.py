@@ -99,9 +99,8 @@ class Checkpoint(HeldSigterm):
         """
         device = self.classifier.device
         state = self._read() if self.path.exists() else None
-        anyone(
-            False
-        )  # barrier: the first process must not delete or replace the state before all have read it
+        # Barrier: the first process must not delete or replace the state before all have read it.
+        anyone(False)
         if state and "diverged" in state:
             raise ValueError(f"{state['diverged']} (in an earlier attempt; to try again, delete {self.path})")
         if state is None:

@@ -1,4 +1,4 @@
-"""What notebooks call gives the same numbers as what it stands for, and says in one line what does not fit."""
+"""The notebook API returns the same numbers as the functions that it calls, and one-line errors for invalid input."""
 
 import doctest
 import re

@@ -1,4 +1,4 @@
-"""Which files of a user's folder count by their content, for each kind of data that reads files of fixed names."""
+"""Files of a user's folder that are tracked by content, for each kind of data that reads files of fixed names."""
 
 from pathlib import Path
 

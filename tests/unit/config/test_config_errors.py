@@ -384,10 +384,13 @@ def test_a_configuration_that_can_be_read_passes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("seeds: [0]\nresults: a\nseeds: [1]\n", "line 3: key 'seeds' stands twice in one place"),
-        ("models:\n  f:\n    a: {b: 1, c: 2, b: 3}\n", "line 3: key 'b' stands twice in one place"),
-        ('{"seeds": [0], "seeds": [1]}', "key 'seeds' stands twice in one place"),
-        ("a: &a\n  b: [*a]\n", "line 2: *a stands within itself, expected no such loop"),
+        ("seeds: [0]\nresults: a\nseeds: [1]\n", "line 3: found the key 'seeds' twice, expected unique keys"),
+        (
+            "models:\n  f:\n    a: {b: 1, c: 2, b: 3}\n",
+            "line 3: found the key 'b' twice, expected unique keys",
+        ),
+        ('{"seeds": [0], "seeds": [1]}', "found the key 'seeds' twice, expected unique keys"),
+        ("a: &a\n  b: [*a]\n", "line 2: found *a within &a, expected no recursion"),
         (
             "a: " + "[" * 5000 + "]" * 5000,
             "line 1: lists and mappings in each other, expected 50 levels at most",
@@ -396,7 +399,7 @@ def test_a_configuration_that_can_be_read_passes(tmp_path: Path) -> None:
             '{"a": ' + "[" * 100_000 + "]" * 100_000 + "}",
             "lists and mappings in each other, expected 50 levels at most",
         ),
-        ("a: 1\n? [b, c]\n: d\n", "line 2: found a key that is no text but a list or mapping"),
+        ("a: 1\n? [b, c]\n: d\n", "line 2: found a list or mapping as a key, expected text"),
         ("a:\n\tb: 1\n", "line 2, column 1: not YAML: found character that cannot start any token"),
         ("a: b\0\n", "not YAML: control characters are not allowed"),
         ("a: 2020-99-99\n", "not YAML: month must be in 1..12"),

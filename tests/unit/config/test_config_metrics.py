@@ -65,13 +65,13 @@ metrics.few: {metric: deletion, fill: exact}
     metrics.few.fill: found 'exact', valid: black, mean
 
 metrics.few: {metric: deletion, direction: lower}
-    metrics.few.direction: a registered metric has its own, expected function beside it
+    metrics.few.direction: found with a registered metric, which has its own; expected only with function
 
 metrics.few: {metric: deletion, target: 0}
-    metrics.few.target: a registered metric has its own, expected function beside it
+    metrics.few.target: found with a registered metric, which has its own; expected only with function
 
 metrics.contrast: {metric: mcs}
-    metrics.contrast.metric: found 'mcs', which stands under its own name only
+    metrics.contrast.metric: found 'mcs', expected only for an entry of that name
 
 metrics.mcs: {metric: idr}
     metrics.mcs: is the name of a registered metric of bam studies, expected another name

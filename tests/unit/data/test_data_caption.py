@@ -44,7 +44,7 @@ def made(
 
 
 def words_read(images: np.ndarray, words: tuple[str, str] = ("frog", "bird")) -> list[int]:
-    """Which of the words each caption's half shows: its ink, cropped, is that of one of them."""
+    """Return the index of the word in each caption's half, by comparison of the cropped ink."""
     stamps = render_words(words, HEIGHT, WIDTH)
     found = []
     for half in images[:, 0, :, WIDTH:]:

@@ -1,4 +1,4 @@
-"""What is told of a method's parameters when a run is planned is what the method itself would say."""
+"""Checks of a method's parameters when a run is planned: the same errors as from the method."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Which images a model's maps are of, and which class of each they explain."""
+"""Images that a model's maps explain, and the explained class of each."""
 
 from collections.abc import Iterator
 from functools import partial

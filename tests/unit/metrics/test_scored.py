@@ -1,4 +1,4 @@
-"""What metrics share: when a map can be judged, and Pearson's correlation."""
+"""Functions shared by metrics: rankable maps and Pearson's correlation."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What a study is said to take: jobs as Snakemake counts them, hours as measured, bytes as they are stored."""
+"""Planned cost of a study: jobs as Snakemake counts them, measured hours, bytes as stored."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -77,11 +77,8 @@ def test_seconds_are_means_of_the_first_jobs_that_ran(tmp_path: Path) -> None:
     measured(tmp_path, "retrain/other/a", 999)
     measured(tmp_path, "remask/other/a", 999)
     measured(tmp_path, "train/another_model/seed0", 999)
-    assert [seconds_of(rule, mine, tmp_path) for rule in like] == [
-        None,
-        None,
-        None,
-    ]  # of others nothing is taken
+    # Times of other studies and models are not used.
+    assert [seconds_of(rule, mine, tmp_path) for rule in like] == [None, None, None]
     measured(tmp_path, "trial/m/trial0", 20)
     assert [seconds_of(rule, mine, tmp_path) for rule in like] == [20, None, None]
     measured(tmp_path, "train/m/seed0", 30)

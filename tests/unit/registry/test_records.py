@@ -13,7 +13,7 @@ from saliency_assay.registry.records import (
     module_of,
     record_of,
     resolve,
-    shown,
+    short_repr,
     unknown,
     with_defaults,
 )
@@ -148,12 +148,12 @@ def test_a_name_may_be_no_string() -> None:
     ],
 )
 def test_values_are_shown_in_one_line(value: object, text: str) -> None:
-    assert shown(value) == text
+    assert short_repr(value) == text
 
 
 def test_a_long_value_is_cut_off() -> None:
-    assert shown("a" * 78) == f"'{'a' * 78}'"
-    assert shown("a" * 79) == f"'{'a' * 78}…"
+    assert short_repr("a" * 78) == f"'{'a' * 78}'"
+    assert short_repr("a" * 79) == f"'{'a' * 78}…"
 
 
 def test_references_are_resolved() -> None:

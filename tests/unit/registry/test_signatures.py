@@ -1,4 +1,4 @@
-"""What a user's function takes, read from its source."""
+"""Arguments of a user's function, read from its source."""
 
 import sys
 from pathlib import Path

@@ -158,8 +158,8 @@ def written(folder: Path, *rows: dict[str, Any]) -> Path:
 
 
 def rated(kind: str, paths: list[Path], data: str = "d", models: Sequence[str] = ("m",)) -> pd.DataFrame:
-    """What rates the methods of a kind of study, as one part."""
-    found = list(resolve(STUDY_KINDS[kind].rated_scores)(paths, data=data, models=models).parts("metric"))
+    """Return the scores that rate the methods of a kind of study, as one chunk."""
+    found = list(resolve(STUDY_KINDS[kind].rated_scores)(paths, data=data, models=models).chunks("metric"))
     assert len(found) <= 1
     return found[0] if found else pd.DataFrame()
 
@@ -259,7 +259,7 @@ def test_tables_of_retraining_are_the_same_in_parts(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(scores, "ROW_GROUP", 100)
     retrained(path := tmp_path / "scores.parquet")
     scores_in_parts = resolve(STUDY_KINDS["retrain"].rated_scores)([path], data="d", models=["m"])
-    of_seed = list(scores_in_parts.parts("metric", "variant", "seed"))
+    of_seed = list(scores_in_parts.chunks("metric", "variant", "seed"))
     assert [len(part) for part in of_seed] == [3 * 30] * 12
     directions, whole = {"accuracy": "lower"}, rated("retrain", [path])
     options = {"resamples": 40, "level": 0.9}
@@ -269,22 +269,22 @@ def test_tables_of_retraining_are_the_same_in_parts(tmp_path: Path, monkeypatch:
             reliability_table(whole, directions, ["edge"], **options),
         ),
         (
-            agreement_table(scores_in_parts.parts("metric", "variant"), directions, LABELS, splits=SPLITS),
+            agreement_table(scores_in_parts.chunks("metric", "variant"), directions, LABELS, splits=SPLITS),
             agreement_table(whole, directions, LABELS, splits=SPLITS),
         ),
         (
-            order_table(scores_in_parts.parts("metric", "variant"), directions, ["edge"]),
+            order_table(scores_in_parts.chunks("metric", "variant"), directions, ["edge"]),
             order_table(whole, directions, ["edge"]),
         ),
         (
-            consistency_table(scores_in_parts.parts("seed", "method"), directions),
+            consistency_table(scores_in_parts.chunks("seed", "method"), directions),
             consistency_table(whole, directions),
         ),
         (
-            rankings_table(scores_in_parts.parts("metric", "variant"), directions),
+            rankings_table(scores_in_parts.chunks("metric", "variant"), directions),
             rankings_table(whole, directions),
         ),
-        (variance_table(scores_in_parts.parts("metric", "variant")), variance_table(whole)),
+        (variance_table(scores_in_parts.chunks("metric", "variant")), variance_table(whole)),
     ):
         assert len(in_parts) > 1
         assert in_parts.to_csv() == at_once.to_csv()
@@ -328,7 +328,7 @@ def test_the_job_knows_the_cut_outs_and_scenes_of_bam(tmp_path: Path) -> None:
 def test_other_studies_have_one_part(tmp_path: Path) -> None:
     path = written(tmp_path, row(), row(variant="aopc L=1"))
     read = resolve(STUDY_KINDS["fidelity"].rated_scores)
-    [found] = read([path], data="d", models=["m"]).parts("metric", "variant")
+    [found] = read([path], data="d", models=["m"]).chunks("metric", "variant")
     assert len(found) == 2
 
 

@@ -16,7 +16,7 @@ from saliency_assay.plotting.style import save, styled
 from saliency_assay.registry.labels import Labels
 from saliency_assay.reliability.figures import order_figure, reliability_figure
 from saliency_assay.report.pages.catalog import cost_table, methods_page, metrics_page
-from saliency_assay.report.pages.models_page import accuracy_shown, accuracy_table, training_curves
+from saliency_assay.report.pages.models_page import accuracy_table, displayed_accuracy, training_curves
 from saliency_assay.report.pages.overview import StudyResult, build_page, overview_page, summary_page
 from saliency_assay.report.pages.provenance import data_facts, packages_of, provenance_page, times
 from saliency_assay.report.pages.reliability_page import page_tables
@@ -114,7 +114,7 @@ def pages() -> Iterator[tuple[str, str]]:
         tables_page(page_tables(tables(), "Digits", LABELS, level=0.999), title="Digits", digits=3),
     )
     accuracy = accuracy_table({("digits", 0): {"digits": {"test": EVALUATION}}})
-    yield "models", table_page(accuracy_shown(accuracy, LABELS), title="Accuracy", digits=1)
+    yield "models", table_page(displayed_accuracy(accuracy, LABELS), title="Accuracy", digits=1)
     packages = packages_of({"maps": [{"torch": "2"}]})
     yield (
         "provenance",

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from saliency_assay.registry.labels import Labels
-from saliency_assay.report.pages.models_page import accuracy_shown, accuracy_table, training_curves
+from saliency_assay.report.pages.models_page import accuracy_table, displayed_accuracy, training_curves
 
 NAN = float("nan")
 LABELS = Labels(models={"f_o": "Object model", "mine": "My model"}, data={"os": "Objects on scenes"})
@@ -23,7 +23,7 @@ def test_accuracy_table_names_the_worst_class() -> None:
         ("f_o", "12", "og", "test", 40, 85.0, "kite", 70.0),
     ]
     pd.testing.assert_frame_equal(found, pd.DataFrame(expected, columns=columns))
-    shown = accuracy_shown(found, LABELS)
+    shown = displayed_accuracy(found, LABELS)
     assert list(shown["model"]) == ["Object model"] * 3
     assert list(shown["data set"]) == ["Objects on scenes", "Objects on scenes", "og"]
     assert list(shown["accuracy of worst class (%)"]) == [100.0, 70.0, 70.0]

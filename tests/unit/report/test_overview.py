@@ -82,7 +82,7 @@ def heat(order: pd.DataFrame, reliability: pd.DataFrame = RELIABLE) -> str:
 
 
 def cell(text: str, method: str) -> str:
-    """What follows the head of a method's row."""
+    """Return the cells of a method's row."""
     return text.partition(f'data-value="{method}">')[2].partition("</tr>")[0]
 
 

@@ -299,7 +299,7 @@ def test_a_missing_store_or_array_is_named(path: Path) -> None:
 
 def test_beside_adds_the_matching_parts(arrays: dict[str, np.ndarray]) -> None:
     target = np.arange(50) + 100
-    parts = list(zarr_store.beside(blocks_of(arrays, 8), target=target))
+    parts = list(zarr_store.with_columns(blocks_of(arrays, 8), target=target))
     assert parts[1]["target"].tolist() == list(range(108, 116))
     assert len(parts[-1]["target"]) == len(parts[-1]["map"]) == 2
 

@@ -19,7 +19,7 @@ Found = dict[str, Any]
 
 
 def results(task: Callable[[Path], Any], folder: Path, processes: int) -> list[Found]:
-    """What each process has found; all of them must end well, and without a word."""
+    """Return the result of each process; all must succeed without output."""
     ended = parallel.run(task, folder, processes)
     assert (ended.status, ended.said) == (0, "")
     assert len(ended.found) == processes

@@ -669,7 +669,7 @@ def test_sigterm_during_evaluation(state_path: Path, tmp_path: Path, number: int
 
 
 def train_until_evaluated(state_path: str) -> None:
-    """What the process runs that kills itself in the second pass of the second evaluation."""
+    """Train in a process that kills itself in the second pass of the second evaluation."""
     torch.set_num_threads(1)
     kill = at_evaluation(7, signal.SIGKILL)
     trained(Path(state_path), EVALUATED, save_seconds=0, on_step=kill, **evaluated())
@@ -685,7 +685,7 @@ def test_sigkill_during_evaluation(state_path: Path, tmp_path: Path) -> None:
 
 
 def train_slowly(state_path: str) -> None:
-    """What the killed process runs: a state after every step, and time to be killed between them."""
+    """Train in the process to be killed: a state after every step, and time to be killed between them."""
     torch.set_num_threads(1)
     trained(Path(state_path), save_seconds=0, on_step=lambda model, given: time.sleep(0.3))
 

@@ -1,4 +1,4 @@
-"""What several processes train, as far as one process can tell; see test_distributed for the rest."""
+"""Training in several processes, as far as one process can test it; see test_distributed for the rest."""
 
 from copy import deepcopy
 

@@ -1,4 +1,4 @@
-"""Which trial of a search is taken."""
+"""Selection of the best trial of a search."""
 
 from collections.abc import Sequence
 from math import nan

@@ -1,4 +1,4 @@
-"""What every training has in common: where it starts, what it sees and in which order, and what it goes on from."""
+"""Common behavior of trainings: initial weights, images and their order, and resumption."""
 
 import json
 from collections.abc import Mapping
@@ -251,7 +251,7 @@ def test_a_training_goes_on_from_its_own_state_and_from_no_other(
         initial(tmp_path / name, bare=name == "one.pt")
 
     def steps(fingerprint: str = "a", training: Mapping[str, Any] = SHORT, **changed: Any) -> int:
-        """How many images were read."""
+        """Return the number of images that were read."""
         view = Seen(some_images())
         fit(task(view, fingerprint), RESNET, training, at, **{**base, **changed})
         return sum(map(len, view.asked))

@@ -281,7 +281,7 @@ def _read_size(image: Any, location: _Location) -> tuple[int, int]:
             f"{_format_location(location)}: found {size[1]} × {size[0]} pixels, expected at least 1 × 1"
         )
     max_pixels = Image.MAX_IMAGE_PIXELS or LARGEST_SIDE**2
-    # pycocotools builds masks of the annotated size, whatever the size of the image file.
+    # pycocotools builds masks of the annotated size, regardless of the size of the image file.
     if max(size) > LARGEST_SIDE or size[0] * size[1] > max_pixels:
         expected = f"expected at most {LARGEST_SIDE} per side and {max_pixels} in total"
         raise ValueError(
@@ -330,7 +330,7 @@ def _is_polygon(polygon: Any, size: tuple[int, int], location: _Location) -> boo
 
 
 def _outline_length(polygon: list[float]) -> float:
-    """Return the length of a closed polygon in pixels; pycocotools draws max(|Δx|, |Δy|) pixels per edge."""
+    """Return the length of a closed polygon in pixels; pycocotools renders max(|Δx|, |Δy|) pixels per edge."""
     corners = [polygon[start : start + 2] for start in range(0, len(polygon), 2)]
     sides = zip(corners, [*corners[1:], corners[0]], strict=True)
     return sum(max(abs(x - u), abs(y - v)) for (x, y), (u, v) in sides)

@@ -112,9 +112,8 @@ def visible_part(rgba: Pixels, canvas: int, longer: int) -> Pixels:
         ]
         if 2 * np.count_nonzero(visible[..., 3]) < np.count_nonzero(original[..., 3]):
             return original
-        if (
-            visible.shape == rgba.shape
-        ):  # no progress: the invisible margin is less than a pixel of the original
+        # No progress: the invisible margin is less than a pixel of the original.
+        if visible.shape == rgba.shape:
             return rgba
         rgba = visible
 

@@ -13,7 +13,7 @@ import numpy as np
 from PIL import Image
 
 from saliency_assay.data.images import KnownFiles, Pixels, find_images, log_left_out, no_file, read_rgb
-from saliency_assay.registry.records import shown, unknown
+from saliency_assay.registry.records import short_repr, unknown
 
 logger = logging.getLogger(__name__)
 
@@ -125,7 +125,7 @@ def _read_lists(folder: Path) -> dict[str, list[str]]:
         match = re.fullmatch(r"(\S+)\s+(\d{1,9})|(\d{1,9})\s+(\S+)", line)
         if not match:
             raise ValueError(
-                f"{folder / 'categories.txt'}: line {number} is {shown(line)}, expected a path and a number"
+                f"{folder / 'categories.txt'}: line {number} is {short_repr(line)}, expected a path and a number"
             )
         # The development kit has lines such as "/b/bedroom 18"; the letter is a folder and not part of the name.
         name = re.sub(r"^/?([a-z]/)?", "", match[1] or match[4])
@@ -140,7 +140,7 @@ def _read_lists(folder: Path) -> dict[str, list[str]]:
             path, _, label = line.rpartition(" ")
             if not LABEL.fullmatch(label) or int(label) not in names or not _is_inside(path):
                 raise ValueError(
-                    f"{file}: line {number} is {shown(line)}, expected an image's path and its category"
+                    f"{file}: line {number} is {short_repr(line)}, expected an image's path and its category"
                 )
             available[names[int(label)]][path.strip().lstrip("/")] = None
     return {name: list(files) for name, files in available.items()}
@@ -227,7 +227,9 @@ def _read_object_names(file: Path) -> dict[int, str]:
     for number, line in _read_lines(file):
         match = re.fullmatch(r"(\S+)\s+(\d{1,9})", line)
         if not match or int(match[2]) in names:
-            raise ValueError(f"{file}: line {number} is {shown(line)}, expected a name and a unique number")
+            raise ValueError(
+                f"{file}: line {number} is {short_repr(line)}, expected a name and a unique number"
+            )
         names[int(match[2])] = match[1]
     return names
 
@@ -262,13 +264,13 @@ def _read_annotation(file: Path, names: Mapping[int, str]) -> set[int]:
         raise ValueError(f"{file}: line {line}: {ErrorString(error.code)}; {expected}") from error
     if root.find("filename") is None:
         tags = ", ".join(dict.fromkeys(element.tag for element in root)) or "no element"
-        raise ValueError(f"{file}: found {shown(tags)}, {expected}: filename, folder, class, objects …")
+        raise ValueError(f"{file}: found {short_repr(tags)}, {expected}: filename, folder, class, objects …")
     numbers = set()
     for position, element in enumerate(root.iterfind("objects"), 1):
         number = (element.findtext("class") or "").strip()
         if not LABEL.fullmatch(number) or int(number) not in names:
             raise ValueError(
-                f"{file}: class of objects {position} is {shown(number)}, expected a number in {_OBJECT_LIST}"
+                f"{file}: class of objects {position} is {short_repr(number)}, expected a number in {_OBJECT_LIST}"
             )
         numbers.add(int(number))
     return numbers

@@ -11,7 +11,7 @@ from PIL import Image
 
 from saliency_assay.data.images import SUFFIXES, Pixels, find_images, is_hidden, log_left_out, read_rgb
 from saliency_assay.data.splits import TEST, TRAIN, Ints, Split, random_split
-from saliency_assay.registry.records import shown
+from saliency_assay.registry.records import short_repr
 
 logger = logging.getLogger(__name__)
 
@@ -20,9 +20,8 @@ Listing = Mapping[str, Sequence[str]]  # paths of images below a folder, sorted,
 
 LONGEST_NAME = 255  # bytes of a file's name
 _TEST_FOLDERS = ("test", "val")
-_TINY_LIST = (
-    "val_annotations.txt"  # class of each image in Tiny ImageNet's val/, which has no folders of classes
-)
+# Class of each image in Tiny ImageNet's val/, which has no folders of classes.
+_TINY_LIST = "val_annotations.txt"
 
 
 def folder(
@@ -48,7 +47,7 @@ def folder(
         size: side of the squares, in pixels.
         crop_share: share of an image's shorter side that the square contains, see ``square``.
         images_per_class: largest number of images sampled per class and split; 0 for all.
-        test_images_per_class: separate limit for test images in a folder of their own; 0 for the same limit.
+        test_images_per_class: separate limit for test images in a separate folder; 0 for the same limit.
         test_folder: ``test`` or ``val``; ``auto`` uses whichever exists. If neither does, ``path`` itself contains the
             classes.
         test_share: share of each class for testing, if there is no test folder.
@@ -177,7 +176,7 @@ def _read_tiny_list(file: Path) -> Listing:
         name, *rest = line.split("\t")
         if name in ("", "..") or not any(rest[:1]) or Path(name).name != name or len(name) > LONGEST_NAME:
             raise ValueError(
-                f"{file}: line {number} is {shown(line)}, expected an image's file name, a tab and its class"
+                f"{file}: line {number} is {short_repr(line)}, expected an image's file name, a tab and its class"
             )
         listing.setdefault(rest[0], set()).add(f"images/{name}")
     return {name: sorted(listing[name]) for name in sorted(listing)}

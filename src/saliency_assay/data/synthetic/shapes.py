@@ -1,6 +1,6 @@
-"""Synthetic objects: a drawing for each of BAM's ten object classes.
+"""Synthetic objects: a shape for each of BAM's ten object classes.
 
-A drawing consists of polygons. Its coordinates extend from about -1 to 1, with y pointing down. Polygons marked as
+A shape consists of polygons. Its coordinates extend from about -1 to 1, with y pointing down. Polygons marked as
 silhouette form the outline and the annotation of the object; the others are details, painted on and clipped to it.
 """
 
@@ -22,7 +22,7 @@ INK, BODY, MARK = range(3)  # outline, main color, color of details
 
 @dataclass(frozen=True)
 class Part:
-    """One polygon of a drawing: its corners x, y ``[n, 2]`` and its color (``INK``, ``BODY`` or ``MARK``)."""
+    """One polygon of an object: its corners x, y ``[n, 2]`` and its color (``INK``, ``BODY`` or ``MARK``)."""
 
     points: Points
     color: int = BODY
@@ -30,7 +30,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Drawing:
+class SyntheticObject:
     """An object placed in an image; the coordinates of its parts are in pixels."""
 
     parts: tuple[Part, ...]
@@ -46,7 +46,7 @@ class Drawing:
         return float(left), float(top), float(right - left), float(bottom - top)
 
 
-def place(name: str, size: int, share: float, generator: np.random.Generator) -> Drawing:
+def place(name: str, size: int, share: float, generator: np.random.Generator) -> SyntheticObject:
     """Place an object of class ``name`` (one of ``SILHOUETTES``) with random rotation, stretch and location.
 
     Its longer side is ``share`` times ``size``, and it is completely inside the image of ``size`` × ``size`` pixels.
@@ -56,19 +56,19 @@ def place(name: str, size: int, share: float, generator: np.random.Generator) ->
     turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
     # A negative stretch in x mirrors the object.
     stretch = np.exp(generator.uniform(-0.12, 0.12, 2)) * [generator.choice([-1, 1]), 1]
-    moved = Drawing(tuple(Part(p.points * stretch @ turn, p.color, p.silhouette) for p in parts))
+    moved = SyntheticObject(tuple(Part(p.points * stretch @ turn, p.color, p.silhouette) for p in parts))
     # The scale follows from the box after rotation and stretch, so that ``share`` is exact.
     left, top, width, height = moved.box()
     scale = share * size / max(width, height)
     room = size - scale * np.array([width, height])
     corner = generator.uniform(0, 1, 2) * room
-    return Drawing(
+    return SyntheticObject(
         tuple(Part((p.points - [left, top]) * scale + corner, p.color, p.silhouette) for p in moved.parts)
     )
 
 
-def paint(background: Pixels, drawing: Drawing, generator: np.random.Generator) -> Pixels:
-    """Paint a drawing with random colors and lighting on an image ``[size, size, 3]``."""
+def paint(background: Pixels, synthetic_object: SyntheticObject, generator: np.random.Generator) -> Pixels:
+    """Paint an object with random colors and lighting on an image ``[size, size, 3]``."""
     size = len(background)
     large_size = (size * OVERSAMPLING, size * OVERSAMPLING)
     colors = [tuple(color) for color in np.rint(sample_object_colors(generator) * 255).astype(int).tolist()]
@@ -76,7 +76,7 @@ def paint(background: Pixels, drawing: Drawing, generator: np.random.Generator) 
         colors[BODY], colors[MARK] = colors[MARK], colors[BODY]
     canvas, mask = Image.new("RGB", large_size), Image.new("L", large_size)
     canvas_draw, mask_draw = ImageDraw.Draw(canvas), ImageDraw.Draw(mask)
-    for part in drawing.parts:
+    for part in synthetic_object.parts:
         corners = [(float(x), float(y)) for x, y in part.points * OVERSAMPLING]
         canvas_draw.polygon(corners, fill=colors[part.color], outline=colors[INK], width=OVERSAMPLING)
         if part.silhouette:

@@ -15,7 +15,7 @@ from PIL import Image
 from saliency_assay.data.bam.classes import OBJECTS, SCENES
 from saliency_assay.data.bam.coco import Source
 from saliency_assay.data.images import Pixels
-from saliency_assay.data.synthetic.shapes import Drawing, paint, place
+from saliency_assay.data.synthetic.shapes import SyntheticObject, paint, place
 from saliency_assay.data.synthetic.textures import generate_background, generate_scene
 
 QUALITY = 92  # of the JPEG files
@@ -66,11 +66,13 @@ def _write_coco(
     for category, name in enumerate(objects, 1):
         for number in range(image_count):
             image_id = len(images) + 1
-            coco_image, drawings = _generate_coco_image(name, size, number % COMPANION_EVERY == 1, generator)
+            coco_image, placed_objects = _generate_coco_image(
+                name, size, number % COMPANION_EVERY == 1, generator
+            )
             file_name = f"{image_id:012d}.jpg"
             _save(coco_image, source.images / file_name)
             images.append({"id": image_id, "file_name": file_name, "height": size, "width": size})
-            entries = [_make_annotation(drawing) for drawing in drawings]
+            entries = [_make_annotation(placed_object) for placed_object in placed_objects]
             if number % CROWD_EVERY == 2:  # never an image with a companion, whose numbers are 1 modulo 5
                 entries.append(_make_crowd(size))
             for entry in entries:
@@ -88,21 +90,23 @@ def _write_coco(
 
 def _generate_coco_image(
     name: str, size: int, companion: bool, generator: np.random.Generator
-) -> tuple[Pixels, list[Drawing]]:
-    """Generate an image of one object, with ``companion`` in front of a smaller one; return image and drawings."""
+) -> tuple[Pixels, list[SyntheticObject]]:
+    """Generate an image of one object, with ``companion`` in front of a smaller one; return image and objects."""
     coco_image = generate_background(size, generator)
     shares = [generator.uniform(0.25, 0.35)] if companion else []
-    drawings = [place(name, size, share, generator) for share in [*shares, generator.uniform(0.7, 0.95)]]
-    for drawing in drawings:
-        coco_image = paint(coco_image, drawing, generator)
-    return coco_image, drawings
+    placed_objects = [
+        place(name, size, share, generator) for share in [*shares, generator.uniform(0.7, 0.95)]
+    ]
+    for placed_object in placed_objects:
+        coco_image = paint(coco_image, placed_object, generator)
+    return coco_image, placed_objects
 
 
-def _make_annotation(drawing: Drawing) -> dict[str, Any]:
-    left, top, width, height = drawing.box()
+def _make_annotation(placed_object: SyntheticObject) -> dict[str, Any]:
+    left, top, width, height = placed_object.box()
     return {
         "iscrowd": 0,
-        "segmentation": drawing.polygons(),
+        "segmentation": placed_object.polygons(),
         "bbox": [round(value, 2) for value in (left, top, width, height)],
         "area": round(width * height, 2),
     }

@@ -1,7 +1,7 @@
 """Synthetic scenes: one texture for each of BAM's ten scene classes, with the same color distribution for all classes.
 
 A texture is a field of levels whose ranks are mapped to a random palette. All images therefore have the same histogram
-along the palette, and only the pattern depends on the class.
+over the palette, and only the pattern depends on the class.
 """
 
 from collections.abc import Callable, Mapping

@@ -28,11 +28,11 @@
   const titleOf = path => Object.values(results[path].labels ?? {})[0] ?? results[path].name;
   const sectionOf = (path, number, alone) => {
     const result = results[path], title = titleOf(path);
-    const shown = result.mime_type === 'text/html' ? bodyOf(result.data_uri)
+    const body = result.mime_type === 'text/html' ? bodyOf(result.data_uri)
       : `<div class="scroll" tabindex="0" role="region" aria-label="${attribute(title)}">
          <img src="${result.data_uri}" alt="${attribute(title)}"></div>`;
     const heading = alone || number === 0 && result.mime_type === 'text/html' ? '' : `<h2 class="part">${text(title)}</h2>`;
-    return `<section id="part${number}">${heading}${shown}<div class="note">${result.caption ?? ''}</div></section>`;
+    return `<section id="part${number}">${heading}${body}<div class="note">${result.caption ?? ''}</div></section>`;
   };
   const pageOf = category => {
     const paths = members(category), alone = paths.length === 1;
@@ -48,16 +48,16 @@
   };
 
   const urls = {};
-  let shown;
+  let current;
   const open = category => {
     urls[category] ??= URL.createObjectURL(new Blob([pageOf(category)], {type: 'text/html'}));
     app.setView({content: 'html', contentPath: urls[category], hideNavbar: narrow()});
-    shown = category;
+    current = category;
   };
   // The frame is created asynchronously for each page.
   new MutationObserver(() => {
     const frame = document.querySelector('iframe');
-    if (frame && frame.src === urls[shown]) frame.title = shown;
+    if (frame && frame.src === urls[current]) frame.title = current;
   }).observe(document.body, {childList: true, subtree: true});
   const showCategory = app.showCategory.bind(app);
   app.showCategory = category => {

@@ -114,7 +114,7 @@ def score_floats(scores: pd.DataFrame, study: str, *, level: float, labels: Labe
         names |= {(*map(str, set_and_model), *pair): label for pair, label in named.items()}
     varying = [name for name in ("data", "model") if scores[name].nunique() > 1]
     columns = list(names)
-    parts = [columns[start : start + MOST_COLUMNS] for start in range(0, len(columns), MOST_COLUMNS)]
+    column_groups = [columns[start : start + MOST_COLUMNS] for start in range(0, len(columns), MOST_COLUMNS)]
     return [
         _score_float(
             {column: scores[(scores[COLUMN] == list(column)).all(axis=1)] for column in set_and_model},
@@ -126,11 +126,11 @@ def score_floats(scores: pd.DataFrame, study: str, *, level: float, labels: Labe
                 for column in set_and_model
             },
             study,
-            latex.label(study, "scores", *([str(place + 1)] if len(parts) > 1 else [])),
+            latex.label(study, "scores", *([str(place + 1)] if len(column_groups) > 1 else [])),
             level=level,
             labels=labels,
         )
-        for place, set_and_model in enumerate(parts)
+        for place, set_and_model in enumerate(column_groups)
     ]
 
 

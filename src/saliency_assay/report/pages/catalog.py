@@ -28,15 +28,15 @@ def cost_table(
     Args:
         methods: records as in ``methods_page``, with ``background``, and ``base`` for methods that smooth another.
         stores: ``method, model, data, batch`` of each store of maps.
-        measured: for each store ``images, seconds, device`` as measured by its jobs, one per part.
+        measured: for each store ``images, seconds, device`` as measured by its jobs, one per shard.
         sizes: height and width of the images of each data set.
     """
     records = {facts["name"]: facts for facts in methods}
     rows = [
         {
             **{name: store[name] for name in ("method", "model", "data")},
-            **{name: sum(part[name] for part in costs) for name in ("images", "seconds")},
-            "device": ", ".join(dict.fromkeys(part["device"] for part in costs)),
+            **{name: sum(shard[name] for shard in costs) for name in ("images", "seconds")},
+            "device": ", ".join(dict.fromkeys(shard["device"] for shard in costs)),
             "passes": _passes(records[store["method"]], sizes[store["data"]], store["batch"]),
         }
         for store, costs in zip(stores, measured, strict=True)

@@ -19,7 +19,7 @@ BEST, WORST = (0x8C, 0xC0, 0xE6), (0xFF, 0xFF, 0xFF)  # one hue, also distinct i
 class ScoreCell:
     """Score of a method under one metric."""
 
-    ranks: str = ""  # rank set, empty if there is none
+    ranks: str = ""  # rank set, empty without one
     mean: str = ""  # mean with its interval; empty if no image has a score
     background: str = ""  # CSS value
     value: str = ""  # mean, the sort key
@@ -32,7 +32,7 @@ class AlphaCell:
     """Reliability of one metric."""
 
     value: str  # α, empty if undefined
-    note: str  # its interval, or the reason why there is none
+    note: str  # its interval, or the reason why it has none
     percent: int = 0  # length of its bar
 
 

@@ -32,7 +32,7 @@ def accuracy_table(evaluations: Mapping[tuple[str, int], Mapping[str, Any]]) -> 
     return pd.DataFrame(rows)
 
 
-def accuracy_shown(table: pd.DataFrame, labels: Labels) -> pd.DataFrame:
+def displayed_accuracy(table: pd.DataFrame, labels: Labels) -> pd.DataFrame:
     """Return an ``accuracy_table`` for display."""
     classes = table.assign(**{"worst class": table["worst class"].map(readable)})
     return displayed(classes, labels, {"its accuracy (%)": "accuracy of worst class (%)"})

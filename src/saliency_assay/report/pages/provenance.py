@@ -21,15 +21,15 @@ def times(benchmarks: Path) -> pd.DataFrame:
     Returns:
         ``rule, jobs, hours`` (total wall time), ``longest`` (seconds), ``memory`` (GB, maximum), ``ended`` (UTC, last).
     """
-    parts = []
+    tables = []
     for file in sorted(benchmarks.rglob("*.tsv")):
         rule = file.relative_to(benchmarks).parts[0].removesuffix(".tsv")
         ended = datetime.fromtimestamp(file.stat().st_mtime, UTC)
-        part = pd.read_csv(file, sep="\t", usecols=["s", "max_rss"], na_values=["-", "NA"])
-        parts.append(part.assign(rule=rule, ended=ended))
-    if not parts:
+        table = pd.read_csv(file, sep="\t", usecols=["s", "max_rss"], na_values=["-", "NA"])
+        tables.append(table.assign(rule=rule, ended=ended))
+    if not tables:
         return pd.DataFrame({"rule": [], "jobs": [], "hours": [], "longest": [], "memory": [], "ended": []})
-    grouped = pd.concat(parts).groupby("rule")
+    grouped = pd.concat(tables).groupby("rule")
     totals = grouped.agg(
         jobs=("s", "size"),
         hours=("s", "sum"),

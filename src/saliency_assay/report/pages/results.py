@@ -54,8 +54,8 @@ def study_result(
     )
 
 
-def _data_text(facts: Mapping[str, Any], label: str, path: Path, parts: Sequence[Path]) -> str:
-    with open_stores(parts, kind="maps") as maps:
+def _data_text(facts: Mapping[str, Any], label: str, path: Path, shards: Sequence[Path]) -> str:
+    with open_stores(shards, kind="maps") as maps:
         explained = "" if facts["explains_all_images"] else f"; maps for {len(maps)} test images"
     with zarr_store.open_store(path, kind="data") as data:
         count, _, height, width = data["image"].shape

@@ -109,8 +109,8 @@ def top_words(findings: Sequence[Finding]) -> list[str]:
 def multiplicity_words(metrics: int) -> str:
     """Return the sentence on the expected number of metrics with an error in their rank sets; empty for one metric.
 
-    Rank sets hold simultaneously for the methods of one metric, not over metrics. By linearity of the expectation the
-    number is at most 0.05 × ``metrics``, whatever the dependence between metrics.
+    Rank sets are simultaneous for the methods of one metric, not over metrics. By linearity of the expectation the
+    number is at most 0.05 × ``metrics`` under any dependence between metrics.
     """
     if metrics < 2:
         return ""

@@ -91,7 +91,7 @@ def leading_words(leading: pd.DataFrame) -> str:
 
 
 def sets_words(leading: pd.DataFrame) -> str:
-    """Return the rank sets of methods in parentheses; a common one is given once."""
+    """Return the rank sets of methods in parentheses; a common one is named once."""
     sets = [
         rank_text(*ends) for ends in leading[["rank_low", "rank_high"]].itertuples(index=False, name=None)
     ]
@@ -264,7 +264,7 @@ def single_image_words(rows: pd.DataFrame, alpha: Mapping[str, Any] | None) -> s
     images on which a method has a score, so methods without a score on more than ``UNDEFINED`` of them are left out.
 
     - It wins on more than ``MOST`` of the images: it is best on average and on most images.
-    - Else the share of images is given; another method that wins on more than ``MOST`` of the images is named.
+    - Else the share of images is stated; another method that wins on more than ``MOST`` of the images is named.
     """
     row = first(rows)
     if row is None or alpha is None or not alpha["alpha_low"] >= RELIABLE or np.isnan(row["wins"]):

@@ -145,17 +145,17 @@ def leads(
     tables: BamTables,
     metric: str,
     leaders: tuple[str, ...],
-    besides: Iterable[str] = (),
+    except_for: Iterable[str] = (),
     *,
     in_this_order: bool = False,
 ) -> tuple[bool, str]:
-    """Check that no other method of the paper, except ``besides``, scores higher than one of ``leaders``.
+    """Check that no other method of the paper, except ``except_for``, scores higher than one of ``leaders``.
 
     With ``in_this_order``, the scores of ``leaders`` must also be in descending order.
     """
     scores = tables.scores(metric)
     leader_scores = pd.Series({name: tables.score(scores, metric, name) for name in leaders}).round(DECIMALS)
-    other_scores = tables.without(scores, (*leaders, *besides)).round(DECIMALS)
+    other_scores = tables.without(scores, (*leaders, *except_for)).round(DECIMALS)
     peers = _paper_methods(tables, other_scores)
     ordered = not in_this_order or leader_scores.is_monotonic_decreasing
     text = f"{tables.named(leader_scores, metric)}; best other: {tables.named(peers.nlargest(1), metric)}"
@@ -444,7 +444,7 @@ ABOUT_MCS: tuple[Claim, ...] = (
         (
             f"{name} outperforms the rest in MCS: {_LEADS} it, except Grad-CAM, TCAV and the other SmoothGrad",
             "section 5.1, Fig. 4",
-            partial(leads, metric="mcs", leaders=(method,), besides=_REST),
+            partial(leads, metric="mcs", leaders=(method,), except_for=_REST),
         )
         for method, name in _SMOOTHED.items()
     ),

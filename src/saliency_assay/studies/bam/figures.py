@@ -31,7 +31,7 @@ VARIANT_BARS: tuple[dict[str, Any], ...] = (
 
 
 def metric_bars(table: pd.DataFrame, metric: str, labels: Labels = UNLABELED) -> Figure:
-    """Plot one BAM metric as bars, best method first, beside its robustness variants and its random-mask baseline.
+    """Plot one BAM metric as bars, best method first, next to its robustness variants and its random-mask baseline.
 
     Args:
         table: from ``metric_tables.metrics_table``; its first data set determines the order of methods and has the

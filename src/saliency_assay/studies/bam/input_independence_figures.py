@@ -61,7 +61,7 @@ def delta_images(
         composites: x with the object pasted, uint8 ``[n, C, H, W]``.
         changed: x + δ, uint8 ``[n, C, H, W]``.
         masks: bool ``[n, H, W]``.
-        notes: text beside each row, ``n`` of them; see ``note``.
+        notes: text next to each row, ``n`` of them; see ``note``.
     """
     change = changed.astype(np.float64) - composites
     region_changes = np.abs(change[np.broadcast_to(masks[:, None], change.shape)])
@@ -72,8 +72,8 @@ def delta_images(
     figure = Figure(figsize=(1.75 * len(COLUMNS) + 1.6, 1.8 * len(images) + 0.5))
     grid = figure.subplots(len(images), len(COLUMNS), squeeze=False)
     for row, cells in enumerate(grid):
-        shown = (images[row], composites[row], changed[row], delta[row], 127.5 + factor * change[row])
-        for axes, picture in zip(cells, shown, strict=True):
+        pictures = (images[row], composites[row], changed[row], delta[row], 127.5 + factor * change[row])
+        for axes, picture in zip(cells, pictures, strict=True):
             show_image(axes, np.rint(picture.clip(0, 255)).astype(np.uint8), masks[row])
         cells[0].set_ylabel(notes[row], rotation=0, ha="right", va="center", fontsize=8)
     for axes, name in zip(grid[0], (*COLUMNS[:-1], f"{COLUMNS[-1]},\n× {factor:.2g}"), strict=True):
@@ -85,7 +85,7 @@ def delta_images(
 def note(
     name: str, output_norm: float, output_change: float, delta_norm: float, start_distance: float
 ) -> str:
-    """Return the text beside an image: its ``name`` and numbers, one per line."""
+    """Return the text next to an image: its ``name`` and numbers, one per line."""
     share = 100 * output_change / output_norm if output_norm > 0 else np.nan
     lines = [name, f"‖f(x)‖ = {output_norm:.3g}", f"‖Δf‖ = {output_change:.2g} ({share:.2g} %)"]
     return "\n".join([*lines, f"‖δ‖ = {delta_norm:.0f}", f"‖δ − δ₀‖ = {start_distance:.0f}"])

@@ -239,7 +239,7 @@ def _check_shapes(images: Tensor, composites: Tensor, masks: Tensor) -> None:
         raise ValueError(f"masks: found {actual}, expected bool {expected}")
 
 
-def chosen_images(
+def select_images(
     split: Split, labels: Mapping[str, Ints], objects: Sequence[str], common_object: str, limit: int
 ) -> Ints:
     """Return indices of at most ``limit`` test images of the common object, balanced over scenes.
@@ -259,17 +259,17 @@ def chosen_images(
     if common_object not in objects:
         raise ValueError(f"common_object: found {common_object!r}, valid: {', '.join(objects)}")
     order = explained_images(split, list(labels.values()))
-    chosen: Ints = order[labels["label_object"][order] == objects.index(common_object)][:limit]
-    if not len(chosen):
+    indices: Ints = order[labels["label_object"][order] == objects.index(common_object)][:limit]
+    if not len(indices):
         raise ValueError(f"images: found no test image of {common_object!r}, expected up to {limit}")
-    if len(chosen) < limit:
+    if len(indices) < limit:
         log.warning(
             "images: found %d test images of %r, fewer than the requested %d; all are used",
-            len(chosen),
+            len(indices),
             common_object,
             limit,
         )
-    return chosen
+    return indices
 
 
 def paired(

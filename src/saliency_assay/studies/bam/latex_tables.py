@@ -43,8 +43,8 @@ TABLES = {
 
 def latex_tables(study: str, tables: Mapping[str, pd.DataFrame], labels: Labels = UNLABELED) -> list[str]:
     """Return the tables of ``TABLES`` that the study has, as LaTeX floats."""
-    shown = {
+    labeled_tables = {
         name: table.assign(metric=table["metric"].map(label)) if name == "ranking" else table
         for name, table in tables.items()
     }
-    return floats_of(study, TABLES, shown, labels)
+    return floats_of(study, TABLES, labeled_tables, labels)

@@ -62,7 +62,7 @@ def agreement(table: pd.DataFrame, tables: BamTables) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["one", "other", "methods", "kendall", "spearman"])
 
 
-def ranking_shown(table: pd.DataFrame, tables: BamTables) -> pd.DataFrame:
+def displayed_ranking(table: pd.DataFrame, tables: BamTables) -> pd.DataFrame:
     """Return a ``ranking`` for display: methods × metrics, ``rank (score ± spread)``, ordered by the first metric."""
     rows: dict[str, dict[str, str]] = {}
     for row in table.to_dict("records"):
@@ -81,9 +81,9 @@ def _cell_text(row: Mapping[Any, Any], scale: float) -> str:
     return f"{row['rank']:g} ({scale * row['score']:.{digits}f}{spread})"
 
 
-def agreement_shown(table: pd.DataFrame) -> pd.DataFrame:
+def displayed_agreement(table: pd.DataFrame) -> pd.DataFrame:
     """Return an ``agreement`` for display."""
-    shown = table.assign(one=table["one"].map(label), other=table["other"].map(label))
-    return shown.rename(
+    labeled = table.assign(one=table["one"].map(label), other=table["other"].map(label))
+    return labeled.rename(
         columns={"one": "metric", "other": "and", "kendall": "Kendall's τ", "spearman": "Spearman's ρ"}
     )

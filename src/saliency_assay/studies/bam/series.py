@@ -1,4 +1,4 @@
-"""MCS of the commonality series: models whose common object is in ever more classes (Yang & Kim, 2019, 3.2 to 4.2)."""
+"""MCS of the commonality series: models with the common object in ever more classes (Yang & Kim, 2019, 3.2 to 4.2)."""
 
 from collections.abc import Iterable, Mapping
 

@@ -25,11 +25,8 @@ ABOVE, BELOW = 4.4, 3.2
 LEGEND_WIDTH, LEGEND_LINE = 2.2, 0.21
 LEGEND_LETTERS = 18
 COLORS = (ORANGE, GREEN, VERMILION, PURPLE, SKY, GRAY)
-LINES: tuple[Any, ...] = (
-    "-",
-    "-.",
-    (0, (6, 1.5, 1, 1.5, 1, 1.5)),
-)  # dashes are used for the drop, dots for TCAV
+# Without dashes, which are used for the drop, and dots, which are used for TCAV.
+LINES: tuple[Any, ...] = ("-", "-.", (0, (6, 1.5, 1, 1.5, 1, 1.5)))
 DROP: dict[str, Any] = {"color": "black", "linestyle": "--", "linewidth": 2}
 DOTTED: dict[str, Any] = {"color": BLUE, "linestyle": ":", "linewidth": 2.4, "marker": "."}
 method_styles = partial(line_styles, colors=COLORS, lines=LINES, fixed={TCAV: DOTTED}, linewidth=1.5)
@@ -195,7 +192,7 @@ def _plot_bars(
     axes.set_ylabel(RHO_AXIS)
 
 
-def chosen_image(
+def select_image(
     predictions: pd.DataFrame, series: Sequence[SeriesModel], *, seed: int, images: Array
 ) -> tuple[int, list[bool]]:
     """Return the image that most f_k classify correctly, each on its own set, and which of them do; ties: lowest index.
@@ -238,7 +235,7 @@ def series_maps(
     title: str,
     labels: Labels = UNLABELED,
 ) -> Figure:
-    """Plot maps of one image, methods in rows and k growing from left to right, beside the image.
+    """Plot maps of one image, methods in rows and k growing from left to right, next to the image.
 
     Args:
         image: the composite, uint8 ``[C, H, W]``.

@@ -40,9 +40,8 @@ INDEPENDENCE = ("iir", "iir_difference")
 # IIR is evaluated only if at least this share of the changed images has nearly the original output.
 LEAST_SIMILAR = 0.5
 LEAST_METHODS = 3  # a rank correlation over fewer methods is not informative
-DECIMALS = (
-    12  # scores are rounded before they are compared, because sums in another order differ by rounding errors
-)
+# Scores are rounded before they are compared, because sums in another order differ by rounding errors.
+DECIMALS = 12
 COLUMNS = ["method", "seed", "score", "spread"]
 Scores: TypeAlias = "pd.Series[float]"
 

@@ -21,7 +21,7 @@ from sklearn.linear_model import SGDClassifier
 from torch import Tensor, nn
 
 from saliency_assay.data.splits import TEST, TRAIN, Ints
-from saliency_assay.methods.differentiate import describe
+from saliency_assay.methods.differentiate import describe_tensor
 from saliency_assay.methods.engine import check_targets, frozen, pixels_of
 from saliency_assay.methods.passes import reported
 from saliency_assay.models.classifier import Classifier
@@ -233,9 +233,11 @@ def _sample_examples(
     if kind == "random":
         first, second = generator.choice(examples.without, (2, images), replace=False)
         return examples.lacking[first], examples.lacking[second]
-    chosen = generator.choice(examples.with_concept, images, replace=False)
-    candidates = examples.without[~np.isin(examples.scene[examples.without], examples.scene[chosen])]
-    return examples.having[chosen], examples.lacking[generator.choice(candidates, images, replace=False)]
+    concept_rows = generator.choice(examples.with_concept, images, replace=False)
+    candidates = examples.without[~np.isin(examples.scene[examples.without], examples.scene[concept_rows])]
+    return examples.having[concept_rows], examples.lacking[
+        generator.choice(candidates, images, replace=False)
+    ]
 
 
 def _layers_of(classifier: Classifier, pixels: Tensor) -> list[str]:
@@ -281,7 +283,7 @@ def _checked_activation_vector(
 def _positive_shares(
     classifier: Classifier, tested: Any, targets: Ints, vectors: Mapping[str, Tensor], batch_size: int
 ) -> dict[str, Floats]:
-    """Return the share of images whose derivative along each CAV is above 0, ``[V]``; NaN if one is NaN."""
+    """Return the share of images with positive derivative in the direction of each CAV, ``[V]``; NaN if any is NaN."""
     counts = {
         layer: torch.zeros(len(layer_vectors), dtype=torch.float64)
         for layer, layer_vectors in vectors.items()
@@ -298,14 +300,14 @@ def _positive_shares(
 
 
 def _outputs(classifier: Classifier, pixels: Tensor) -> dict[str, Tensor]:
-    """Return each concept layer's output for ``pixels``, and the logits as ``LOGITS``, instead of a layer so called."""
+    """Return the output of each concept layer for ``pixels``, with the logits as ``LOGITS`` in any case."""
     with _record_outputs(classifier) as outputs_by_layer:
         logits: Tensor = classifier(pixels)
     for layer, outputs in outputs_by_layer.items():
         output = outputs[0] if len(outputs) == 1 else f"{len(outputs)} outputs"
         is_float_tensor = isinstance(output, Tensor) and output.is_floating_point() and output.ndim > 1
         if not is_float_tensor or len(output) != len(pixels):
-            output_text = describe(output) if isinstance(output, Tensor) else output
+            output_text = describe_tensor(output) if isinstance(output, Tensor) else output
             raise ValueError(
                 f"concept_layers: {layer!r}: found {output_text}, expected one output of floats [{len(pixels)}, …]"
             )

@@ -37,8 +37,8 @@ def _bar_figure(table: pd.DataFrame, column: str, scale: float, label: str, labe
     axes = figure.add_subplot()
     for number, model in enumerate(models):
         places = np.arange(len(methods)) + 0.4 * (number - (len(models) - 1) / 2)
-        rows = table[table["model"] == model].assign(shown=lambda rows: rows[column] * scale)
-        means = rows.groupby("method")["shown"].mean().reindex(methods)
+        rows = table[table["model"] == model].assign(scaled=lambda rows: rows[column] * scale)
+        means = rows.groupby("method")["scaled"].mean().reindex(methods)
         whiskers = 1.96 * scale * rows.groupby("method")[f"{column}_error"].mean().reindex(methods)
         style: dict[str, Any] = {
             "capsize": 3,
@@ -51,7 +51,7 @@ def _bar_figure(table: pd.DataFrame, column: str, scale: float, label: str, labe
         _mark_missing_and_zero(axes, places, means)
         if rows["seed"].nunique() > 1:
             positions = rows["method"].map(dict(zip(methods, places, strict=True)))
-            axes.plot(positions, rows["shown"], "o", color="black", markersize=3)
+            axes.plot(positions, rows["scaled"], "o", color="black", markersize=3)
     axes.axhline(0, color="black", linewidth=0.8)
     names = [labels.method(str(method)) for method in methods]
     axes.set_xticks(range(len(methods)), names, rotation=30, ha="right")

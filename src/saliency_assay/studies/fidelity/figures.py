@@ -59,8 +59,7 @@ RATE: dict[str, Any] = {
 def boxes(results: MetricResults) -> Figure:
     """Plot the scores of images as box plots by method, one panel per score and sub-variant.
 
-    Boxes are quartiles with the median, whiskers the 5th and 95th percentile. If there were more than four panels,
-    there
+    Boxes are quartiles with the median, whiskers the 5th and 95th percentile. Instead of more than four panels, there
     is one per score: without a sub-variant, or of the last one. Axes are logarithmic where nonnegative scores require
     it. Scores that are only 0 or 1 are plotted as their rate with its 95 % interval instead.
     """
@@ -185,14 +184,14 @@ def density_panel(
     valid = _valid_scores(rows, methods)
     by_row = {place: values for place, values in enumerate(valid) if len(values) > 1}
     if by_row:
-        parts = axes.violinplot(
+        violins = axes.violinplot(
             list(by_row.values()),
             positions=list(by_row),
             orientation="horizontal",
             widths=0.85,
             showextrema=False,
         )
-        for body in cast(list[PolyCollection], parts["bodies"]):
+        for body in cast(list[PolyCollection], violins["bodies"]):
             body.set(facecolor=SKY, edgecolor=BLUE, alpha=0.55)
     for place, values in enumerate(valid):
         if len(values):

@@ -1,4 +1,4 @@
-"""Figures of the criteria paper: all four criteria as boxes, and the areas behind TPN and TPS for one image."""
+"""Figures of necessity and sufficiency: all four scores as boxes, and the areas behind TPN and TPS for one image."""
 
 from typing import Any
 

@@ -45,13 +45,13 @@ def _select_metrics(place: str, entry: FidelityStudy, sections: Sections) -> tup
     configured = [name for name, metric in sections.metrics.items() if metric.scores_single_maps]
     registered = [name for name, record in sections.catalog.metrics.items() if record.scores_single_maps]
     valid = dict.fromkeys([*configured, *registered])
-    chosen = entry.metrics or tuple(name for name in sections.listed_metrics if name in configured)
-    for name in chosen:
+    metrics = entry.metrics or tuple(name for name in sections.listed_metrics if name in configured)
+    for name in metrics:
         look_up(place, "metric of single maps", name, valid)
-    if not chosen:
+    if not metrics:
         actual = "missing, and no entry under metrics scores single maps"
         raise ConfigError(f"{place}: {actual}; valid: {', '.join(sorted(valid))}")
-    return chosen
+    return metrics
 
 
 def metric_pairs(metrics: Iterable[Metric]) -> list[list[str]]:
@@ -119,7 +119,7 @@ def _check_score(place: str, name: str, pairs: list[tuple[str, str]]) -> None:
     """Check that ``name`` belongs to exactly one of ``pairs``, a score and its entry."""
     matches = [pair for pair in pairs if name in pair or tuple(name.split(" ")[:2]) == pair]
     if not matches:
-        valid_names = dict.fromkeys(part for pair in pairs for part in pair)
+        valid_names = dict.fromkeys(name for pair in pairs for name in pair)
         raise ConfigError(f"{place}: {unknown('score', name, valid_names)}")
     if len(matches) > 1:
         actual = f"{name!r}, which has {len(matches)} scores"

@@ -13,7 +13,7 @@ Correlation = Annotated[float, Field(ge=-1, le=1), NUMBER]
 
 
 class FidelityStudy(StudySettings):
-    """Scores the maps of one model."""
+    """Scores of the maps of one model."""
 
     kind: Literal["fidelity"]
     model: str = Field(description="The model whose maps are scored, on the set that it was trained on.")

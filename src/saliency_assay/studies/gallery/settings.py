@@ -10,7 +10,7 @@ from saliency_assay.config.settings import StudySettings
 
 
 class GalleryStudy(StudySettings):
-    """Shows the maps of one model."""
+    """Maps of one model, without scores."""
 
     kind: Literal["gallery"]
     model: str = Field(description="The model whose maps are shown, on the set that it was trained on.")

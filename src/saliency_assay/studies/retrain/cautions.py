@@ -41,6 +41,6 @@ def _leakage_sentence(leakage: pd.DataFrame | None, labels: Labels) -> str:
     )
     chance = f"chance {100 * leaking['chance'].iloc[0]:.0f} %"
     return (
-        f"Masks alone predict the class for {methods}, {chance}: accuracy may stay high whatever the masks occlude, so"
-        " the ranks of these methods need not reflect the pixels that they highlight."
+        f"Masks alone predict the class for {methods}, {chance}: accuracy may stay high whichever pixels the masks "
+        "occlude, so the ranks of these methods need not reflect the pixels that they highlight."
     )

@@ -26,12 +26,15 @@ TABLES = {
 
 def latex_tables(study: str, tables: Mapping[str, pd.DataFrame], labels: Labels = UNLABELED) -> list[str]:
     """Return accuracies from its ``summary``, and the tables of ``TABLES`` that the study has, as LaTeX floats."""
-    shown = {
+    labeled_tables = {
         name: table.assign(protocol=table["protocol"].map(protocol_label))
         for name, table in tables.items()
         if name in TABLES
     }
-    return [*_accuracy_tables(study, tables["summary"], labels), *floats_of(study, TABLES, shown, labels)]
+    return [
+        *_accuracy_tables(study, tables["summary"], labels),
+        *floats_of(study, TABLES, labeled_tables, labels),
+    ]
 
 
 def _accuracy_tables(study: str, summary: pd.DataFrame, labels: Labels) -> list[str]:

@@ -48,6 +48,7 @@ def leakage(
     rows, unaugmented = [], {**training, **PLAIN}
     batch_size = training_from(unaugmented).batch_size
     for repeat in range(repeats):
+        # This name is part of the seed: with another, random numbers would differ.
         repeat_seed = seed_of(seed, "leak", str(repeat))
         for name in LABELS:
             labels = task.labels if name == "own" else shuffled(task.labels, task.split, repeat_seed)

@@ -25,10 +25,10 @@ BAND: dict[str, Any] = {"color": GRAY, "alpha": 0.5, "linewidth": 0}
 CHANCE: dict[str, Any] = {"color": "black", "linewidth": 1, "linestyle": ":"}
 
 
-def leakage_shown(table: pd.DataFrame, labels: Labels = UNLABELED) -> pd.DataFrame:
+def displayed_leakage(table: pd.DataFrame, labels: Labels = UNLABELED) -> pd.DataFrame:
     """Return a ``leakage_table`` for display: in percent, with its verdict as text."""
     verdicts = np.where(table["leaks"], "leaks", np.where(table["reason"] == "", "no", table["reason"]))
-    shown: dict[str, Any] = {
+    columns: dict[str, Any] = {
         "protocol": table["protocol"].map(protocol_label),
         "fill": table["fill"],
         "method": table["method"].map(labels.method),
@@ -49,7 +49,7 @@ def leakage_shown(table: pd.DataFrame, labels: Labels = UNLABELED) -> pd.DataFra
         "p (Holm)": [_p_text(p) for p in table["p_holm"]],
         "leaks": verdicts,
     }
-    return pd.DataFrame(shown)
+    return pd.DataFrame(columns)
 
 
 def _p_text(p: float) -> str:

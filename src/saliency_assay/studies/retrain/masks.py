@@ -28,7 +28,7 @@ def highest(maps: Tensor, count: int, masks: int = 1) -> Tensor:
     """Return the pixels of rank l·count … (l + 1)·count − 1 for each mask l, bool ``[N, masks, H, W]``.
 
     ``maps`` ``[N, H, W]`` are ranked from the highest value; equal values are ranked in reading order, NaN and
-    infinite values last, so that each mask has exactly ``count`` pixels, whatever the map.
+    infinite values last, so that each mask has exactly ``count`` pixels for any map.
 
     Raises:
         ValueError: the masks need more pixels than an image has.

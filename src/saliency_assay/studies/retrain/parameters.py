@@ -5,7 +5,7 @@ from fractions import Fraction
 from math import floor
 from typing import Any, Literal
 
-from saliency_assay.registry.records import Parameter, shown, unknown, with_defaults
+from saliency_assay.registry.records import Parameter, short_repr, unknown, with_defaults
 
 PROTOCOLS: Mapping[str, str] = {"iteroar": "IteROAR", "roar": "ROAR"}
 """Label of each protocol."""
@@ -87,5 +87,5 @@ def _share(percentile: float) -> Fraction:
 def _exact_number_between(key: str, value: object, upper: int) -> Fraction:
     """Return ``value``, strictly between 0 and ``upper``, as the exact fraction of its decimal representation."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < upper:
-        raise ValueError(f"{key}: found {shown(value)}, expected a number above 0 and below {upper}")
+        raise ValueError(f"{key}: found {short_repr(value)}, expected a number above 0 and below {upper}")
     return Fraction(str(value))

@@ -21,7 +21,7 @@ class RetrainedAccuracies:
 
     paths: Sequence[Path]
 
-    def parts(self, *keys: str) -> Iterator[pd.DataFrame]:
+    def chunks(self, *keys: str) -> Iterator[pd.DataFrame]:
         """Yield a table for each combination of ``keys``, in order of appearance."""
         for path in self.paths:
             for key_values in score_tables.combinations(path, keys, only=ACCURACY):

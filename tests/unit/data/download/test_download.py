@@ -1,4 +1,4 @@
-"""What the download helper knows, and what it does with a data set of small files."""
+"""The catalog of the download helper, and the download of a data set of small files."""
 
 import gzip
 import hashlib
@@ -183,7 +183,7 @@ def test_the_weights_of_resnet20_are_those_of_the_tests(real_data: Path) -> None
 
 
 def test_configurations_look_where_downloads_go() -> None:
-    """What a configuration names below data/ is what some download makes."""
+    """Every folder below data/ that a configuration names is the folder of a download."""
     text = "\n".join(path.read_text() for path in (ROOT / "config").glob("*.yaml"))
     places = {download.layout.partition("/")[0] for download in DOWNLOADS}
     named = set(re.findall(r"\bdata/([\w.-]+)", text))

@@ -37,7 +37,7 @@ def get(site: Site, file: Path, size: int = len(CONTENT), checksum: str = MD5) -
 
 
 def whole(file: Path, content: bytes = CONTENT) -> bool:
-    """Whether the file is there, and nothing beside it."""
+    """Return True if the file is complete and the only one in its folder."""
     return file.read_bytes() == content and list(file.parent.iterdir()) == [file]
 
 

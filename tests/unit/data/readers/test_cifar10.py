@@ -50,7 +50,7 @@ def pictures() -> tuple[np.ndarray, np.ndarray]:
 
 
 def named(value: object) -> str:
-    """What a case is called, instead of all bytes of a file."""
+    """Return the id of a test case: its text, or ``file`` instead of all bytes of a file."""
     return value[:50] if isinstance(value, str) else "file"
 
 

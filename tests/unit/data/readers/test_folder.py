@@ -164,7 +164,7 @@ def test_test_images_can_have_a_limit_of_their_own(tmp_path: Path) -> None:
 
 
 def test_a_limit_for_test_images_is_for_those_that_folders_name(tmp_path: Path) -> None:
-    """Where the split is drawn there are none before."""
+    """A random split has no separate test folder, so the limit does not apply."""
     for name in ("a", "b"):
         for number in range(10):
             write(tmp_path / name / f"{number}.png")

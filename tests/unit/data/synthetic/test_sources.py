@@ -142,6 +142,5 @@ def test_files_follow_the_seed(tmp_path: Path) -> None:
     one, same, other = contents("one", 3), contents("same", 3), contents("other", 4)
     assert one == same
     assert [name for name, _ in one] == [name for name, _ in other]
-    assert (
-        sum(a != b for (_, a), (_, b) in zip(one, other, strict=True)) == 6 + 3 + 1
-    )  # images and annotations
+    # Images and annotations.
+    assert sum(a != b for (_, a), (_, b) in zip(one, other, strict=True)) == 6 + 3 + 1

@@ -11,7 +11,7 @@ from scipy import stats
 
 from saliency_assay.methods import METHODS as REGISTERED
 from saliency_assay.studies.bam.claims import CLAIMS, FAILS, HOLDS, UNTESTED, claims, summary
-from saliency_assay.studies.bam.ranking import agreement, agreement_shown, ranking, ranking_shown
+from saliency_assay.studies.bam.ranking import agreement, displayed_agreement, displayed_ranking, ranking
 from saliency_assay.studies.bam.tables import PAPER, BamTables
 
 NAN = float("nan")
@@ -562,9 +562,8 @@ def at(tables: BamTables, method: str, k: float, mcs: float) -> BamTables:
 
 def test_the_largest_contrast_is_between_f_o_and_f_s() -> None:
     row = found_of(study(), "MCS is largest")
-    assert (
-        row["measured"] == "for 10 of 11 methods; not for smoothgrad_guided"
-    )  # its 0.02 against 0.03; with TCAV
+    # smoothgrad_guided has 0.02, below its 0.03 of the series; TCAV is included.
+    assert row["measured"] == "for 10 of 11 methods; not for smoothgrad_guided"
     tables = study()
     for method in ("gradcam", "vanilla", "smoothgrad", "tcav"):
         tables = at(tables, method, 0.5, 0.7)
@@ -832,7 +831,7 @@ def test_what_was_not_studied_has_no_rank() -> None:
     found = ranking(tables)
     assert found["metric"].unique().tolist() == ["mcs", "idr"]
     assert "tcav" not in set(found["method"])
-    assert list(ranking_shown(found, tables).columns) == ["method", "MCS", "IDR (%)"]
+    assert list(displayed_ranking(found, tables).columns) == ["method", "MCS", "IDR (%)"]
 
 
 def test_the_variants_do_not_rank() -> None:
@@ -873,7 +872,7 @@ def test_agreement_of_too_few_or_of_equal_ranks_is_undefined() -> None:
 
 def test_the_ranking_to_read() -> None:
     tables = study()
-    shown = ranking_shown(ranking(tables), tables)
+    shown = displayed_ranking(ranking(tables), tables)
     assert list(shown.columns) == [
         "method",
         "MCS",
@@ -890,7 +889,7 @@ def test_the_ranking_to_read() -> None:
     assert rows["tcav"]["IDR (%)"] == "–"
     assert rows["constant (baseline)"]["IIR (%)"] == "no score"
     assert "edges (baseline)" in rows
-    agreed = agreement_shown(agreement(ranking(tables), tables))
+    agreed = displayed_agreement(agreement(ranking(tables), tables))
     assert list(agreed.columns) == ["metric", "and", "methods", "Kendall's τ", "Spearman's ρ"]
     assert agreed.iloc[0, :2].tolist() == ["MCS", "IDR"]
 

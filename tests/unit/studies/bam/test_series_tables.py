@@ -20,7 +20,7 @@ from saliency_assay.metrics.reductions import reduce
 from saliency_assay.plotting.html import tables_page
 from saliency_assay.plotting.style import BLUE, save, styled
 from saliency_assay.storage import score_tables, zarr_store
-from saliency_assay.studies.bam.series_figures import chosen_image, method_styles, series_figure, series_maps
+from saliency_assay.studies.bam.series_figures import method_styles, select_image, series_figure, series_maps
 from saliency_assay.studies.bam.series_tables import (
     SeriesModel,
     commonality_table,
@@ -458,7 +458,7 @@ def test_every_method_has_a_look_of_its_own() -> None:
 def test_the_image_is_the_one_that_most_models_know() -> None:
     rows = predictions()
     candidates = np.array([14, 2, 9, 11])
-    image, right = chosen_image(rows, SERIES, seed=7, images=candidates)
+    image, right = select_image(rows, SERIES, seed=7, images=candidates)
     known: dict[int, list[bool]] = {}
     for candidate in candidates.tolist():
         known[candidate] = []
@@ -470,15 +470,15 @@ def test_the_image_is_the_one_that_most_models_know() -> None:
     assert image == min(candidate for candidate, of in known.items() if sum(of) == most)
     assert right == known[image]
     even = rows.assign(predicted=rows["label"])
-    assert chosen_image(even, SERIES, seed=0, images=candidates) == (2, [True] * 4)
+    assert select_image(even, SERIES, seed=0, images=candidates) == (2, [True] * 4)
 
 
 def test_an_image_without_a_prediction_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^images: found none, expected at least one$"):
-        chosen_image(predictions(), SERIES, seed=0, images=np.empty(0, dtype=np.int64))
+        select_image(predictions(), SERIES, seed=0, images=np.empty(0, dtype=np.int64))
     message = r"^predictions: f_k01, seed 0: found no row of image 3 in bam_os_k01, expected one$"
     with pytest.raises(ValueError, match=message):
-        chosen_image(predictions(), SERIES, seed=0, images=np.array([2, 3]))
+        select_image(predictions(), SERIES, seed=0, images=np.array([2, 3]))
 
 
 SIDE = 6
@@ -621,7 +621,7 @@ def test_the_job_shows_the_chosen_image_of_the_first_seed(
 
     monkeypatch.setattr("saliency_assay.studies.bam.series_figures.series_maps", spy)
     run(tmp_path, files)
-    image, right = chosen_image(predictions(), SERIES, seed=0, images=np.array(IMAGES))
+    image, right = select_image(predictions(), SERIES, seed=0, images=np.array(IMAGES))
     assert seen["title"] == f"test image {image}:\nbamboo forest, seed 0"
     assert seen["right"] == right
     assert seen["ks"] == [0.1, 0.3, 0.7, 1.0]

@@ -28,7 +28,7 @@ CPU = torch.device("cpu")
 COUNT, MASKS = 11, 5
 SIZE = (5, 7)  # 35 pixels: no whole number of bytes
 SPLITS = [(1, 1, 1, 1, 1), (5,), (2, 1, 2)]
-"""How many of the masks a store holds."""
+"""Number of masks in each store."""
 Bytes = NDArray[np.uint8]
 Open = Callable[..., list[zarr_store.Store]]
 RANDOM = np.random.default_rng(0)
@@ -58,7 +58,7 @@ def opened(tmp_path: Path) -> Iterator[Open]:
 
 
 def needed(split: Sequence[int], iteration: int) -> int:
-    """How many of the stores hold the masks behind D_i."""
+    """Return the number of stores that contain the masks of D_i."""
     return sum(before < iteration for before in np.cumsum([0, *split[:-1]]))
 
 

@@ -1,4 +1,4 @@
-"""What an arm is scored by, against plain counts, with blocks smaller than the number of images."""
+"""Scores of an arm, compared with plain counts, with blocks smaller than the number of images."""
 
 from collections.abc import Sequence
 from itertools import combinations

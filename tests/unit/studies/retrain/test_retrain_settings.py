@@ -1,4 +1,4 @@
-"""What a retraining may be asked for, and the arithmetic of τ, ρ, I and k."""
+"""Valid settings of a retraining, and the arithmetic of τ, ρ, I and k."""
 
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, get_args

@@ -22,7 +22,7 @@ from saliency_assay.plotting.style import GRAY, ORANGE, PURPLE, SKY, VERMILION, 
 from saliency_assay.storage.csv_tables import read_table
 from saliency_assay.storage.score_tables import COLUMNS
 from saliency_assay.studies.retrain.curves import accuracy_curves, method_styles, overlap_curves
-from saliency_assay.studies.retrain.leakage_figures import leakage_bars, leakage_shown
+from saliency_assay.studies.retrain.leakage_figures import displayed_leakage, leakage_bars
 from saliency_assay.studies.retrain.leakage_tables import holm, leakage_table, p_above
 from saliency_assay.studies.retrain.mask_figures import iteration_images, overlap_matrices
 from saliency_assay.studies.retrain.tables import (
@@ -328,9 +328,8 @@ def test_leakage_table_tests_all_repeats_and_seeds_together() -> None:
         assert row["p"] == pytest.approx(p_by_hand(own, permuted, TESTED, 0.2), rel=1e-9)
         assert row["reason"] == ""
     assert list(rows["leaks"]) == [True, False, False]
-    assert rows.loc["leaky", "p_holm"] == pytest.approx(
-        4 * rows.loc["leaky", "p"]
-    )  # of four tests, two alike
+    # The factor is the number of tests, four.
+    assert rows.loc["leaky", "p_holm"] == pytest.approx(4 * rows.loc["leaky", "p"])
     assert rows.loc["mute", "p_holm"] == 1
     assert np.isnan(rows.loc["single", "p_holm"])
     single = rows.loc["single"]
@@ -421,7 +420,7 @@ def test_undefined_leakage_is_left_out() -> None:
 
 
 def test_leakage_to_read() -> None:
-    shown = leakage_shown(leakage_table(means(leaking(OWN, PERMUTED)), CLASSES, 0.01))
+    shown = displayed_leakage(leakage_table(means(leaking(OWN, PERMUTED)), CLASSES, 0.01))
     assert list(shown["leaks"])[:2] == ["leaks", "no"]
     assert shown["leaks"].iloc[2].startswith("found 1 with labels")
     assert list(shown["protocol"].unique()) == ["ROAR", "IteROAR"]
@@ -434,7 +433,7 @@ def test_leakage_to_read() -> None:
 
 
 def words(axes: Axes) -> dict[float, str]:
-    """What is written in the axes by its place on the vertical axis."""
+    """Return the texts in the axes by their position on the vertical axis."""
     return {text.get_position()[1]: text.get_text() for text in axes.texts if text.get_text()}
 
 
