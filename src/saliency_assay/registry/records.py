@@ -118,7 +118,7 @@ def record_of(records: Iterable[R], name: str, kind: str) -> R:
 
 
 RENAMED = {
-    "centre": "center",
+    "centre": "center",  # codespell:ignore
     "criteria": "necessity_sufficiency",
     "draw_size": "sample_size",
     "draws": "samples",
@@ -129,7 +129,7 @@ RENAMED = {
     "mask_mass": "relevance_mass_accuracy",
     "mask_rank": "relevance_rank_accuracy",
     "noisy_baseline": "optimal_noisy_baseline",
-    "normalisation": "normalization",
+    "normalisation": "normalization",  # codespell:ignore
     "randomisation": "randomization",
     "randomisation_spearman": "randomization_spearman",
     "randomisation_spearman_absolute": "randomization_spearman_absolute",

@@ -111,7 +111,7 @@ def fit(
     formatted = (", ".join(f"{value:.4g}" for value in values) for values in (mean, std))
     log.info("images are normalized with mean %s and std %s", *formatted)
     # The spelling is that of version 0.1, so that weights stay the same.
-    generator = torch.Generator().manual_seed(seed_of(seed, "train", "initialisation"))
+    generator = torch.Generator().manual_seed(seed_of(seed, "train", "initialisation"))  # codespell:ignore
     classifier = build(blueprint, classes=task.classes, mean=mean, std=std, generator=generator)
     if initial:
         trained = settings.epochs > 0
