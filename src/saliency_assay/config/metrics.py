@@ -80,6 +80,7 @@ def _metric(name: str, entry: RegisteredMetric | CustomMetric, catalog: Catalog)
         sub_variants=record.sub_variants,
         figures=dict(record.figures),
         summary=record.summary,
+        score_summaries={score.name: score.summary or record.summary for score in record.scores},
     )
 
 
@@ -109,6 +110,7 @@ def _custom_metric(name: str, entry: CustomMetric) -> Metric:
         sub_variants={},
         figures={"scores": BOXES},
         summary=description.summary or entry.function,
+        score_summaries={name: description.summary or entry.function},
     )
 
 

@@ -174,6 +174,8 @@ class Metric:
     figures: Mapping[str, Any]
     """Figures by name, each with its ``function`` and the results that it ``reads``."""
     summary: str
+    score_summaries: Mapping[str, str]
+    """Description of each of its scores."""
 
 
 @dataclass(frozen=True)

@@ -241,7 +241,7 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "deep_taylor",
-        "Deep Taylor decomposition",
+        "Deep Taylor Decomposition",
         "saliency_assay.methods.relevance:deep_taylor",
         "Montavon et al., 2017",
         "relevance propagated layer by layer in proportion to the positive contributions",
@@ -259,7 +259,7 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "deep_shap",
-        "DeepSHAP",
+        "Deep SHAP",
         "saliency_assay.methods.deeplift:deep_shap",
         "Lundberg and Lee, 2017",
         "mean of DeepLIFT maps with training images as baselines",

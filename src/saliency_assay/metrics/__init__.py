@@ -28,6 +28,8 @@ class Score:
     """True if a constant map has a score; by default its score is NaN."""
     unit: str = ""
     """Unit or statistic, for axes."""
+    summary: str = ""
+    """Description, if that of the metric does not apply to it."""
 
 
 @dataclass(frozen=True)
@@ -420,7 +422,13 @@ METRICS: tuple[Metric, ...] = (
         formula="IIR = share of images with |g_c(f, x + δ) − g_c(f, x)| / g_c(f, x) < t, where f(x + δ) ≈ f(x)",
         scores=(
             Score("iir", "higher", (0, 1), "IIR"),
-            Score("iir_difference", "lower", (0, inf), "Relative change of concept attribution"),
+            Score(
+                "iir_difference",
+                "lower",
+                (0, inf),
+                "Relative change of concept attribution",
+                summary="relative change of a region's attribution under a patch that does not change the output",
+            ),
         ),
         reduction="visual",
         scores_single_maps=False,

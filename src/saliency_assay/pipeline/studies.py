@@ -104,9 +104,8 @@ class Studies:
     def questions(self, name: str) -> dict[str, str]:
         """Return for each score of a study a phrase that describes it."""
         kind_scores = {score.name: score.summary for score in self.kind(name).scores}
-        return {
-            score: metric.summary for metric in self.metrics(name) for score in metric.directions
-        } | kind_scores
+        metric_scores = [metric.score_summaries for metric in self.metrics(name)]
+        return {score: text for summaries in metric_scores for score, text in summaries.items()} | kind_scores
 
     def study_question(self, name: str) -> str:
         """Return the research question of a study."""

@@ -220,6 +220,7 @@ def test_an_entry_takes_all_from_its_record() -> None:
         sub_variants={},
         figures={"scores": Figure("saliency_assay.studies.fidelity.figures:boxes")},
         summary="what deletion is",
+        score_summaries={"deletion_score": "what deletion is"},
     )
 
 
@@ -270,6 +271,7 @@ def test_a_function_of_ones_own_is_a_metric(own: Path, direction: str) -> None:
         sub_variants={},
         figures={"scores": BOXES},
         summary="own_metrics:tuned",
+        score_summaries={"mine": "own_metrics:tuned"},
     )
 
 
