@@ -115,7 +115,7 @@ def p_above(values: Array, others: Array, *, images: int, chance: float) -> floa
 
 
 def holm(ps: Array) -> Array:
-    """Correct p-values ``[n]`` for multiple tests by Holm's method (1979), which baselines the family-wise error rate.
+    """Correct p-values ``[n]`` for multiple tests by Holm's method (1979), which controls the family-wise error rate.
 
     The smallest is multiplied by n, the next by n − 1 and so on; none is smaller than the one before it. NaN stays NaN.
     """
