@@ -11,7 +11,7 @@ from saliency_assay.registry.settings import Distinct, OrAbsent, Positive, Setti
 class IndependenceSettings(Settings):
     """Measurement of [IIR](metrics.md#iir)."""
 
-    model: str = Field(description="The model. In the paper, it is trained on `NAME_0s`.")
+    model: str = Field(description="The model that is explained. In the paper, it is trained on `NAME_0s`.")
     images: Positive = Field(
         300,
         description="Maximum number of test images that are measured; all of them contain the common object.",

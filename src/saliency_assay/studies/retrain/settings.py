@@ -19,7 +19,7 @@ class LeakageSettings(Settings):
 
     repeats: Annotated[int, Field(ge=2), INTEGER] = Field(
         3,
-        description="Number of classifiers per seed with the images' labels, and number with permuted labels.",
+        description="Number of classifiers per seed for the images' labels, and again for permuted labels.",
     )
     iterations: OrAbsent[Distinct[Positive]] = Field(
         None,
