@@ -37,13 +37,13 @@ def _study_models() -> Iterator[tuple[type[Settings], str]]:
 HEADINGS: Mapping[type[Settings], str] = {
     settings.Configuration: "Top level",
     settings.DataSettings: "Data",
-    settings.PlainData: "Data without files",
+    settings.PlainData: "Data in packages",
     settings.FolderData: "Data in folders",
-    settings.ComposedData: "Composed data",
-    settings.SyntheticData: "Kind synthetic",
-    settings.BamData: "Kind bam",
-    settings.CocoSource: "Pairs of COCO",
-    settings.CaptionData: "Kind caption",
+    settings.ComposedData: "Data of objects and scenes",
+    settings.SyntheticData: "Data of kind synthetic",
+    settings.BamData: "Data of kind bam",
+    settings.CocoSource: "Annotated images",
+    settings.CaptionData: "Data of kind caption",
     settings.ModelSettings: "Models",
     settings.RegisteredModel: "Registered architectures",
     settings.CustomModel: "Custom networks",
@@ -66,39 +66,53 @@ TOP = (
 
 INTRODUCTION = """# Configuration reference
 
-This page lists every key of a configuration, for everyone who writes one. A configuration is one YAML file. The demo's,
-`config/config.yaml`, is a complete example, and the [tutorial](tutorial.md#a-first-study) has a short one.
+This page lists every key of a configuration, which is one YAML file. For examples, see the demo's `config/config.yaml`
+and the shorter file in the [tutorial](tutorial.md#a-first-study).
 
-The file is named by `CONFIG=path/to/configuration.yaml` in `make` commands, and by `--configfile` in Snakemake's. It is
-checked before any job is planned. An error is one line with the file, the place in it, the value and the valid values;
-[Troubleshooting](troubleshooting.md#configuration-errors) explains common ones.
+Pass the file to `make` as `CONFIG=path/to/configuration.yaml`, or to Snakemake with `--configfile`. The workflow checks
+the configuration before any job runs. An error message is one line with the file, the key, the value and the valid
+values; [Troubleshooting](troubleshooting.md#configuration-errors) explains the most common ones.
 
-- An unknown key is an error, and so is a key that occurs twice.
-- Types are not converted: 3.0 is not an integer, and `true` is not a number. Integers have 64 bits. `.nan` and `.inf`
-  are refused.
-- Paths are absolute or relative to the folder in which the command runs.
-- Parameters of [data sets](data.md), [architectures and training](models.md), [methods](methods.md) and
-  [metrics](metrics.md) are on their own pages.
+- Unknown keys and duplicate keys are errors.
+- Types are not converted: 3.0 is not an integer, and `true` is not a number.
+- Integers have at most 64 bits. `.nan` and `.inf` are errors.
+- Relative paths are relative to the working directory of the command.
+- Parameters of individual [data sets](data.md), [architectures and training](models.md), [methods](methods.md) and
+  [metrics](metrics.md) are on separate pages.
 
-Editors that support JSON Schema complete and check keys against `config/schema.yaml` if the first line of a file in the
-same folder is `# yaml-language-server: $schema=schema.yaml`.
+`config/schema.yaml` is a JSON Schema, which many editors use to complete and check keys. To enable it, begin a
+configuration in the folder `config` with the line `# yaml-language-server: $schema=schema.yaml`.
 
 ## Display names
 
-Every data set, model, method, metric and study of a configuration has a name, which is part of file paths, and a label,
-which figures, tables and the report show. The optional key `label` sets the label. Without it, an entry with the name
-of a registered object has the label of that object, such as *Grad-CAM* for `gradcam: {}`. Every other entry has its
-name with spaces. Set labels where the same method or metric has several entries, for example:
+Every data set, model, method, metric and study has a name and a label. The name is part of file paths. The label is
+shown in figures, tables and the report.
 
-- `smoothgrad_10: {method: smoothgrad, samples: 10, label: "SmoothGrad (10 samples)"}`
-- `smoothgrad_50: {method: smoothgrad, samples: 50, label: "SmoothGrad (50 samples)"}`
+To set the label, use the optional key `label`. The default depends on the name of the entry:
 
-A label is one line of text, and no two entries of a section may have the same one. The label of the images on which a
-model is trained is another key, [`trained_on`](#models).
+- If it is the name of a registered object, such as `gradcam`, the label is that of the object, such as *Grad-CAM*.
+- Otherwise, the label is the name with spaces for underscores and a capital first letter.
+
+Set labels if a method or metric has several entries, for example:
+
+```yaml
+methods:
+  smoothgrad_10: {method: smoothgrad, samples: 10, label: "SmoothGrad (10 samples)"}
+  smoothgrad_50: {method: smoothgrad, samples: 50, label: "SmoothGrad (50 samples)"}
+```
+
+A label is one line of text. No two entries of a section may have the same label. The key `label` is unrelated to the
+label of an image, which is its class.
 """
 
 LINK = re.compile(r"\[([^]]+)\]\([^)]+\)")
-RANGES = {"minimum": "≥ {}", "exclusiveMinimum": "> {}", "maximum": "≤ {}", "exclusiveMaximum": "< {}"}
+RANGES = {
+    "minimum": "≥ {:,}",
+    "exclusiveMinimum": "> {:,}",
+    "maximum": "≤ {:,}",
+    "exclusiveMaximum": "< {:,}",
+}
+LEVELS = {2: "two-level ", 3: "three-level "}
 
 
 def generated() -> Iterator[tuple[Path, str]]:
@@ -162,14 +176,16 @@ def _section(model: type[Settings]) -> str:
     schema = _schema_of(model)
     level = "##" if model in TOP else "###"
     base = model.__bases__[0]
-    shared = f" The keys of [{HEADINGS[base]}]({_anchor(base)}) apply, too." if base in HEADINGS else ""
+    inherited = (
+        f" The keys of [{HEADINGS[base]}]({_anchor(base)}) are also valid." if base in HEADINGS else ""
+    )
     rows = [
         _row(key, schema["properties"][key], schema.get("required", []), schema.get("$defs", {}))
         for key in model.__annotations__
         if key in schema["properties"]
     ]
     table = ["| key | value | default | meaning |", "|---|---|---|---|", *rows] if rows else []
-    return "\n".join([f"{level} {HEADINGS[model]}", "", f"{model.__doc__}{shared}", "", *table, ""])
+    return "\n".join([f"{level} {HEADINGS[model]}", "", f"{model.__doc__}{inherited}", "", *table, ""])
 
 
 def _row(key: str, schema: Mapping[str, Any], required: list[str], definitions: Mapping[str, Any]) -> str:
@@ -195,30 +211,36 @@ def _value(schema: Mapping[str, Any], definitions: Mapping[str, Any], *, plural:
         model = next(model for model in HEADINGS if model.__name__ == schema["$ref"].rpartition("/")[2])
         return f"[{HEADINGS[model].lower()}]({_anchor(model)})"
     if members := schema.get("oneOf", schema.get("anyOf")):
-        return " or ".join(_value(member, definitions, plural=plural) for member in members)
+        *others, last = (_value(member, definitions, plural=plural) for member in members)
+        return f"{', '.join(others)} or {last}" if others else last
     if "const" in schema or "enum" in schema:
         return ", ".join(f"`{value}`" for value in schema.get("enum", [schema.get("const")]))
     kind = schema.get("type")
     if kind == "array":
         entries = _value(schema["items"], definitions, plural=True) if schema["items"] else "values"
         least, most = schema.get("minItems", 0), schema.get("maxItems")
-        count = f", exactly {least}" if least and least == most else f", {least} or more" if least else ""
-        return f"list of {entries}{count}{', none twice' if schema.get('uniqueItems') else ''}"
+        count = f"exactly {least}" if least and least == most else f"at least {least}" if least else ""
+        conditions = ", ".join(filter(None, [count, "no duplicates" if schema.get("uniqueItems") else ""]))
+        return f"{'lists' if plural else 'list'} of {entries}{f' ({conditions})' if conditions else ''}"
     if kind == "object":
-        inner = next(iter(schema.get("patternProperties", {}).values()), schema.get("additionalProperties"))
-        name = "mappings" if plural else "mapping"
-        return (
-            f"{name} of names to {_value(inner, definitions, plural=True)}"
-            if isinstance(inner, dict)
-            else name
-        )
+        levels, inner = 0, schema
+        while inner.get("type") == "object" and isinstance(deeper := _values_of(inner), dict):
+            levels, inner = levels + 1, deeper
+        if not levels:
+            return "mapping"
+        return f"{LEVELS.get(levels, '')}mapping of names to {_value(inner, definitions, plural=True)}"
     ranges = [text.format(schema[key]) for key, text in RANGES.items() if key in schema]
     one, many = {
         "boolean": ("`true` or `false`", "`true` or `false`"),
         "integer": ("integer", "integers"),
         "number": ("number", "numbers"),
     }.get(str(kind), ("string", "strings"))
-    return " ".join([many if plural else one, ", ".join(ranges)]).strip()
+    return " ".join([many if plural else one, " and ".join(ranges).replace("-", "−")]).strip()
+
+
+def _values_of(mapping: Mapping[str, Any]) -> Any:
+    """Return the schema of the values of a mapping; not a mapping itself if they can be anything."""
+    return next(iter(mapping.get("patternProperties", {}).values()), mapping.get("additionalProperties"))
 
 
 def _anchor(model: type[Settings]) -> str:

@@ -18,14 +18,14 @@ BEGIN, END = "<!-- record, written by tools/metric_records.py -->", "<!-- end of
 CIFAR = "[CIFAR-10, 1,000 images](papers/metric_reliability.md#tables-1-and-2)"
 BAM = "[COCO images](reliability.md#on-real-images-bam)"
 NOT_MEASURED = "reported by each run on the page *Metrics* of its report; not yet measured in a larger study"
-HALVES = "correlation of the rankings by two halves of the images"
+HALVES = "Spearman's ρ of the rankings by two random halves of the images"
 RELIABILITY = {
     "aopc": "Krippendorff's α of five methods, including edge detection, for L = 20 to 100: MoRF 0.36 to 0.58 with the "
     f"mean as fill and 0.26 to 0.40 with random pixels; LeRF 0.22 to 0.23 and 0.14 to 0.18; {CIFAR}",
     "faithfulness": "Krippendorff's α of five methods, including edge detection: 0.42 with the mean as fill, 0.26 with "
     f"random pixels; {CIFAR}",
-    "mcs": f"Krippendorff's α without baseline methods 0.38; {HALVES} 0.93; {BAM}",
-    "idr": f"Krippendorff's α without baseline methods 0.06; {HALVES} 0.95; {BAM}",
+    "mcs": f"Krippendorff's α without baseline methods 0.43; {HALVES} 0.97; {BAM}",
+    "idr": f"Krippendorff's α without baseline methods 0.06; {HALVES} 0.96; {BAM}",
     "iir": "Krippendorff's α without baseline methods 0.05 (`iir`) and 0.19 (`iir_difference`); "
     f"{HALVES} 0.83 and 0.94; {BAM}",
 }

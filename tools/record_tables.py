@@ -15,6 +15,17 @@ from tools.pages import DOCS
 
 NEEDS = {"mask": "masks", "explain": "the method", "randomized_model": "new weights"}
 """Inputs of metrics that not every data set or caller provides, with their labels."""
+REQUIREMENTS = {
+    "gradients": "gradients",
+    "relu": "a ReLU",
+    "layers": "supported layers",
+    "single_relus": "ReLUs called once",
+    "cam_layer": "a CAM layer",
+    "pool_linear_head": "a head of average pooling and one linear layer",
+    "base": "`base`",
+    "background": "`background`",
+}
+"""Labels of the requirements of methods (``Method.needs``) and of their inputs in addition to parameters."""
 PIPE = r"\|"
 """Escaped vertical bar in a table cell."""
 Rows = Iterable[tuple[str, ...]]
@@ -50,10 +61,10 @@ def metric_table() -> Rows:
 
 def method_table() -> Rows:
     """Yield the header and the rows of the table of methods."""
-    yield "method", "what", "map", "signed", "needs or takes", "random"
+    yield "method", "definition", "channels", "signed", "requires", "random"
     for method in METHODS:
         channels, signed = "1" if method.one_channel else "C", "yes" if method.signed else "no"
-        needs = ", ".join(name.replace("_", " ") for name in (*method.needs, *method.takes))
+        needs = ", ".join(REQUIREMENTS[name] for name in (*method.needs, *method.takes))
         yield method.name, method.summary, channels, signed, needs, "yes" if method.stochastic else ""
 
 

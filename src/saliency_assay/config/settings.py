@@ -32,86 +32,84 @@ from saliency_assay.registry.settings import (
 from saliency_assay.registry.study_kind import StudyKind
 
 COMPOSED = ("bam", "synthetic", "caption")
-"""Kinds of data with settings in addition to the parameters of their registry records."""
+"""Kinds of data with settings in addition to the parameters in their registry records."""
 FOLDERS = tuple(kind.name for kind in DATA_KINDS if kind.sources)
 PLAIN = tuple(kind.name for kind in DATA_KINDS if kind.name not in (*COMPOSED, *FOLDERS))
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
 Above0 = Annotated[float, Field(gt=0), NUMBER]
-LABEL = (
-    "Name in figures, tables and the report; by default that of the registered object if the entry has its name, "
-    "else the entry's name with spaces."
-)
-FUNCTION = "`package.module:name`, in the folder of the configuration or on `PYTHONPATH`."
+LABEL = "Name in figures, tables and the report; see [Display names](#display-names) for the default."
+FUNCTION = "as `package.module:name`; the module is in the folder of the configuration or on `PYTHONPATH`."
+DATA_KIND = "The kind of data."
 
 
 # --- data -----------------------------------------------------------------------------------------------------
 
 
 class DataSettings(Entry):
-    """Keys of every data set. All other keys are parameters of its [kind](data.md)."""
+    """Keys of every data set. Any other key is a parameter of the [kind of data](data.md)."""
 
-    kind: str = Field(description="The registered kind of data.")
+    kind: str = Field(description=DATA_KIND)
     label: OrAbsent[Line] = Field(None, description=LABEL)
     max_explained_images: Positive = Field(
-        1000, description="Maximum number of test images for which saliency maps are generated."
+        1000,
+        description="Maximum number of explained images: test images for which saliency maps are computed.",
     )
     explanation_order: Literal["balanced", "first"] = Field(
         "balanced",
-        description="Selection of those images: balanced over classes, or the first of the data set.",
+        description="Selection of the explained images: balanced over the classes, or the first test images.",
     )
     shards: Positive = Field(
         1,
-        description="Number of shards, each of one or more blocks of 256 images, in which separate jobs generate and "
-        "score maps.",
+        description="Number of shards into which the explained images are divided. Each shard has its own jobs and at "
+        "least one block of 256 images.",
     )
     resident_limit: Above0 = Field(
         8,
-        description="Gigabytes of training images that may be kept on the device; of a larger set, batches are "
-        "prefetched.",
+        description="Largest training set, in GB, that is kept on the device. Larger sets are loaded batch by batch.",
     )
 
 
 class PlainData(DataSettings):
-    """Images that come with a package."""
+    """Images that are part of a Python package."""
 
-    kind: str = Field(description="The registered kind of data.", json_schema_extra={"enum": list(PLAIN)})
+    kind: str = Field(description=DATA_KIND, json_schema_extra={"enum": list(PLAIN)})
 
 
 class FolderData(DataSettings):
-    """Images in your own files."""
+    """Images in a folder on your machine."""
 
-    kind: str = Field(description="The registered kind of data.", json_schema_extra={"enum": list(FOLDERS)})
+    kind: str = Field(description=DATA_KIND, json_schema_extra={"enum": list(FOLDERS)})
     path: Text = Field(
-        description="The folder of the data; [data](data.md) describes its content for each kind."
+        description="The folder of the data. [Data](data.md) lists the files that each kind expects."
     )
 
 
 class ComposedData(DataSettings):
-    """Objects pasted on scenes; the entry provides the sets `NAME_os`, `NAME_0s`, `NAME_og` and others."""
+    """Objects pasted on scenes. An entry `NAME` provides several sets, such as `NAME_os`, `NAME_0s` and `NAME_og`."""
 
     commonality: Distinct[Number] = Field(
         (),
-        description="Shares k of the scene classes whose images all contain the common object; each adds a set "
-        "`NAME_os_kNN`, for the first NN scene classes.",
+        description="Values of k, the share of scene classes whose images all contain the common object. Each value "
+        "adds a set `NAME_os_kNN`, where NN is the number of these classes.",
     )
     common_object: Text = Field(
         "dog",
-        description="The object of those sets, of the patches that test input independence, and of the TCAV concept.",
+        description="The object in the sets `NAME_os_kNN`, in the patches for IIR, and in the TCAV concept.",
     )
 
 
 class SyntheticData(ComposedData):
     """Synthetic objects pasted on synthetic scenes."""
 
-    kind: Literal["synthetic"]
+    kind: Literal["synthetic"] = Field(description=DATA_KIND)
 
 
 class CocoSource(Settings):
-    """Annotated COCO images."""
+    """Annotated COCO images: an entry of the list under `coco`."""
 
-    annotations: Text = Field(description="The JSON file of instance annotations.")
-    images: Text = Field(description="The folder of the annotated images.")
+    annotations: Text = Field(description="JSON file of instance annotations.")
+    images: Text = Field(description="Folder of the annotated images.")
 
 
 def _coco_form(value: Any) -> str | None:
@@ -127,10 +125,10 @@ Coco = Annotated[
 class BamData(ComposedData):
     """COCO objects pasted on MiniPlaces scenes."""
 
-    kind: Literal["bam"]
+    kind: Literal["bam"] = Field(description=DATA_KIND)
     coco: Coco = Field(
-        description="The COCO folder (`annotations/instances_NAME.json` next to `NAME/`), or pairs of annotation file "
-        "and image folder."
+        description="The COCO folder, which contains `annotations/instances_SPLIT.json` and `SPLIT/` for each split; "
+        "or a list of annotation files, each with its image folder."
     )
     miniplaces: Text = Field(
         description="The MiniPlaces folder (`images/train/b/bedroom/*.jpg`, `train.txt`, …), or a folder with one "
@@ -139,24 +137,24 @@ class BamData(ComposedData):
     objects: Distinct[str] = Field(
         OBJECTS,
         min_length=2,
-        description="COCO categories of the pasted objects; they are the object labels.",
+        description="COCO categories of the pasted objects: the object labels.",
     )
     scenes: Distinct[str] = Field(
-        SCENES, min_length=2, description="Scene categories of the backgrounds; they are the scene labels."
+        SCENES, min_length=2, description="Scene categories of the backgrounds: the scene labels."
     )
 
 
 class CaptionData(DataSettings):
-    """Images with a caption; the entry provides the sets `NAME_both`, `NAME_image` and `NAME_caption`."""
+    """Images with captions. An entry `NAME` provides the sets `NAME_both`, `NAME_image` and `NAME_caption`."""
 
-    kind: Literal["caption"]
-    source: str = Field(description="The set of the images without captions.")
-    classes: Distinct[str] = Field(min_length=2, max_length=2, description="Two of the classes of that set.")
+    kind: Literal["caption"] = Field(description=DATA_KIND)
+    source: str = Field(description="The data set from which the images are taken.")
+    classes: Distinct[str] = Field(min_length=2, max_length=2, description="Two classes of `source`.")
     captions: OrAbsent[Distinct[Text]] = Field(
         None,
         min_length=2,
         max_length=2,
-        description="The caption of each class; by default the class names.",
+        description="The caption of each class, in the order of `classes`; by default the class names.",
     )
 
 
@@ -185,10 +183,10 @@ def _entry_kind(entry: Any) -> str:
 
 
 class Normalization(Settings):
-    """Mean and standard deviation of each channel."""
+    """Normalization of pixels in [0, 1], with one value per channel."""
 
-    mean: Sequence[Number] = Field(min_length=1, description="Means.")
-    std: Sequence[Above0] = Field(min_length=1, description="Standard deviations.")
+    mean: Sequence[Number] = Field(min_length=1, description="Mean of each channel.")
+    std: Sequence[Above0] = Field(min_length=1, description="Standard deviation of each channel.")
 
 
 class ModelSettings(Entry):
@@ -197,55 +195,58 @@ class ModelSettings(Entry):
     replaced_keys: ClassVar[Mapping[str, str]] = {"trained_on": "label"}
 
     data: str = Field(description="The training set.")
-    trained_on: str = Field(description="The label of that set on which the model is trained.")
+    trained_on: str = Field(
+        description="The label that the model learns, such as `object`, `scene` or `class`."
+    )
     label: OrAbsent[Line] = Field(None, description=LABEL)
     target: Literal["label", "predicted"] = Field(
         "label",
-        description="The class that maps explain: the label of the image, or the class that the model predicts.",
+        description="The class that maps explain: the image's label (`label`) or the predicted class (`predicted`).",
     )
     weights: OrAbsent[Text] = Field(
         None,
-        description="File of initial weights (a state dict); by default training starts from random weights.",
+        description="File with [initial weights](models.md#initial-weights); by default, they are random.",
     )
     batch_size: Positive = Field(
-        64, description="Batch size of evaluation and attribution; attribution uses at most 256."
+        64,
+        description="Images per batch in evaluation, attribution and scoring; attribution uses at most 256.",
     )
     normalization: OrAbsent[Normalization] = Field(
         None,
-        description="Mean and standard deviation by which pixels in [0, 1] are normalized; by default those stored "
-        "with the weights (ImageNet's if none are), or without weights those of the training images.",
+        description="Mean and standard deviation for normalizing pixels in [0, 1]. The default depends on "
+        "[`weights`](models.md#initial-weights).",
     )
-    training: dict[Any, Any] = Field({}, description="[Parameters of the training](models.md#training).")
+    training: dict[Any, Any] = Field({}, description="[Training parameters](models.md#training).")
     search: OrAbsent[dict[Any, Annotated[Distinct[Any], Field(min_length=1)]]] = Field(
         None,
         min_length=1,
-        description="Values to try for parameters of the training; the combination with the highest validation "
-        "accuracy is used.",
+        description="Values of training parameters for a [search](models.md#hyperparameter-search) by validation "
+        "accuracy.",
     )
 
 
 class RegisteredModel(ModelSettings):
-    """A model of a registered architecture. All other keys are parameters of the architecture."""
+    """A model with a registered architecture. Any other key is a parameter of the architecture."""
 
-    architecture: str = Field(description="The registered [architecture](models.md).")
+    architecture: str = Field(description="The registered [architecture](models.md#architectures).")
 
 
 class CustomModel(ModelSettings):
-    """A model whose network a custom function builds. All other keys are parameters of the function."""
+    """A model whose network is built by a custom function. Any other key is a parameter of the function."""
 
     function: str = Field(description=f"The function that builds the network, {FUNCTION}")
     cam_layer: OrAbsent[Text] = Field(
-        None, description="The layer whose channels Grad-CAM weights, as a path for `get_submodule`."
+        None, description="Path of the layer for Grad-CAM, as for `torch.nn.Module.get_submodule`."
     )
     concept_layers: OrAbsent[Distinct[Text]] = Field(
         None,
         min_length=1,
-        description="The layers for TCAV, from first to last, as paths for `get_submodule`.",
+        description="Paths of the layers for TCAV, from first to last.",
     )
 
 
 class RegisteredMethod(Entry):
-    """A registered method. All other keys are its parameters; only some methods have `base` or `background`."""
+    """A registered method. Any other key is a parameter of the method."""
 
     method: OrAbsent[str] = Field(
         None, description="The registered [method](methods.md); by default the name of the entry."
@@ -253,22 +254,23 @@ class RegisteredMethod(Entry):
     label: OrAbsent[Line] = Field(None, description=LABEL)
     base: OrAbsent[str] = Field(
         None,
-        description="The method to smooth, for smoothing methods: a name under `methods`, or a registered method.",
+        description="Only for smoothing methods: the method to smooth, an entry under `methods` or a registered "
+        "method.",
     )
     background: Positive = Field(
-        100, description="Number of training images, for methods that take a sample of them."
+        100, description="Only for methods that use training images: the number of these images."
     )
 
 
 class CustomMethod(Entry):
-    """A custom method. All other keys are parameters of the function."""
+    """A custom method. Any other key is a parameter of the function."""
 
-    function: str = Field(description=f"The function that generates maps, {FUNCTION}")
+    function: str = Field(description=f"The function that computes maps, {FUNCTION}")
     label: OrAbsent[Line] = Field(None, description=LABEL)
 
 
 class RegisteredMetric(Entry):
-    """A registered metric. All other keys are its parameters."""
+    """A registered metric. Any other key is a parameter of the metric."""
 
     metric: OrAbsent[str] = Field(
         None, description="The registered [metric](metrics.md); by default the name of the entry."
@@ -277,16 +279,12 @@ class RegisteredMetric(Entry):
 
 
 class CustomMetric(Entry):
-    """A custom metric, with a `direction` or a `target`. All other keys are parameters of the function."""
+    """A custom metric. It has either `direction` or `target`. Any other key is a parameter of the function."""
 
     function: str = Field(description=f"The function that scores maps, {FUNCTION}")
     label: OrAbsent[Line] = Field(None, description=LABEL)
-    direction: OrAbsent[Literal["higher", "lower"]] = Field(
-        None, description="Whether higher or lower scores are better."
-    )
-    target: OrAbsent[Number] = Field(
-        None, description="The ideal score, instead of a direction; scores closer to it are better."
-    )
+    direction: OrAbsent[Literal["higher", "lower"]] = Field(None, description="Which scores are better.")
+    target: OrAbsent[Number] = Field(None, description="The ideal score; scores closer to it are better.")
 
 
 Model = Annotated[
@@ -314,57 +312,59 @@ class StudySettings(Settings):
 
     label: OrAbsent[Line] = Field(None, description=LABEL)
     methods: OrAbsent[Distinct[str]] = Field(
-        None, min_length=1, description="Names under `methods`; by default all."
+        None, min_length=1, description="Entries under `methods` to compare; by default all."
     )
 
 
 class ReliabilitySettings(Settings):
-    """Settings of the reliability of metrics."""
+    """Statistics of the [reliability](reliability.md) of metrics."""
 
     resamples: Annotated[int, Field(ge=100, le=1_000_000), INTEGER] = Field(
-        10_000, description="Bootstrap resamples for the confidence interval of Krippendorff's α."
+        10_000, description="Number of bootstrap resamples for the confidence interval of Krippendorff's α."
     )
     level: Annotated[float, Field(gt=0, lt=1), NUMBER] = Field(
-        0.999, description="Confidence level of the intervals of α and of mean correlations."
+        0.999, description="Level of the confidence intervals of α and of mean correlations."
     )
 
 
 class ReportSettings(Settings):
-    """Settings of the report."""
+    """Contents of the report."""
 
     gallery_images: Annotated[int, Field(ge=1, le=20), INTEGER] = Field(
-        6, description="Number of images in a gallery."
+        6, description="Number of images in each gallery of maps."
     )
 
 
 STUDIES: Any = Field(
-    {}, description="Studies by name; without studies, all data sets are built and all models are trained."
+    {},
+    description="Studies, by name. Without studies, the workflow builds all data sets and trains all models.",
 )
 
 
 class Configuration(Settings):
-    """A configuration file."""
+    """Sections and settings of a configuration."""
 
-    data: dict[Name, Data] = Field(min_length=1, description="Data sets by name.")
-    models: dict[Name, Model] = Field({}, description="Models to train, by name; a study needs at least one.")
+    data: dict[Name, Data] = Field(min_length=1, description="Data sets, by name.")
+    models: dict[Name, Model] = Field({}, description="Models, by name; a study needs at least one.")
     methods: dict[Name, Method] = Field(
-        {}, description="Saliency methods by name; a study needs at least one."
+        {}, description="Attribution methods, by name; a study needs at least one."
     )
-    metrics: dict[Name, Metric] = Field({}, description="Metrics by name.")
+    metrics: dict[Name, Metric] = Field({}, description="Metrics, by name.")
     studies: dict[str, StudySettings] = STUDIES
     seeds: Distinct[Natural] = Field(
         (0,),
         min_length=1,
-        description="Training seeds; every model is trained, explained and scored once for each seed.",
+        description="Training seeds. Every model is trained, explained and scored once for each seed.",
     )
-    results: Text = Field("results", description="Folder of all outputs.")
+    results: Text = Field("results", description="Folder for all results.")
     device: Literal["auto", "cpu", "cuda"] = Field(
-        "auto", description="Device of the models; `auto` is `cuda` if a GPU is available, else `cpu`."
+        "auto",
+        description="Device for the models; `auto` selects `cuda` if a GPU is available, and otherwise `cpu`.",
     )
     reliability: ReliabilitySettings = Field(
-        ReliabilitySettings(), description="Settings of the reliability of metrics."
+        ReliabilitySettings(), description="Statistics of the reliability of metrics."
     )
-    report: ReportSettings = Field(ReportSettings(), description="Settings of the report.")
+    report: ReportSettings = Field(ReportSettings(), description="Contents of the report.")
 
 
 @cache

@@ -1,7 +1,8 @@
 """Copy of a classifier for training in several processes, with BatchNorm and dropout for the whole batch.
 
 BatchNorm uses the mean and variance of the whole batch, and dropout samples one mask for it: the result does not depend
-on the number of processes. Any other randomness in a custom network is independent in each process.
+on the number of processes. Any other randomness in a custom network is sampled per process, with the same numbers in
+each.
 """
 
 from collections.abc import Callable

@@ -71,13 +71,13 @@ def test_every_model_has_a_section_with_its_keys() -> None:
     [
         "| `shards` | integer ≥ 1 | `1` |",
         "| `resident_limit` | number > 0 | `8` |",
-        "| `seeds` | list of integers ≥ 0, 1 or more, none twice | `[0]` |",
-        "| `classes` | list of strings, exactly 2, none twice | required |",
+        "| `seeds` | list of integers ≥ 0 (at least 1, no duplicates) | `[0]` |",
+        "| `classes` | list of strings (exactly 2, no duplicates) | required |",
         "| `device` | `auto`, `cpu`, `cuda` | `auto` |",
-        "| `level` | number > 0, < 1 | `0.999` |",
+        "| `level` | number > 0 and < 1 | `0.999` |",
         "| `leakage` | [leakage](#leakage) | – |",
         "| `reductions` | mapping of names to `sum`, `abs_sum`",
-        "| `coco` | string or list of [pairs of coco](#pairs-of-coco), 1 or more | required |",
+        "| `coco` | string or list of [annotated images](#annotated-images) (at least 1) | required |",
     ],
 )
 def test_rows_have_type_range_and_default(row: str) -> None:

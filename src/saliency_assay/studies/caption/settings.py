@@ -8,10 +8,13 @@ from saliency_assay.config.settings import StudySettings
 
 
 class CaptionStudy(StudySettings):
-    """Comparison of the halves, picture or caption, that the maps of two models highlight."""
+    """Comparison of two models of captioned images: one relies on the picture, and the other on the caption."""
 
-    kind: Literal["caption"]
-    image_model: str = Field(description="A model trained on `NAME_both` that relies on the picture.")
+    kind: Literal["caption"] = Field(description="The kind of study.")
+    image_model: str = Field(
+        description="The model that relies on the picture, trained on a set `NAME_both`."
+    )
     caption_model: str = Field(
-        description="A model trained on images with captions of the same classes that relies on the caption."
+        description="The model that relies on the caption, trained on a set `NAME_both` with the same classes and "
+        "captions."
     )

@@ -15,26 +15,25 @@ Correlation = Annotated[float, Field(ge=-1, le=1), NUMBER]
 class FidelityStudy(StudySettings):
     """Scores of the maps of one model."""
 
-    kind: Literal["fidelity"]
-    model: str = Field(description="The model whose maps are scored, on the set that it was trained on.")
+    kind: Literal["fidelity"] = Field(description="The kind of study.")
+    model: str = Field(description="The model whose maps are scored, on the data set that it is trained on.")
     metrics: OrAbsent[Distinct[str]] = Field(
         None,
         min_length=1,
-        description="Names under `metrics`, or of registered metrics; by default all under `metrics` that score "
-        "single maps.",
+        description="Entries under `metrics`, or registered metrics; by default all entries that score single maps.",
     )
     printed: dict[str, dict[str, Number]] = Field(
         {},
-        description="Values that a paper reports, to compare with the study's means: for a method, values by score "
-        "([tables](metrics.md#tables)).",
+        description="Printed values, to compare with the means of the study: `{METHOD: {SCORE: value}}` "
+        "([names of scores](metrics.md#tables)).",
     )
     printed_alpha: dict[str, Annotated[dict[BaselineSubset, Alpha], Field(min_length=1)]] = Field(
         {},
-        description="Values that a paper reports of α of a score's rankings, `with` and `without` baselines "
-        "([reliability](reliability.md)).",
+        description="Printed values of Krippendorff's α, with and without baseline methods: "
+        "`{SCORE: {with: value, without: value}}` ([example](reliability.md#comparison-with-printed-values)).",
     )
     printed_correlation: dict[str, dict[str, dict[str, Correlation]]] = Field(
         {},
-        description="Values that a paper reports of Spearman's ρ between two scores, by method "
-        "([reliability](reliability.md)).",
+        description="Printed values of Spearman's ρ between two scores: `{SCORE: {SCORE: {METHOD: value}}}` "
+        "([example](reliability.md#comparison-with-printed-values)).",
     )

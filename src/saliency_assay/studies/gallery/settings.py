@@ -12,8 +12,8 @@ from saliency_assay.config.settings import StudySettings
 class GalleryStudy(StudySettings):
     """Maps of one model, without scores."""
 
-    kind: Literal["gallery"]
-    model: str = Field(description="The model whose maps are shown, on the set that it was trained on.")
+    kind: Literal["gallery"] = Field(description="The kind of study.")
+    model: str = Field(description="The model whose maps are shown, on the data set that it is trained on.")
 
 
 def read_study(name: str, entry: GalleryStudy, methods: tuple[str, ...], sections: Sections) -> Study:

@@ -15,60 +15,56 @@ Reduction = Literal["sum", "abs_sum", "abs_max", "positive_sum", "squared_sum", 
 
 
 class LeakageSettings(Settings):
-    """Classifiers trained on masks alone."""
+    """Measurement of leakage, by classifiers that are trained on masks alone."""
 
     repeats: Annotated[int, Field(ge=2), INTEGER] = Field(
-        3, description="Classifiers of masks per seed, and equally many with permuted labels."
+        3,
+        description="Number of classifiers per seed for the images' labels, and again for permuted labels.",
     )
     iterations: OrAbsent[Distinct[Positive]] = Field(
         None,
         min_length=1,
-        description="The i of the data sets D_i whose masks are tested; by default the first and the last.",
+        description="The iterations i whose data sets D_i are tested; by default the first and the last.",
     )
 
 
 class RetrainStudy(StudySettings):
-    """Retraining of the model on images without the pixels that maps highlight."""
+    """Retraining of a model on images without their most salient pixels ([Retraining](retrain.md))."""
 
-    kind: Literal["retrain"]
-    model: str = Field(
-        description="f_0; every f_i is trained with its settings, from the same initial weights."
-    )
+    kind: Literal["retrain"] = Field(description="The kind of study.")
+    model: str = Field(description="f_0. Every retrained model f_i has its settings and initial weights.")
     protocols: Distinct[Protocol] = Field(
         ("iteroar",),
         min_length=1,
-        description="`iteroar`: generate maps again for every f_i; `roar`: generate maps once, for f_0.",
+        description="`iteroar` computes new maps for every f_i; `roar` uses the maps of f_0 for all iterations.",
     )
     fills: Distinct[Fill] = Field(
         ("zero", "mean"),
         min_length=1,
-        description="Value of occluded pixels: black (`zero`), or the mean color of the pixels that the mask occludes "
-        "(`mean`).",
+        description="Fill of occluded pixels: black (`zero`), or the mean color of the pixels under the mask (`mean`).",
     )
     percentile: Annotated[float, Field(gt=0, lt=100), NUMBER] = Field(
-        95, description="τ; pixels with values above this percentile of a map are occluded."
+        95, description="τ: an iteration occludes the pixels above this percentile of the map."
     )
     occluded: Annotated[float, Field(gt=0, lt=1), NUMBER] = Field(
         0.5,
-        description="ρ, the share of an image that is occluded after the last iteration; a multiple of 1 − τ/100.",
+        description="ρ: the share of the image that is occluded after all iterations; a multiple of 1 − τ/100.",
     )
-    reduction: Reduction = Field("sum", description="Reduction of raw maps to one value per pixel.")
+    reduction: Reduction = Field("sum", description="[Reduction](metrics.md#reductions) of maps.")
     reductions: dict[str, Reduction] = Field(
-        {}, description="Reductions of individual methods, by the name of the method."
+        {}, description="Reductions of individual methods, by method name, instead of `reduction`."
     )
     transform: dict[Any, Any] = Field(
         {"kind": "none"},
-        description="Transform of every mask against leakage: a `kind` and its parameters "
-        "([mask transforms](retrain.md#mask-transforms)).",
+        description="[Mask transform](retrain.md#mask-transforms) that reduces leakage: a `kind` and its parameters.",
     )
-    keep_maps: bool = Field(False, description="Store the raw maps of all images in addition to the masks.")
+    keep_maps: bool = Field(False, description="Whether to store the maps in addition to the masks.")
     shards: Positive = Field(
         1,
-        description="Number of shards in which the images of an iteration are remasked, each by a separate job; a "
-        "shard has at least 256 images.",
+        description="Number of [shards](retrain.md#shards) in which separate jobs compute the masks of an iteration.",
     )
     leakage: OrAbsent[LeakageSettings] = Field(
-        None, description="Measure how accurately masks alone predict the class; not measured by default."
+        None, description="Settings of [leakage](retrain.md#leakage); by default, leakage is not measured."
     )
 
 
