@@ -9,7 +9,7 @@ whose speeds are arguments. The default speeds are published by NVIDIA (docs/sca
 was measured on a GPU. The hours on N GPUs are between the larger of work / N and the longest chain of dependent jobs,
 and the sum of both. Work on processors, such as reading images, and TCAV are not counted.
 
-    python benchmarks/scaling.py config/*.yaml
+    python benchmarks/scaling.py config/bam.yaml config/iteroar.yaml
     python benchmarks/scaling.py config/iteroar.yaml --training 1200 --forward 1260
     python benchmarks/scaling.py --measure
 """
