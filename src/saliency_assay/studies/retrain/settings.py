@@ -19,7 +19,7 @@ class LeakageSettings(Settings):
 
     repeats: Annotated[int, Field(ge=2), INTEGER] = Field(
         3,
-        description="Number of classifiers per seed trained on the images' labels; as many are trained on permuted labels.",
+        description="Number of classifiers trained per seed on the images' labels, and of those on permuted labels.",
     )
     iterations: OrAbsent[Distinct[Positive]] = Field(
         None,
