@@ -224,7 +224,7 @@ class Reliability:
     resamples: int
     """Bootstrap resamples for the intervals of α."""
     level: float
-    """Confidence level of the intervals of α and of mean correlations."""
+    """Confidence level of the intervals of α and of inter-method reliability."""
 
 
 @dataclass(frozen=True)

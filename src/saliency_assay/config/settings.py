@@ -323,7 +323,7 @@ class ReliabilitySettings(Settings):
         10_000, description="Number of bootstrap resamples for the confidence interval of Krippendorff's α."
     )
     level: Annotated[float, Field(gt=0, lt=1), NUMBER] = Field(
-        0.999, description="Level of the confidence intervals of α and of mean correlations."
+        0.999, description="Level of the confidence intervals of α and of inter-method reliability."
     )
 
 

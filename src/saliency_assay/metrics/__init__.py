@@ -147,7 +147,8 @@ METRICS: tuple[Metric, ...] = (
         "Necessity and sufficiency",
         "saliency_assay.metrics.necessity_sufficiency:necessity_sufficiency",
         "Wang et al., 2020",
-        "necessity and sufficiency of the positive pixels, by order (N-Ord, S-Ord) and by proportion (TPN, TPS)",
+        "agreement of positive relevance with the necessity and sufficiency of pixels, in order (N-Ord, S-Ord) and in "
+        "proportion (TPN, TPS)",
         formula="N-Ord = mean_m max(R_m − y_b, 0); S-Ord = mean_m (min(R′_m, y_0) − y_b); TPN = ∫|R(π) − R(π "
         "reversed)| dk / (r y_0), TPS the same with R′ and r′",
         scores=(
@@ -179,7 +180,7 @@ METRICS: tuple[Metric, ...] = (
         "Deletion",
         "saliency_assay.metrics.deletion:deletion",
         "Petsiuk et al., 2018",
-        "area under the curve of the curve of the output as pixels are removed, the most salient first",
+        "area under the curve of the output as pixels are removed, the most salient first",
         formula="∫₀¹ f(x with the share p of its most salient pixels replaced by the fill) dp",
         scores=(Score("deletion", "lower", (0, 1), "Deletion", unit="AUC"),),
         takes=("mean",),

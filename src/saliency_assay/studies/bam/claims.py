@@ -468,7 +468,7 @@ ABOUT_MCS: tuple[Claim, ...] = (
     ),
     (
         "TCAV correlates most with the accuracy drop, followed by Grad-CAM (Pearson's ρ over k, mean over seeds): "
-        f"{_LEADS} Grad-CAM, and Grad-CAM none higher than TCAV",
+        f"{_LEADS} Grad-CAM, and Grad-CAM is not above TCAV",
         "section 5.1, Fig. 6",
         partial(leads, metric=SERIES, leaders=(TCAV, "gradcam"), in_this_order=True),
     ),
@@ -487,7 +487,7 @@ ABOUT_MCS: tuple[Claim, ...] = (
 )
 ABOUT_IDR_AND_IIR: tuple[Claim, ...] = (
     (
-        f"Grad-CAM and Gradient lead IDR: {_LEADS} either of the two",
+        f"Grad-CAM and Gradient lead IDR: {_LEADS} the lower of the two",
         "section 5.2, Fig. 8",
         partial(leads, metric="idr", leaders=("gradcam", "gradient")),
     ),
@@ -511,7 +511,7 @@ ABOUT_IDR_AND_IIR: tuple[Claim, ...] = (
         partial(most_fail, spared=("gradcam", "gradient")),
     ),
     (
-        f"Grad-CAM and Gradient lead IIR: {_LEADS} either of the two",
+        f"Grad-CAM and Gradient lead IIR: {_LEADS} the lower of the two",
         "section 5.3, Fig. 10",
         partial(leads, metric="iir", leaders=("gradcam", "gradient")),
     ),

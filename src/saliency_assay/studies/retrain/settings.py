@@ -19,7 +19,7 @@ class LeakageSettings(Settings):
 
     repeats: Annotated[int, Field(ge=2), INTEGER] = Field(
         3,
-        description="Number of classifiers per seed for the images' labels, and again for permuted labels.",
+        description="Number of classifiers trained per seed on the images' labels, and of those on permuted labels.",
     )
     iterations: OrAbsent[Distinct[Positive]] = Field(
         None,
@@ -32,7 +32,9 @@ class RetrainStudy(StudySettings):
     """Retraining of a model on images without their most salient pixels ([Retraining](retrain.md))."""
 
     kind: Literal["retrain"] = Field(description="The kind of study.")
-    model: str = Field(description="f_0. Every retrained model f_i has its settings and initial weights.")
+    model: str = Field(
+        description="The original model f_0. Every retrained model f_i has the settings and initial weights of f_0."
+    )
     protocols: Distinct[Protocol] = Field(
         ("iteroar",),
         min_length=1,
