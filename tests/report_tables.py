@@ -60,7 +60,7 @@ def reliability_rows(
 def ranking_rows(
     correlations: Mapping[tuple[str, str], float], methods: int = 3, images: int = 60
 ) -> pd.DataFrame:
-    """Correlations within images of every two metrics, by their names."""
+    """Correlations within images of each pair of metrics, by their names."""
     columns = ["data", "model", "metric", "variant", "other_metric", "other_variant", "images", "methods"]
     rows = [
         ("d", "m", one, one, other, other, images, methods, correlation)

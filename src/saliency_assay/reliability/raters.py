@@ -24,7 +24,7 @@ class Agreement:
     """Agreement of raters on the order of methods; NaN where undefined."""
 
     alpha: float  # Krippendorff's α (ordinal) of the ranks of methods over all raters
-    correlation: float  # mean Spearman's ρ over methods, of every two raters
+    correlation: float  # mean Spearman's ρ over methods, of each pair of raters
     low: float
     high: float  # smallest and largest ρ of two raters; for halves, the ends of an interval
 

@@ -146,7 +146,7 @@ def _weights(
 
 
 def _image_agreement(scores: Array) -> _Agreement:
-    """Return the agreement of every two images on the methods that both score."""
+    """Return the agreement of each pair of images on the methods that both score."""
     _check(scores)
     defined = ~np.isnan(scores)
     norm, disagreement = np.zeros((2, len(scores)))
@@ -180,7 +180,7 @@ def _image_agreement(scores: Array) -> _Agreement:
 def _common_methods(defined: Array) -> tuple[Array, Array]:
     """Return the sets of at least two methods that two images have in common, bool ``[T, M]``, and their weights.
 
-    Images are grouped by their set of scored methods, so that every two sets are compared once, as bits.
+    Images are grouped by their set of scored methods, so that each pair of sets is compared once, as bits.
     """
     patterns, counts = np.unique(defined[defined.sum(1) >= 2], axis=0, return_counts=True)
     frequent = np.sort(np.argsort(-counts, kind="stable")[:MOST_SETS])
@@ -209,7 +209,7 @@ def _common_methods(defined: Array) -> tuple[Array, Array]:
 
 
 def correlations(scores: Array) -> Array:
-    """Return Spearman's ρ ``[K, K]`` over images of every two columns of ``[N, K]``, on the images that have both.
+    """Return Spearman's ρ ``[K, K]`` over images of each pair of columns of ``[N, K]``, on the images that have both.
 
     For methods under one metric this is inter-method reliability, for metrics of one method internal consistency. NaN
     where fewer than two images have both, or all values of a column are equal.

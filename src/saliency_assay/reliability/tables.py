@@ -95,7 +95,7 @@ def consistency_table(
     directions: Mapping[str, str],
     printed: Mapping[str, Mapping[str, Mapping[str, float]]] = MappingProxyType({}),
 ) -> pd.DataFrame:
-    """Return internal consistency: Spearman's ρ over images between every two metrics or variants, for each method.
+    """Return internal consistency: Spearman's ρ over images between each pair of metrics or variants, for each method.
 
     Args:
         scores: a score table, or its chunks by method and seed; set-level scores are left out.
@@ -220,7 +220,7 @@ def _win_shares(scores: Array) -> Array:
 def rankings_table(
     scores: Scores, directions: Mapping[str, str], baselines: Collection[str] = ()
 ) -> pd.DataFrame:
-    """Return the agreement of every two metrics or variants on the order of methods within single images.
+    """Return the agreement of each pair of metrics or variants on the order of methods within single images.
 
     Unlike a correlation over images, it is not raised by images that are easy for all methods under all metrics.
 

@@ -234,7 +234,7 @@ class RetrainParams(StudyParams):
 
     def matrices_label(self, wildcards: Wildcards) -> dict[str, str]:
         """Return the title of a figure of mask overlaps in the report."""
-        return {"result": f"Overlap of every two masks ({_arm_label(wildcards)})"}
+        return {"result": f"Overlap of each pair of masks ({_arm_label(wildcards)})"}
 
     def images_label(self, wildcards: Wildcards) -> dict[str, str]:
         """Return the title of a page of occluded images in the report."""
