@@ -17,7 +17,7 @@ TABLES = {
         "most: share of images with most attribution on that half",
         {
             **{"method": "method", "model": "model", "seed": "seed", "used": "used"},
-            **{"infidelity": "INFD", "share": "share", "found": "most", "images": "images"},
+            **{"infidelity": "INFD", "share": "share", "above_half": "most", "images": "images"},
         },
     ),
 }

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from saliency_assay.storage import score_tables as score_table
 from saliency_assay.storage import zarr_store
 from saliency_assay.studies.caption.figures import infidelity_bars, share_bars
+from saliency_assay.studies.caption.latex_tables import latex_tables
 from saliency_assay.studies.caption.tables import (
     CHECKS,
     caption_table,
@@ -378,3 +379,11 @@ def test_the_script_composes_aligned_sets(tmp_path: Path) -> None:
     assert (made["both"]["label_class"] == 1 - label).all()
     assert (made["both"]["aligned"] == made["image"]["aligned"]).all()
     assert 0 < made["both"]["aligned"].sum() < count
+
+
+def test_latex_has_the_premise_and_the_table() -> None:
+    tables = {"premise": checks(), "table": caption_table(scored(), checks())}
+    premise_table, table = latex_tables("captions", tables)
+    assert r"accuracy (\%)" in premise_table
+    assert "INFD" in table
+    assert "most" in table
