@@ -52,6 +52,9 @@ for path in sorted(Path(workflow.basedir).glob("rules/studies/*.smk")):
     include: path
 
 
+include: "rules/combined.smk"
+
+
 rule all:
     """Create the report."""
     default_target: True

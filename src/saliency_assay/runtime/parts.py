@@ -1,0 +1,200 @@
+"""Parts of a combined job (``pipeline.combined``): scripts that run one after another in one process.
+
+Snakemake deletes all outputs of a job before it runs it again. The outputs of each part are therefore also kept, as
+hard links, in the job's folder of state, with the fingerprint of all that they depend on: a part that has not changed
+takes its outputs from there. After a failure the other parts need not run again either.
+"""
+
+import gc
+import json
+import os
+import runpy
+import shutil
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stderr
+from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
+from typing import Any, TextIO
+
+from saliency_assay.runtime.job import print_anything
+from saliency_assay.runtime.provenance import digest_of_file, fingerprint
+
+FORCED = "SALIENCY_ASSAY_FORCED"
+"""Environment variable: the rules and files of ``--forcerun`` or ``--force``, one per line; ``*`` for ``--forceall``."""
+LARGEST_DIGESTED = 100_000_000
+"""Bytes up to which inputs are compared by content, as in the profiles (``max-checksum-file-size``)."""
+
+
+def run_parts(snakemake: Any) -> None:
+    """Run the parts of a combined job in order, those that have changed.
+
+    A part that fails does not stop those that do not depend on it.
+
+    Args:
+        snakemake: the object of this name in a script, with the settings that ``pipeline.combined.settings_of`` returns.
+
+    Raises:
+        SystemExit: status 1, after all other parts have run, if a part failed.
+    """
+    parts, kept = snakemake.params.settings["parts"], KeptParts(Path(snakemake.params.settings["state"]))
+    failed, forced = set[str](), set(os.environ.get(FORCED, "").split("\n"))
+    print_anything()
+    with Path(snakemake.log[0]).open("w", buffering=1, encoding="utf-8", errors="backslashreplace") as log:
+        for number, part in enumerate(parts, 1):
+            print(f"part {number} of {len(parts)}: {part['name']}", file=log)
+            outputs = part["output"]["files"]
+            if not failed.isdisjoint(part["input"]["files"]):
+                print("not run: a part that it depends on failed", file=log)
+                failed.update(outputs)
+                continue
+            is_forced = not forced.isdisjoint({"*", snakemake.rule, part["rule"], *outputs})
+            if not is_forced and kept.restore(part):
+                print("unchanged", file=log)
+            elif _run(part, snakemake, log):
+                kept.keep(part)
+            else:
+                print(f"failed: {part['log']}", file=log)
+                failed.update(outputs)
+            gc.collect()
+    kept.remove_others(parts)
+    if failed:
+        raise SystemExit(1)
+
+
+def _run(part: Mapping[str, Any], snakemake: Any, log: TextIO) -> bool:
+    """Run the script of a part and write its benchmark file; return False if it failed."""
+    own = type(snakemake)(
+        _files(type(snakemake.input), part["input"]),
+        _files(type(snakemake.output), part["output"]),
+        type(snakemake.params)(fromdict={"settings": part["settings"]}),
+        type(snakemake.wildcards)(fromdict=part["wildcards"]),
+        snakemake.threads,
+        snakemake.resources,
+        type(snakemake.log)([part["log"]]),
+        snakemake.config,
+        part["rule"],
+        None,
+        snakemake.scriptdir,
+    )
+    for file in map(Path, part["output"]["files"]):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.unlink(missing_ok=True)
+    start, processor = time.perf_counter(), time.process_time()
+    try:
+        with redirect_stderr(_Both(sys.stderr, log)):
+            runpy.run_path(str(Path(snakemake.scriptdir, part["script"])), {"snakemake": own}, "__main__")
+    except SystemExit as error:
+        if error.code:
+            return False
+    seconds, processor = time.perf_counter() - start, time.process_time() - processor
+    print(f"{seconds:.1f} s", file=log)
+    _write_benchmark(Path(part["benchmark"]), seconds, processor)
+    return True
+
+
+def _files(kind: Any, described: Mapping[str, Any]) -> Any:
+    files = kind(described["files"])
+    for name, (start, end) in described["names"].items():
+        files._set_name(name, start, end=end)
+    return files
+
+
+def _write_benchmark(path: Path, seconds: float, processor: float) -> None:
+    """Write a benchmark file with those of Snakemake's columns that are known for a part."""
+    clock = f"{int(seconds // 3600)}:{int(seconds // 60 % 60):02}:{int(seconds % 60):02}"
+    memory = getrusage(RUSAGE_SELF).ru_maxrss / 1024  # MB
+    path.parent.mkdir(parents=True, exist_ok=True)
+    values = f"{seconds:.4f}\t{clock}\t{memory:.2f}\t{processor:.2f}"
+    path.write_text(f"s\th:m:s\tmax_rss\tcpu_time\n{values}\n", encoding="utf-8")
+
+
+class _Both:
+    """A text stream that writes to two streams."""
+
+    def __init__(self, *streams: TextIO) -> None:
+        self._streams = streams
+
+    def write(self, text: str) -> int:
+        for stream in self._streams:
+            stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        for stream in self._streams:
+            stream.flush()
+
+
+class KeptParts:
+    """The outputs of a combined job's parts from earlier runs, in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._digests: dict[str, str] = {}
+
+    def restore(self, part: Mapping[str, Any]) -> bool:
+        """Put the outputs of a part in their places if it has not changed since it ran; else return False."""
+        folder = self._folder_of(part)
+        try:
+            record = json.loads((folder / "part.json").read_text(encoding="utf-8"))
+            if record["fingerprint"] != self._fingerprint(part):
+                return False
+            files = [folder / str(number) for number in range(len(part["output"]["files"]))]
+            # A file that was changed in its place has changed here, too.
+            if [_state_of(file) for file in files] != record["outputs"]:
+                return False
+        except (OSError, ValueError, KeyError):
+            return False
+        for file, output in zip(files, map(Path, part["output"]["files"]), strict=True):
+            output.parent.mkdir(parents=True, exist_ok=True)
+            output.unlink(missing_ok=True)
+            _link(file, output)
+        return True
+
+    def keep(self, part: Mapping[str, Any]) -> None:
+        """Keep the outputs of a part that has just run."""
+        folder = self._folder_of(part)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        for number, output in enumerate(part["output"]["files"]):
+            _link(Path(output), folder / str(number))
+        files = [_state_of(folder / str(number)) for number in range(len(part["output"]["files"]))]
+        record = {"name": part["name"], "fingerprint": self._fingerprint(part), "outputs": files}
+        (folder / "part.json").write_text(json.dumps(record), encoding="utf-8")
+
+    def remove_others(self, parts: Sequence[Mapping[str, Any]]) -> None:
+        """Delete what is kept of parts that the job no longer has."""
+        names = {self._folder_of(part).name for part in parts}
+        for folder in self._folder.iterdir() if self._folder.is_dir() else ():
+            if folder.name not in names:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _folder_of(self, part: Mapping[str, Any]) -> Path:
+        return self._folder / fingerprint(part["name"])[:16]
+
+    def _fingerprint(self, part: Mapping[str, Any]) -> str:
+        inputs = {path: self._digest(path) for path in part["input"]["files"]}
+        return fingerprint([part["settings"], part["output"], inputs])
+
+    def _digest(self, path: str) -> str:
+        """Return the digest of an input, each read once; outputs of other parts are read after these have run."""
+        if path not in self._digests:
+            self._digests[path] = _state_of(Path(path))
+        return self._digests[path]
+
+
+def _state_of(path: Path) -> str:
+    """Return the digest of a file; of a large one size and time of modification."""
+    status = path.stat()
+    if status.st_size > LARGEST_DIGESTED:
+        return f"{status.st_size} {status.st_mtime_ns}"
+    return digest_of_file(path)
+
+
+def _link(source: Path, target: Path) -> None:
+    """Make ``target`` a hard link to ``source``, or a copy on a file system without hard links."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)

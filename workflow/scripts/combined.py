@@ -1,0 +1,5 @@
+"""Run the parts of a combined job."""
+
+from saliency_assay.runtime.parts import run_parts
+
+run_parts(snakemake)
