@@ -4,12 +4,14 @@ Included after all other rules. What is set for a rule on the command line or in
 --forcerun, --until, --omit-from) applies to its combined jobs as well.
 """
 
+from snakemake.iocontainers import Wildcards
+
 from saliency_assay.pipeline.combined import SEPARATE, Costs, Jobs, combine, is_combinable, settings_of
 from saliency_assay.runtime.parts import FORCED
 
 COMBINED = []
 if not os.environ.get(SEPARATE):
-    jobs = Jobs(rule for rule in workflow.rules if is_combinable(rule.name))
+    jobs = Jobs((rule for rule in workflow.rules if is_combinable(rule.name)), Wildcards)
     parts = jobs.of([*INPUTS.pages(), *INPUTS.all_tables()])
     COMBINED = combine(parts, Costs(CONFIG, CATALOG, STUDIES).is_small)
 

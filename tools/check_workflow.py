@@ -69,7 +69,7 @@ def check_workflow() -> Iterator[Problem]:
         yield from (
             Problem(rule.path, rule.line, f"rule {rule.name}: {message}") for message in _faults(rule)
         )
-    scripts = {rule.name for rule in RULES.values() if not rule.base}
+    scripts = {rule.name for rule in RULES.values() if not rule.base} | {"combined"}
     yield from (Problem(path, 1, f"no rule {path.stem}") for path in SCRIPTS if path.stem not in scripts)
     for path in RULE_FILES:
         for pattern, message in FORBIDDEN.items():

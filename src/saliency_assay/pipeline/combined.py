@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from snakemake.iocontainers import Wildcards
-
 from saliency_assay.config.records import Catalog, Config, Method
 from saliency_assay.methods.cost import Map, passes
 from saliency_assay.pipeline.studies import Studies
@@ -36,7 +34,7 @@ GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "score_concepts": ("score_concepts", ("study", "seed")),
     **dict.fromkeys(("document_methods", "plot_training", "overview", "provenance"), ("pages", ())),
 }
-"""For each rule whose jobs are combined, the first part of a combined job's name, and the wildcards that its parts share.
+"""For each rule, the first word of the name of its combined jobs, and the wildcards that all parts of one share.
 
 The tables of a study are one job, too, and so are its figures: see ``group_of``."""
 PASSES: Mapping[str, float] = {
@@ -60,7 +58,9 @@ class Part:
     input: Any
     """Snakemake's ``InputFiles``."""
     output: Any
-    """Snakemake's ``OutputFiles`` of file patterns filled with the wildcards, with all flags."""
+    """Snakemake's ``OutputFiles``, with the flags of the rule's output."""
+    log: str
+    benchmark: str
 
     @property
     def name(self) -> str:
@@ -89,7 +89,9 @@ class CombinedJob:
     def inputs(self) -> list[Any]:
         """The inputs of all parts that none of them makes, each once."""
         own = set(map(str, self.outputs))
-        return list({str(file): file for part in self.parts for file in part.input if str(file) not in own}.values())
+        return list(
+            {str(file): file for part in self.parts for file in part.input if str(file) not in own}.values()
+        )
 
 
 def group_of(rule: str, wildcards: Mapping[str, str]) -> tuple[str, ...]:
@@ -140,7 +142,11 @@ class Costs:
         """Return the sets that a job reads."""
         if "data" in wildcards:
             return [wildcards["data"]]
-        models = [wildcards["model"]] if "model" in wildcards else self.studies.study(wildcards["study"]).all_models
+        models = (
+            [wildcards["model"]]
+            if "model" in wildcards
+            else self.studies.study(wildcards["study"]).all_models
+        )
         return [data for model in models for data in self.studies.evaluated_sets(model)]
 
     def _pixels(self, data: str) -> int:
@@ -160,8 +166,9 @@ class Costs:
 class Jobs:
     """The jobs of rules that make files, found by the patterns of the rules' outputs."""
 
-    def __init__(self, rules: Iterable[Any]) -> None:
-        """Store Snakemake's rules."""
+    def __init__(self, rules: Iterable[Any], wildcards: Callable[..., Any]) -> None:
+        """Store Snakemake's rules and its class of wildcards."""
+        self._wildcards = wildcards
         self._rules = {rule.name: rule for rule in rules}
         self._patterns = [
             (pattern.constant_prefix(), pattern, rule.name)
@@ -184,11 +191,18 @@ class Jobs:
                 key = (name, tuple(values.values()))
                 if key not in self._found:
                     self._found[key] = None  # rules have no cycles
-                    rule, wildcards = self._rules[name], Wildcards(fromdict=values)
-                    inputs, outputs = rule.expand_input(wildcards)[0], rule.expand_output(wildcards)[0]
+                    rule, wildcards = self._rules[name], self._wildcards(fromdict=values)
+                    inputs = rule.expand_input(wildcards)[0]
                     for path in dict.fromkeys(map(str, inputs)):
                         self._add(path, parts)
-                    part = self._found[key] = Part(name, values, inputs, outputs)
+                    part = self._found[key] = Part(
+                        name,
+                        values,
+                        inputs,
+                        rule.expand_output(wildcards)[0],
+                        str(rule.expand_log(wildcards)[0]),
+                        str(rule.expand_benchmark(wildcards)),
+                    )
                     parts.append(part)
                 return
 
@@ -217,23 +231,24 @@ def settings_of(job: CombinedJob, rules: Iterable[Any], state: str) -> Callable[
     by_name = {rule.name: rule for rule in rules}
 
     def describe(part: Part, settings: Mapping[str, Any]) -> dict[str, Any]:
-        rule, wildcards = by_name[part.rule], part.wildcards
         return {
             "name": part.name,
             "rule": part.rule,
-            "script": Path(rule.script).name,
-            "wildcards": wildcards,
+            "script": Path(by_name[part.rule].script).name,
+            "wildcards": part.wildcards,
             "input": _with_names(part.input),
             "output": _with_names(part.output),
-            "log": str(rule.expand_log(Wildcards(fromdict=wildcards))[0]),
-            "benchmark": str(rule.expand_benchmark(Wildcards(fromdict=wildcards))),
+            "log": part.log,
+            "benchmark": part.benchmark,
             "settings": settings,
         }
 
     def settings(_: Any) -> dict[str, Any]:
         of_parts = [by_name[part.rule].params.settings(part.wildcards) for part in job.parts]
         device = {"device": "auto"} if any(part.get("device") == "auto" for part in of_parts) else {}
-        parts = [describe(part, part_settings) for part, part_settings in zip(job.parts, of_parts, strict=True)]
+        parts = [
+            describe(part, part_settings) for part, part_settings in zip(job.parts, of_parts, strict=True)
+        ]
         return {"parts": parts, "state": state, **device}
 
     return settings

@@ -22,7 +22,7 @@ from saliency_assay.runtime.job import print_anything
 from saliency_assay.runtime.provenance import digest_of_file, fingerprint
 
 FORCED = "SALIENCY_ASSAY_FORCED"
-"""Environment variable: the rules and files of ``--forcerun`` or ``--force``, one per line; ``*`` for ``--forceall``."""
+"""Environment variable: rules and files of ``--forcerun`` or ``--force``, one per line; ``*`` for ``--forceall``."""
 LARGEST_DIGESTED = 100_000_000
 """Bytes up to which inputs are compared by content, as in the profiles (``max-checksum-file-size``)."""
 
@@ -33,7 +33,7 @@ def run_parts(snakemake: Any) -> None:
     A part that fails does not stop those that do not depend on it.
 
     Args:
-        snakemake: the object of this name in a script, with the settings that ``pipeline.combined.settings_of`` returns.
+        snakemake: the object of this name in a script, with the settings of ``pipeline.combined.settings_of``.
 
     Raises:
         SystemExit: status 1, after all other parts have run, if a part failed.
@@ -141,8 +141,8 @@ class KeptParts:
             if record["fingerprint"] != self._fingerprint(part):
                 return False
             files = [folder / str(number) for number in range(len(part["output"]["files"]))]
-            # A file that was changed in its place has changed here, too.
-            if [_state_of(file) for file in files] != record["outputs"]:
+            # A file that was changed in its place has changed here, too. Snakemake sets the times of all outputs.
+            if [_state_of(file, with_time=False) for file in files] != record["outputs"]:
                 return False
         except (OSError, ValueError, KeyError):
             return False
@@ -159,8 +159,9 @@ class KeptParts:
         folder.mkdir(parents=True)
         for number, output in enumerate(part["output"]["files"]):
             _link(Path(output), folder / str(number))
-        files = [_state_of(folder / str(number)) for number in range(len(part["output"]["files"]))]
-        record = {"name": part["name"], "fingerprint": self._fingerprint(part), "outputs": files}
+        files = [folder / str(number) for number in range(len(part["output"]["files"]))]
+        outputs = [_state_of(file, with_time=False) for file in files]
+        record = {"name": part["name"], "fingerprint": self._fingerprint(part), "outputs": outputs}
         (folder / "part.json").write_text(json.dumps(record), encoding="utf-8")
 
     def remove_others(self, parts: Sequence[Mapping[str, Any]]) -> None:
@@ -184,11 +185,11 @@ class KeptParts:
         return self._digests[path]
 
 
-def _state_of(path: Path) -> str:
-    """Return the digest of a file; of a large one size and time of modification."""
+def _state_of(path: Path, *, with_time: bool = True) -> str:
+    """Return the digest of a file; of a large one its size, with the time of its last modification."""
     status = path.stat()
     if status.st_size > LARGEST_DIGESTED:
-        return f"{status.st_size} {status.st_mtime_ns}"
+        return f"{status.st_size} {status.st_mtime_ns if with_time else ''}"
     return digest_of_file(path)
 
 
