@@ -1,6 +1,7 @@
 """Tables and figures of studies that score the maps of one model."""
 
 FIDELITY_INPUTS, FIDELITY_PARAMS = INPUTS.of_kind("fidelity"), PARAMS.of_kind("fidelity")
+FIGURES = {name for metric in CONFIG.metrics.values() for name in metric.figures}
 
 
 rule tabulate_scores:
@@ -50,7 +51,7 @@ rule plot_scores:
 
 
 rule plot_metric:
-    """Plot a figure of a metric."""
+    """Plot the scores of a metric."""
     input:
         unpack(FIDELITY_INPUTS.plot_metric),
     output:
@@ -58,7 +59,7 @@ rule plot_metric:
             "<results>/figures/{study}/{metric}_{figure}.svg",
             caption="../../workflow/report/metric.rst",
             category=STUDIES.report_page,
-            labels=FIDELITY_PARAMS.figure_label,
+            labels=FIDELITY_PARAMS.figure_labels,
         ),
     log:
         "<logs>/plot_metric/{study}/{metric}_{figure}.log",
@@ -66,13 +67,53 @@ rule plot_metric:
         "<benchmarks>/plot_metric/{study}/{metric}_{figure}.tsv"
     wildcard_constraints:
         study=one_of(STUDIES.of_kind("fidelity")),
-        figure=one_of(name for metric in CONFIG.metrics.values() for name in metric.figures),
+        figure=one_of(FIGURES - {"curves", "areas"}),
     conda:
         "../../envs/report.yaml"
     params:
         settings=FIDELITY_PARAMS.plot_metric,
     script:
         "../../workflow/scripts/plot_metric.py"
+
+
+use rule plot_metric as plot_curves with:
+    """Plot the curves of a metric."""
+    output:
+        report(
+            "<results>/figures/{study}/{metric}_{figure}.svg",
+            caption="../../workflow/report/metric_curves.rst",
+            category=STUDIES.report_page,
+            labels=FIDELITY_PARAMS.figure_labels,
+        ),
+    log:
+        "<logs>/plot_curves/{study}/{metric}_{figure}.log",
+    benchmark:
+        "<benchmarks>/plot_curves/{study}/{metric}_{figure}.tsv"
+    wildcard_constraints:
+        study=one_of(STUDIES.of_kind("fidelity")),
+        figure="curves",
+    params:
+        settings=FIDELITY_PARAMS.plot_curves,
+
+
+use rule plot_metric as plot_areas with:
+    """Plot the areas of a metric."""
+    output:
+        report(
+            "<results>/figures/{study}/{metric}_{figure}.svg",
+            caption="../../workflow/report/metric_areas.rst",
+            category=STUDIES.report_page,
+            labels=FIDELITY_PARAMS.figure_labels,
+        ),
+    log:
+        "<logs>/plot_areas/{study}/{metric}_{figure}.log",
+    benchmark:
+        "<benchmarks>/plot_areas/{study}/{metric}_{figure}.tsv"
+    wildcard_constraints:
+        study=one_of(STUDIES.of_kind("fidelity")),
+        figure="areas",
+    params:
+        settings=FIDELITY_PARAMS.plot_areas,
 
 
 rule plot_scatter:

@@ -32,7 +32,9 @@
       : `<div class="scroll" tabindex="0" role="region" aria-label="${attribute(title)}">
          <img src="${result.data_uri}" alt="${attribute(title)}"></div>`;
     const heading = alone || number === 0 && result.mime_type === 'text/html' ? '' : `<h2 class="part">${text(title)}</h2>`;
-    return `<section id="part${number}">${heading}${body}<div class="note">${result.caption ?? ''}</div></section>`;
+    const definition = result.labels?.definition ? `<p>${text(result.labels.definition)}</p>` : '';
+    const note = `<div class="note">${definition}${result.caption ?? ''}</div>`;
+    return `<section id="part${number}">${heading}${body}${note}</section>`;
   };
   const pageOf = category => {
     const paths = members(category), alone = paths.length === 1;

@@ -45,7 +45,6 @@ class FidelityParams(StudyParams):
             [function],
             function=function,
             parameters=metric.parameters,
-            label=metric.label,
             labels=labels["entry_scores"][metric.name],
             units=metric.units,
             names={
@@ -55,13 +54,17 @@ class FidelityParams(StudyParams):
             directions=metric.directions,
             methods=self.studies.study(wildcards["study"]).methods,
             seeds=self.config.seeds,
-            caption=metric.summary,
         )
 
-    def figure_label(self, wildcards: Wildcards) -> dict[str, str]:
-        """Return the title of a metric's figure in the report."""
-        label = self.config.metrics[wildcards["metric"]].label
-        return {"result": f"{label}: {wildcards['figure']}"}
+    plot_curves = plot_areas = plot_metric
+
+    def figure_labels(self, wildcards: Wildcards) -> dict[str, str]:
+        """Return the title of a metric's figure in the report, and the definition of the metric for its caption."""
+        metric = self.config.metrics[wildcards["metric"]]
+        return {
+            "result": f"{metric.label}: {wildcards['figure']}",
+            "definition": f"{metric.label}: {metric.summary}.",
+        }
 
     def plot_scatter(self, wildcards: Wildcards) -> Settings:
         pairs = metric_pairs(self.studies.metrics(wildcards["study"]))
