@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import yaml
 from checkout import TINY, Checkout
-from page_jobs import with_page_jobs
+from tiny_jobs import combined, with_page_jobs
 
 from saliency_assay.storage.zarr_store import open_store
 
@@ -50,7 +50,7 @@ def test_it_runs_through_the_workflow_and_again_after_an_edit(elsewhere: Checkou
     drawn = {f"plot_metric digits {metric} scores" for metric in ("sparse", "moved")}
     shown = {f"{rule} digits" for rule in ("tabulate_scores", "plot_scores", "plot_scatter")}
     shown |= {"tabulate_reliability digits", "plot_reliability digits", "report", "all"}
-    assert elsewhere.planned() == with_page_jobs(scored | drawn | shown, configured=True)
+    assert elsewhere.planned() == combined(with_page_jobs(scored | drawn | shown, configured=True), shown)
     elsewhere.make()
     results = elsewhere.root / "results"
     table = pd.read_parquet(results / "tables/digits/scores.parquet")
@@ -63,7 +63,7 @@ def test_it_runs_through_the_workflow_and_again_after_an_edit(elsewhere: Checkou
     assert scores["moved", "smooth"].max() < 1e-5
     module = Path(elsewhere.configuration).parent / "mine.py"
     module.write_text(MINE + "\nADDED = 1\n")
-    assert elsewhere.planned() == with_page_jobs(scored | drawn | shown)
+    assert elsewhere.planned() == combined(with_page_jobs(scored | drawn | shown), shown)
 
 
 FAULTS = {

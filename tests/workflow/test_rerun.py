@@ -6,7 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 from checkout import Checkout
-from page_jobs import PAGES, with_page_jobs
+from tiny_jobs import PAGES, Dependents, combined, with_page_jobs
 
 Edit = Callable[[Checkout], None]
 
@@ -269,7 +269,11 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
         configured(studies__bam__methods=["gradcam", "random", "edge", "gradient"]),
         of_method("gradient"),
     ),
-    "a method less in the study": (configured(studies__bam__methods=["gradcam", "random"]), SHOWN),
+    # The combined jobs of the maps and scores, whose other parts are unchanged.
+    "a method less in the study": (
+        configured(studies__bam__methods=["gradcam", "random"]),
+        of_method("gradcam"),
+    ),
     "code of the metrics": (
         code("src/saliency_assay/studies/bam/mcs_and_idr.py"),
         of_rules("score_bam", "score_series", "score_independence") | SERIES | INDEPENDENCE | TABULATED,
@@ -452,7 +456,9 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
 }
 
 
-def test_a_first_run_runs_everything(fresh: Checkout) -> None:
+def test_a_first_run_runs_everything(fresh: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert fresh.planned() == combined(ALL, ALL)
+    monkeypatch.setenv("SALIENCY_ASSAY_SEPARATE", "1")
     assert fresh.planned() == ALL
 
 
@@ -475,10 +481,18 @@ def plans(finished_once: Checkout, tmp_path_factory: pytest.TempPathFactory) -> 
         return {name: pool.submit(plan, name) for name in EDITS}
 
 
+@pytest.fixture(scope="module")
+def dependents(finished_once: Checkout) -> Dependents:
+    return Dependents(finished_once)
+
+
 @pytest.mark.parametrize("name", EDITS)
-def test_an_edit_runs_what_it_concerns(name: str, plans: dict[str, Future[set[str]]]) -> None:
+def test_an_edit_runs_what_it_concerns(
+    name: str, plans: dict[str, Future[set[str]]], dependents: Dependents
+) -> None:
     edit, expected = EDITS[name]
-    assert plans[name].result() == with_page_jobs(expected, configured=isinstance(edit, Configured))
+    jobs = combined(with_page_jobs(expected, configured=isinstance(edit, Configured)), ALL)
+    assert plans[name].result() == dependents.with_dependents(jobs)
 
 
 def test_what_a_plan_promises_is_what_happens(finished: Checkout) -> None:
