@@ -59,7 +59,7 @@ rule plot_metric:
             "<results>/figures/{study}/{metric}_{figure}.svg",
             caption="../../workflow/report/metric.rst",
             category=STUDIES.report_page,
-            labels=FIDELITY_PARAMS.figure_labels,
+            labels=FIDELITY_PARAMS.figure_label,
         ),
     log:
         "<logs>/plot_metric/{study}/{metric}_{figure}.log",
@@ -83,7 +83,7 @@ use rule plot_metric as plot_curves with:
             "<results>/figures/{study}/{metric}_{figure}.svg",
             caption="../../workflow/report/metric_curves.rst",
             category=STUDIES.report_page,
-            labels=FIDELITY_PARAMS.figure_labels,
+            labels=FIDELITY_PARAMS.figure_label,
         ),
     log:
         "<logs>/plot_curves/{study}/{metric}_{figure}.log",
@@ -103,7 +103,7 @@ use rule plot_metric as plot_areas with:
             "<results>/figures/{study}/{metric}_{figure}.svg",
             caption="../../workflow/report/metric_areas.rst",
             category=STUDIES.report_page,
-            labels=FIDELITY_PARAMS.figure_labels,
+            labels=FIDELITY_PARAMS.figure_label,
         ),
     log:
         "<logs>/plot_areas/{study}/{metric}_{figure}.log",

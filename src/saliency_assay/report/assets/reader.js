@@ -25,15 +25,17 @@
     page.querySelectorAll('script').forEach(script => script.remove());
     return page.body.innerHTML;
   };
-  const titleOf = path => Object.values(results[path].labels ?? {})[0] ?? results[path].name;
+  // The first line of a label is the title; a second line is the beginning of the caption.
+  const linesOf = path => (Object.values(results[path].labels ?? {})[0] ?? results[path].name).split('\n');
+  const titleOf = path => linesOf(path)[0];
   const sectionOf = (path, number, alone) => {
     const result = results[path], title = titleOf(path);
     const body = result.mime_type === 'text/html' ? bodyOf(result.data_uri)
       : `<div class="scroll" tabindex="0" role="region" aria-label="${attribute(title)}">
          <img src="${result.data_uri}" alt="${attribute(title)}"></div>`;
     const heading = alone || number === 0 && result.mime_type === 'text/html' ? '' : `<h2 class="part">${text(title)}</h2>`;
-    const definition = result.labels?.definition ? `<p>${text(result.labels.definition)}</p>` : '';
-    const note = `<div class="note">${definition}${result.caption ?? ''}</div>`;
+    const lines = linesOf(path).slice(1).map(line => `<p>${text(line)}</p>`);
+    const note = `<div class="note">${lines.join('')}${result.caption ?? ''}</div>`;
     return `<section id="part${number}">${heading}${body}${note}</section>`;
   };
   const pageOf = category => {

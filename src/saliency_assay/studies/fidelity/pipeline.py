@@ -58,13 +58,10 @@ class FidelityParams(StudyParams):
 
     plot_curves = plot_areas = plot_metric
 
-    def figure_labels(self, wildcards: Wildcards) -> dict[str, str]:
-        """Return the title of a metric's figure in the report, and the definition of the metric for its caption."""
+    def figure_label(self, wildcards: Wildcards) -> dict[str, str]:
+        """Return the title of a metric's figure in the report and, in a second line, the definition of the metric."""
         metric = self.config.metrics[wildcards["metric"]]
-        return {
-            "result": f"{metric.label}: {wildcards['figure']}",
-            "definition": f"{metric.label}: {metric.summary}.",
-        }
+        return {"result": f"{metric.label}: {wildcards['figure']}\n{metric.label}: {metric.summary}."}
 
     def plot_scatter(self, wildcards: Wildcards) -> Settings:
         pairs = metric_pairs(self.studies.metrics(wildcards["study"]))
