@@ -91,8 +91,8 @@ class Job:
 
     @property
     def first_rule(self) -> str:
-        """Or its group, of the profile's two."""
-        name = self.rule.removeprefix("rule_").partition("_wildcards_")[0]
+        """Or its group, of the profile's two; of a combined job the rule of its parts."""
+        name = self.rule.removeprefix("rule_").partition("_wildcards_")[0].partition("__")[0]
         return next((group for group in GROUPS if name.startswith(f"{group}_")), name)
 
 

@@ -153,7 +153,7 @@ def test_a_site_may_take_nothing_but_gres(slurm: Slurm, on_cluster: Checkout, tm
     change_profile(checkout, **{"set-resources": asked | {"evaluate": gres}})
     target = "results/models/digits/seed0/evaluation.json"
     (checkout.root / target).unlink()
-    running = checkout.start(target, profile=PROFILE)
+    running = checkout.start(target, "--forcerun=evaluate", profile=PROFILE)
     told, _ = running.communicate()
     assert running.returncode == 0, told
     assert "CUDA_VISIBLE_DEVICES" in checkout.log("evaluate/digits/seed0.log")

@@ -108,7 +108,7 @@ def test_a_model_with_its_weights(project: Checkout) -> None:
 
 def test_the_tutorials_study(project: Checkout) -> None:
     own = study(project, "study")
-    assert "score insertion digits 0 digits integrated_gradients" in own.planned()
+    assert "score__insertion__digits__seed0__digits" in own.planned()
     own.configure(metrics={"insertoin": {}})
     status, said = own.snakemake("--dry-run")
     assert status == 1
