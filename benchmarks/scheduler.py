@@ -60,6 +60,9 @@ number=${number%%[!0-9]*}
 : > "queue/$number"
 echo "$number"
 """
+SACCTMGR = """#!/bin/sh
+echo a
+"""
 SQUEUE = """#!/usr/bin/env python3
 import pathlib, random, time
 for path in pathlib.Path("queue").iterdir():
@@ -84,39 +87,41 @@ def run(kind: str, remedy: str, options: list[str], jobs: int, finished: int) ->
         (folder / "Snakefile").write_text(SNAKEFILE.format(jobs=jobs, remedy=remedy))
         for name in ("bin", "queue", "finished"):
             (folder / name).mkdir()
-        for name, text in (("sbatch", SBATCH), ("squeue", SQUEUE.replace("{hour}", str(HOUR)))):
+        commands = {"sbatch": SBATCH, "squeue": SQUEUE.replace("{hour}", str(HOUR)), "sacctmgr": SACCTMGR}
+        for name, text in commands.items():
             (folder / "bin" / name).write_text(text)
             (folder / "bin" / name).chmod(0o755)
         process = subprocess.Popen(
             [sys.executable, "-m", "snakemake", "--scheduler", "greedy", *options],
             cwd=folder,
             env={**os.environ, "PATH": f"{folder}/bin:{os.environ['PATH']}", "PYTHONPATH": str(ROOT / "src")},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stdout=(folder / "log").open("w"),
+            stderr=subprocess.STDOUT,
             start_new_session=True,
         )
         try:
             passes = folder / "passes"
             while not passes.exists():
-                check_running(process)
+                check_running(process, folder / "log")
                 time.sleep(0.1)
             start, planned = time.perf_counter(), cpu_seconds(process.pid)
             while True:
                 time.sleep(0.2)
-                check_running(process)
+                check_running(process, folder / "log")
                 seconds, done = time.perf_counter() - start, len(list(folder.glob("finished/*")))
                 if seconds > HOUR if kind == "slurm" else done >= finished:
                     break
             cpu = cpu_seconds(process.pid) - planned
             return {"finished": done, "passes": passes.stat().st_size, "seconds": seconds, "cpu": cpu}
         finally:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
 
 
-def check_running(process: "subprocess.Popen[bytes]") -> None:
+def check_running(process: "subprocess.Popen[bytes]", log: Path) -> None:
     if process.poll() is not None:
-        raise SystemExit(f"snakemake: exit status {process.returncode} before the end of the measurement")
+        raise SystemExit(f"snakemake: exit status {process.returncode}\n{log.read_text()[-2000:]}")
 
 
 def main() -> None:
