@@ -34,7 +34,7 @@ rule all:
 
 rule sleep:
     output: "finished/{{number}}"
-    shell: "sleep 0.4; : > {{output}}"
+    shell: "sleep 1.5; : > {{output}}"
 
 onstart:
     passes, select = open("passes", "ab", buffering=0), workflow.scheduler.job_selector
