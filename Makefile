@@ -1,10 +1,12 @@
-# Every target first sets up .venv with the pinned, hash-checked requirements. They are compiled to bytecode here because
-# on a read-only file system each of the hundreds of jobs would otherwise compile PyTorch again.
+# Every target first sets up .venv with the pinned, hash-checked requirements: those of a run, or for test, lint, docs,
+# generate, format and lock also those of development. They are compiled to bytecode here because on a read-only file
+# system each of the hundreds of jobs would otherwise compile PyTorch again.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 CONFIG ?= config/config.yaml
 BIN := .venv/bin
 READY := .venv/.ready
+READY_DEV := .venv/.ready-dev
 # --configfile takes several values, so another option must follow it before any target. The YAML file is read beforehand
 # for a one-line error message; for some errors Snakemake prints a traceback.
 SNAKEMAKE := $(BIN)/python -m saliency_assay.config.yaml_text $(CONFIG) && $(BIN)/snakemake --configfile $(CONFIG) --profile profiles/local
@@ -14,19 +16,31 @@ CACHE := $(or $(XDG_CACHE_HOME),$(if $(HOME),$(HOME)/.cache,$(CURDIR)/.snakemake
 export XDG_CACHE_HOME := $(shell mkdir -p "$(CACHE)" 2>/dev/null && test -w "$(CACHE)" && echo "$(CACHE)" || echo "$(CURDIR)/.snakemake/cache")
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo run table plan dry download test lint generate docs format lock clean
+.PHONY: help env dev demo run table plan dry download test lint generate docs format lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
 
-$(READY): requirements.txt envs/bootstrap.txt
+# CPU=1 leaves out the CUDA packages that PyTorch does not load on a machine without a GPU; .venv/.cpu remembers it.
+INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
+EXCLUDES := $(if $(or $(CPU),$(wildcard .venv/.cpu)),--excludes envs/cpu_excludes.txt)
+INSTALL_PINNED := $(INSTALL) --compile-bytecode --require-hashes $(EXCLUDES) -r
+
+$(READY): requirements.txt envs/bootstrap.txt envs/cpu_excludes.txt
 	$(PYTHON) -m venv .venv
+	$(if $(CPU),@touch .venv/.cpu)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r envs/bootstrap.txt
-	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements.txt
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	$(INSTALL_PINNED) requirements.txt
+	$(INSTALL) --no-deps --no-build-isolation --editable .
 	touch $@
 
-env: $(READY) ## Create .venv with the pinned packages; a prerequisite of all other targets
+$(READY_DEV): $(READY) requirements-dev.txt
+	$(INSTALL_PINNED) requirements-dev.txt
+	touch $@
+
+env: $(READY) ## Create .venv with the pinned packages of a run; CPU=1 leaves out most of what only GPUs need
+
+dev: $(READY_DEV) ## Add the pinned packages of tests, lint and documentation to .venv
 
 demo: run ## Run config/config.yaml on synthetic data and write results/report.html
 
@@ -59,7 +73,7 @@ download: $(READY) ## Download public data: DATA="cifar10 coco"; MIRROR=https://
 
 # Workflow tests of one file share a finished run, hence loadfile. The tests on a local Slurm cluster mostly wait for its
 # scheduler, so they run at the same time; their output is printed last.
-test: $(READY) ## Run all tests
+test: $(READY_DEV) ## Run all tests
 	@status=0; log=$$(mktemp); \
 	  $(BIN)/python -m pytest --numprocesses 2 --dist worksteal \
 	    --ignore tests/workflow --ignore tests/real --ignore tests/cluster || status=1; \
@@ -68,17 +82,17 @@ test: $(READY) ## Run all tests
 	  wait $$cluster || status=1; \
 	  cat $$log; rm $$log; exit $$status
 
-generate: $(READY) ## Generate the schema and the documentation's tables from registries and settings
+generate: $(READY_DEV) ## Generate the schema and the documentation's tables from registries and settings
 	$(BIN)/python -m tools.configuration_reference
 	$(BIN)/python -m tools.record_tables
 	$(BIN)/python -m tools.metric_records
 
-docs: $(READY) ## Build the documentation site, build/docs/index.html; a broken link is an error
+docs: $(READY_DEV) ## Build the documentation site, build/docs/index.html; a broken link is an error
 	@# Suppress the theme's notice about a future version of MkDocs; the version used is pinned.
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 	@echo "Documentation: $(CURDIR)/build/docs/index.html"
 
-lint: $(READY) docs ## Check style, types, spelling, the source tree, the workflow and the documentation
+lint: $(READY_DEV) docs ## Check style, types, spelling, the source tree, the workflow and the documentation
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -87,16 +101,18 @@ lint: $(READY) docs ## Check style, types, spelling, the source tree, the workfl
 	$(BIN)/snakefmt --check Snakefile rules
 	$(BIN)/snakemake --lint
 
-format: $(READY) ## Format all code
+format: $(READY_DEV) ## Format all code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/snakefmt Snakefile rules
 
-lock: $(READY) ## Update the pinned requirements and their hashes
-	$(BIN)/uv pip compile --quiet --upgrade --universal --fork-strategy fewest --python-version 3.11 --all-extras --generate-hashes \
-	  --no-header --no-annotate --output-file requirements.txt pyproject.toml
-	echo uv | $(BIN)/uv pip compile --quiet --upgrade --universal --fork-strategy fewest --python-version 3.11 --generate-hashes \
-	  --no-header --no-annotate --output-file envs/bootstrap.txt -
+COMPILE := $(BIN)/uv pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 --generate-hashes \
+  --no-header --no-annotate
+
+lock: $(READY_DEV) ## Update the pinned requirements and their hashes
+	$(COMPILE) --upgrade --all-extras --output-file requirements-dev.txt pyproject.toml
+	$(COMPILE) --upgrade --extra workflow --constraints requirements-dev.txt --output-file requirements.txt pyproject.toml
+	echo uv | $(COMPILE) --upgrade --output-file envs/bootstrap.txt -
 
 clean: ## Remove results and caches, but not the environment
 	rm -rf results results_* .snakemake .pytest_cache .mypy_cache .ruff_cache

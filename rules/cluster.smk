@@ -1,9 +1,10 @@
-"""Start and end of a run: sharing of GPUs, and locks of the working directory and the folder of results."""
+"""Start and end of a run: sharing of GPUs, limit on job starts, and locks of working directory and results folder."""
 
 from saliency_assay.runtime.slurm import begin_submitting, check_no_other_run, end_submitting
 from saliency_assay.runtime.environment import announce
 from saliency_assay.runtime.gpus import check_requests, share_gpus
 from saliency_assay.runtime.lock import check_writable, hold
+from saliency_assay.runtime.rate_limit import remove_default_limit
 
 try:
     check_writable(Path.cwd())
@@ -54,6 +55,7 @@ onstart:
         sys.exit(str(error))
     if ON_CLUSTER:
         begin_submitting(Path.cwd())
+    remove_default_limit(workflow)
 
 
 onsuccess:

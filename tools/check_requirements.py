@@ -20,14 +20,17 @@ from tools.check_workflow import RULES
 from tools.source_tree import ROOT, Problem, line_of
 
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-DEPENDENCIES = [
-    Requirement(line)
-    for lines in (PROJECT["dependencies"], *PROJECT["optional-dependencies"].values())
-    for line in lines
-]
+EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
+OF_A_RUN = [Requirement(line) for line in PROJECT["dependencies"] + EXTRAS["workflow"]]
+DEPENDENCIES = OF_A_RUN + [Requirement(line) for line in EXTRAS["docs"] + EXTRAS["dev"]]
 PYTHONS = ("3.11", "3.12", "3.13")
 """Supported versions of Python, for which packages are pinned."""
 PINNED = ("requirements.txt", "envs/bootstrap.txt")
+"""Pinned packages of a run, which the containers install."""
+DEVELOPMENT = "requirements-dev.txt"
+"""All pinned packages."""
+CPU_EXCLUDES = ROOT / "envs/cpu_excludes.txt"
+"""Names of packages that ``make env CPU=1`` leaves out."""
 DOCKER, APPTAINER = ROOT / "containers/Dockerfile", ROOT / "containers/saliency_assay.def"
 METHODS = [record.function for record in CATALOG.methods.values()]
 ARCHITECTURES = [record.function for record in CATALOG.architectures.values()]
@@ -41,11 +44,12 @@ BY_NAME = {
 
 def check_requirements() -> Iterator[Problem]:
     """Check all files that name versions of packages."""
-    faults = [fault for name in PINNED for fault in check_lock(ROOT / name)]
+    faults = [fault for name in (*PINNED, DEVELOPMENT) for fault in check_lock(ROOT / name)]
     yield from faults
     if faults:  # the versions cannot be parsed
         return
-    lock = ROOT / "requirements.txt"
+    yield from check_subset()
+    lock = ROOT / DEVELOPMENT
     for requirement in DEPENDENCIES:
         for python in PYTHONS:
             version = locked_version(requirement.name, python)
@@ -69,6 +73,20 @@ def check_lock(path: Path) -> Iterator[Problem]:
             yield Problem(path, number, f"expected SHA-256 hashes of {requirement.strip()}")
 
 
+def check_subset() -> Iterator[Problem]:
+    """Check that a run's packages have the same versions in development, and that only pinned packages are left out."""
+    run, development = pins(PINNED[0]), pins(DEVELOPMENT)
+    for name, requirements in run.items():
+        versions = {str(each.specifier) for each in requirements}
+        if not versions <= {str(each.specifier) for each in development.get(name, [])}:
+            yield Problem(ROOT / PINNED[0], 1, f"{name}: {sorted(versions)} is not pinned in {DEVELOPMENT}")
+    for name in {canonicalize_name(each.name) for each in OF_A_RUN} - run.keys():
+        yield Problem(ROOT / PINNED[0], 1, f"lacks {name}")
+    for number, name in enumerate(CPU_EXCLUDES.read_text().splitlines(), 1):
+        if name not in run:
+            yield Problem(CPU_EXCLUDES, number, f"{name} is not pinned in {PINNED[0]}")
+
+
 def _logical_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the lines of a requirements file with their numbers; lines ending in a backslash are joined."""
     text = path.read_text()
@@ -77,17 +95,17 @@ def _logical_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 @cache
-def pins() -> dict[str, list[Requirement]]:
-    """Return the pinned versions of each package; there may be several, for different versions of Python."""
+def pins(lock: str = DEVELOPMENT) -> dict[str, list[Requirement]]:
+    """Return the versions of each package in a lock file; there may be several, for different versions of Python."""
     pinned: dict[str, list[Requirement]] = {}
-    for _, line in _logical_lines(ROOT / "requirements.txt"):
+    for _, line in _logical_lines(ROOT / lock):
         requirement = Requirement(line.partition(" --hash=")[0])
         pinned.setdefault(canonicalize_name(requirement.name), []).append(requirement)
     return pinned
 
 
 def locked_version(name: str, python: str) -> str:
-    """Return the version pinned in ``requirements.txt`` for Linux and a version of Python; empty unless exactly one."""
+    """Return the pinned version of a package for Linux and a version of Python; empty unless there is exactly one."""
     markers = {
         "python_version": python,
         "python_full_version": f"{python}.0",

@@ -46,7 +46,10 @@ OUTSIDE = {
     r"\.venv/bin/python tests/property/(fuzz|bombs)\.py.*": "tests/property/test_fuzz.py",
     r"\.venv/bin/python -m tools\.configuration_reference": "tests/unit/config/test_config_reference.py",
     r"make generate": "tests that compare what is there with what it would write",
-    r"make env": "all that .ci/run makes needs it",
+    r"make (env|dev)": "all that .ci/run makes needs it",
+    r"make env (CPU=1|PYTHON=\S+)": "another environment",
+    r"\.venv/bin/uv pip install .*": "PyTorch's own index of packages",
+    r"make (format|lock)": "it would change files of whoever runs the tests",
     r"make clean": "it would remove the results of whoever runs the tests",
     r"PYTHONPATH=tests \.venv/bin/python tests/cluster/overhead\.py": "root, and a Slurm of one's own",
     r"cp -r profiles/slurm my_cluster": "tests/cluster/test_study.py edits such a copy",
@@ -61,7 +64,7 @@ TINY = {
     "reliability": "--images 20 --methods 4 --metrics 2 --resamples 20",
     "folder": "--images 20 --classes 2 --size 8",
 }
-LONG = ("demo", "memory", "memory_rules", "planning", "processes", "scaling")
+LONG = ("demo", "memory", "memory_rules", "planning", "processes", "scaling", "scheduler")
 
 
 def commands() -> Iterator[str]:

@@ -18,6 +18,7 @@ MORE = (
     "containers",
     "docs",
     "mkdocs.yml",
+    "requirements-dev.txt",
     "requirements.txt",
     "tests",
     "tools",

@@ -1,0 +1,151 @@
+"""Processor time of Snakemake's own process, with and without its default limit on job starts.
+
+``local`` runs 3,000 jobs that only sleep until 1,000 of them have finished. ``slurm`` simulates one hour of a run on a
+Slurm cluster, with 100 of 3,000 jobs in the queue and 8 to 16 minutes per job. The commands ``sbatch`` and ``squeue``
+are stand-ins, and an hour takes three minutes. Only the jobs and the status checks are faster: Snakemake's own delay
+of one second between two passes of its scheduler stays.
+
+The jobs run in other processes, which are not counted. A pass is one search for jobs to start.
+
+    python benchmarks/scheduler.py
+    python benchmarks/scheduler.py --only local --jobs 600 --finished 200
+"""
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "src"))
+
+TICKS = os.sysconf("SC_CLK_TCK")
+HOUR = 180.0  # seconds in which ``slurm`` simulates one hour
+SNAKEFILE = """
+from saliency_assay.runtime.rate_limit import remove_default_limit
+
+rule all:
+    input: expand("finished/{{number}}", number=range(1, {jobs} + 1))
+
+rule sleep:
+    output: "finished/{{number}}"
+    shell: "sleep 1.5; : > {{output}}"
+
+onstart:
+    passes, select = open("passes", "ab", buffering=0), workflow.scheduler.job_selector
+    workflow.scheduler.job_selector = lambda jobs: passes.write(b".") and select(jobs)
+    {remedy}
+"""
+REMEDY = "remove_default_limit(workflow)"
+VARIANTS = {
+    "default limit, 100/1s": ("", []),
+    "limit of 1000/10s": ("", ["--max-jobs-per-timespan", "1000/10s"]),
+    "no limit": (REMEDY, []),
+}
+LOCAL = ["--cores", "8"]
+SLURM = [
+    *("--executor", "slurm", "--jobs", "100", "--slurm-status-command", "squeue"),
+    *("--slurm-init-seconds-before-status-checks", "1", "--seconds-between-status-checks", "1"),
+    *("--default-resources", "slurm_account=a", "slurm_partition=p", "mem_mb=1000", "runtime=30"),
+]
+# The number in the comment of a job is its id; its file has the time of submission.
+SBATCH = """#!/bin/sh
+number=${*#*_wildcards_}
+number=${number%%[!0-9]*}
+: > "queue/$number"
+echo "$number"
+"""
+SACCTMGR = """#!/bin/sh
+echo a
+"""
+SQUEUE = """#!/usr/bin/env python3
+import pathlib, random, time
+for path in pathlib.Path("queue").iterdir():
+    minutes = random.Random(path.name).uniform(8, 16)
+    ended = time.time() - path.stat().st_mtime > minutes / 60 * {hour}
+    if ended:
+        pathlib.Path("finished", path.name).touch()
+    print(path.name, "COMPLETED" if ended else "RUNNING", sep="|")
+"""
+
+
+def cpu_seconds(process: int) -> float:
+    """Return the processor time of a process without its children."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def run(kind: str, remedy: str, options: list[str], jobs: int, finished: int) -> dict[str, float]:
+    """Run ``jobs`` jobs until ``finished`` of them have ended or an hour is over; return times, jobs and passes."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        (folder / "Snakefile").write_text(SNAKEFILE.format(jobs=jobs, remedy=remedy))
+        for name in ("bin", "queue", "finished"):
+            (folder / name).mkdir()
+        commands = {"sbatch": SBATCH, "squeue": SQUEUE.replace("{hour}", str(HOUR)), "sacctmgr": SACCTMGR}
+        for name, text in commands.items():
+            (folder / "bin" / name).write_text(text)
+            (folder / "bin" / name).chmod(0o755)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "snakemake", "--scheduler", "greedy", *options],
+            cwd=folder,
+            env={**os.environ, "PATH": f"{folder}/bin:{os.environ['PATH']}", "PYTHONPATH": str(ROOT / "src")},
+            stdout=(folder / "log").open("w"),
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            passes = folder / "passes"
+            while not passes.exists():
+                check_running(process, folder / "log")
+                time.sleep(0.1)
+            start, planned = time.perf_counter(), cpu_seconds(process.pid)
+            while True:
+                time.sleep(0.2)
+                check_running(process, folder / "log")
+                seconds, done = time.perf_counter() - start, len(list(folder.glob("finished/*")))
+                if seconds > HOUR if kind == "slurm" else done >= finished:
+                    break
+            cpu = cpu_seconds(process.pid) - planned
+            return {"finished": done, "passes": passes.stat().st_size, "seconds": seconds, "cpu": cpu}
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+
+def check_running(process: "subprocess.Popen[bytes]", log: Path) -> None:
+    if process.poll() is not None:
+        raise SystemExit(f"snakemake: exit status {process.returncode}\n{log.read_text()[-2000:]}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", choices=("local", "slurm"))
+    parser.add_argument("--jobs", type=int, default=3000)
+    parser.add_argument("--finished", type=int, default=1000, help="of the local jobs")
+    parser.add_argument("--json", action="store_true", help="print JSON in place of the table")
+    options = parser.parse_args()
+    rows = []
+    for kind, arguments in (("local", LOCAL), ("slurm", SLURM)):
+        for name, (remedy, limit) in VARIANTS.items():
+            if options.only in (None, kind):
+                measured = run(kind, remedy, [*arguments, *limit], options.jobs, options.finished)
+                rows.append({"run": f"{kind}, {name}", **measured})
+    if options.json:
+        print(json.dumps(rows))
+        return
+    print(f"{'':30}{'finished':>9}{'passes':>8}{'s':>7}{'core, s':>9}")
+    for row in rows:
+        print(f"{row['run']:30}{row['finished']:9,}{row['passes']:8,}{row['seconds']:7.0f}{row['cpu']:9.1f}")
+
+
+if __name__ == "__main__":
+    main()
