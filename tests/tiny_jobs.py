@@ -73,19 +73,24 @@ def combined(jobs: Collection[str], configured: Collection[str], alone: Collecti
 class Dependents:
     """What follows from combined jobs: all outputs of a job that runs again are new, those of unchanged parts too."""
 
-    def __init__(self, checkout: Checkout) -> None:
+    def __init__(self, checkout: Checkout, jobs: Collection[str]) -> None:
+        """Read Snakemake's graph of ``jobs``."""
         status, printed = checkout.snakemake("--dag", "--nolock")
         assert status == 0, printed
         labels: Mapping[str, str] = dict(re.findall(r'^\s+(\d+)\[label = "([^"\\]+)', printed, re.MULTILINE))
+        rules = defaultdict(set)
+        for job in jobs:
+            rules[job.split()[0]].add(job)
         self._dependents: defaultdict[str, set[str]] = defaultdict(set)
         for source, target in re.findall(r"^\s+(\d+) -> (\d+)", printed, re.MULTILINE):
-            self._dependents[labels[source]].add(labels[target])
+            # Of other jobs that follow from a combined one, each rule has one.
+            self._dependents[labels[source]] |= rules.get(labels[target], {labels[target]})
 
     def with_dependents(self, jobs: Collection[str]) -> set[str]:
         """Return jobs and all that follow from the combined ones."""
         found, pending = set(jobs), [job for job in jobs if "__" in job]
         while pending:
-            new = self._dependents[pending.pop()] - found
+            new = self._dependents[pending.pop().split()[0]] - found
             found |= new
             pending += new
         return found

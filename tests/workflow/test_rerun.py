@@ -483,7 +483,7 @@ def plans(finished_once: Checkout, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture(scope="module")
 def dependents(finished_once: Checkout) -> Dependents:
-    return Dependents(finished_once)
+    return Dependents(finished_once, ALL)
 
 
 @pytest.mark.parametrize("name", EDITS)
