@@ -78,7 +78,6 @@ def test_passes_of_the_scheduler_do_not_grow_without_the_default_limit(tmp_path:
 
 
 def test_runs_remove_the_default_limit(fresh: Checkout) -> None:
-    output, _ = start(
-        fresh.root, SHOW, *LOCAL, "--configfile", fresh.configuration, "--cores=2"
-    ).communicate()
+    arguments = ["results/data/digits.zarr.zip", *LOCAL, "--configfile", fresh.configuration, "--cores=2"]
+    output, _ = start(fresh.root, SHOW, *arguments).communicate()
     assert re.findall(r"^limit: (.+)$", output, re.MULTILINE) == ["None"], output
