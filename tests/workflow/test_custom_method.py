@@ -9,6 +9,8 @@ import yaml
 from checkout import TINY, Checkout
 from page_jobs import with_page_jobs
 
+pytestmark = pytest.mark.slow
+
 MINE = '''"""The gradient, but only where the image is bright."""
 
 from helpers import slope

@@ -194,6 +194,7 @@ def arguments(command: str) -> tuple[str, ...]:
 PLANS = sorted({arguments(command) for command in of_kind("planned")})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", PLANS, ids=" ".join)
 def test_a_plan_is_made(given: tuple[str, ...], project: Checkout) -> None:
     run = subprocess.run(
@@ -225,6 +226,7 @@ def test_make_hands_on_its_configuration(target: str) -> None:
     assert (wrong.returncode, wrong.stderr.splitlines()[0]) == (2, "CONFIG: none.yaml: no such file")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", of_kind("download"))
 def test_a_download_is_planned(command: str, project: Checkout) -> None:
     """Nothing is fetched: what is asked for is listed, and its jobs are planned."""
@@ -247,6 +249,7 @@ def test_a_download_is_planned(command: str, project: Checkout) -> None:
 # ---- benchmarks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", of_kind("tiny"))
 def test_a_benchmark_runs(command: str) -> None:
     _, program, *options = shlex.split(command)
@@ -352,6 +355,7 @@ def criteria_shards(root: Path) -> None:
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", PYTHON, ids=lambda block: f"{block.page}:{block.line}")
 def test_python_runs(
     block: Any, finished_once: Checkout, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
