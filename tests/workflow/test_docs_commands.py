@@ -31,7 +31,7 @@ PROGRAMS = re.compile(
 )
 
 # What CI runs as it stands: .ci/run names the first three, `make lint` needs `make docs`.
-AS_THEY_ARE = ("make demo", "make test", "make lint", "make docs")
+AS_THEY_ARE = ("make demo", "make test-all", "make lint", "make docs")
 # What needs something that no test has, and what.
 OUTSIDE = {
     r"git (clone https://\S+|checkout)": "another copy of the project",
@@ -42,10 +42,11 @@ OUTSIDE = {
     r".* --snakefile /opt/assay/Snakefile .*": "a project in another place, which tests of such places run",
     r"\.venv/bin/snakemake --unlock": "tests/workflow/test_kill.py",
     r"\.venv/bin/snakemake (--report|--touch)": "a word on what the workflow itself does",
-    r"\.venv/bin/pytest (FILE|tests/\S+)( -k \w+)?": "it is what runs this",
+    r"\.venv/bin/pytest (FILE|-m \w+|tests/\S+)( -k \w+)?": "it is what runs this",
     r"\.venv/bin/python tests/property/(fuzz|bombs)\.py.*": "tests/property/test_fuzz.py",
     r"\.venv/bin/python -m tools\.configuration_reference": "tests/unit/config/test_config_reference.py",
     r"make generate": "tests that compare what is there with what it would write",
+    r"make test": "the quick part of the tests, of which this is one",
     r"make env": "all that .ci/run makes needs it",
     r"make clean": "it would remove the results of whoever runs the tests",
     r"PYTHONPATH=tests \.venv/bin/python tests/cluster/overhead\.py": "root, and a Slurm of one's own",
@@ -61,7 +62,7 @@ TINY = {
     "reliability": "--images 20 --methods 4 --metrics 2 --resamples 20",
     "folder": "--images 20 --classes 2 --size 8",
 }
-LONG = ("demo", "memory", "memory_rules", "planning", "processes", "scaling")
+LONG = ("demo", "memory", "memory_rules", "mutation", "planning", "processes", "scaling")
 
 
 def commands() -> Iterator[str]:
