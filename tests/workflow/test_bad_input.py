@@ -341,7 +341,10 @@ WEIGHTS = {
 }
 """Models whose weights are faulty."""
 MAPS = {
-    "cut": r"score: results/maps/digits/seed0/digits/cut\.zarr\.zip: truncated, or not a Zarr store \(.+\)",
+    "cut": (
+        r"score: metrics\.sensitivity: results/maps/digits/seed0/digits/cut\.zarr\.zip: "
+        r"truncated, or not a Zarr store \(.+\)"
+    ),
     "other_data": (
         r"score: metrics\.sensitivity: results/maps/digits/seed0/digits/other_data\.zarr\.zip: "
         r"data is '0{64}', expected '[0-9a-f]{64}'"
