@@ -38,6 +38,8 @@ NAMES = {
     **{"any": "all", "all": "any", "sum": "mean", "mean": "sum", "zeros": "ones", "ones": "zeros"},
     **{"floor": "ceil", "ceil": "floor", "minimum": "maximum", "maximum": "minimum", "std": "var"},
 }
+OWN_PASSED = "survived its own tests"
+"""Outcome of a mutant for which the rest of the suite has not run."""
 SILENT = {"log", "logging", "warnings", "print"}
 """Calls through these names write messages only."""
 
@@ -241,7 +243,7 @@ def outcome_of(mutant: Mutant, project: Path, options: argparse.Namespace) -> st
         if files and kills(project, files, options.suite, options.timeout):
             return "killed by its own tests"
         if options.related:
-            return "survived its own tests"
+            return OWN_PASSED
         rest = [f"--ignore={file}" for file in files] + ["-n", str(options.processes), "--dist=loadgroup"]
         return "killed by others" if kills(project, rest, options.suite, 4 * options.timeout) else "survived"
     finally:
@@ -264,21 +266,20 @@ def main() -> None:
 
     project = PROJECT / "build/mutation"
     shutil.rmtree(project, ignore_errors=True)
-    left_out = shutil.ignore_patterns(".*", "build", "results*", "data", "__pycache__", "*.egg-info")
-    # The package has folders of these names, too.
-    shutil.copytree(
-        PROJECT,
-        project,
-        symlinks=True,
-        ignore=lambda folder, names: left_out(folder, names) if Path(folder) == PROJECT else [],
-    )
+    for part in subprocess.check_output(["git", "ls-files", "-z"], cwd=PROJECT, text=True).split("\0"):
+        if part and (PROJECT / part).exists():
+            (project / part).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(PROJECT / part, project / part, follow_symlinks=False)
     outcomes: dict[str, str] = json.loads(RECORD.read_text()) if RECORD.exists() else {}
     mutants = list(islice(sample(options.seed), options.mutants))
+    files = sorted({file for mutant in mutants for file in related(mutant, project / "tests")})
+    everything = ["-n", str(options.processes), "--dist=loadgroup"]
+    if kills(project, files if options.related else everything, options.suite, 8 * options.timeout):
+        sys.exit("the tests fail or take too long without a mutant")
     for number, mutant in enumerate(mutants, 1):
         key = f"{options.suite} {mutant.name}"
-        if not outcomes.get(key, "").startswith(
-            ("killed", "survived its" if options.related else "survived")
-        ) or (outcomes[key] == "survived its own tests" and not options.related):
+        unfinished = (None,) if options.related else (None, OWN_PASSED)
+        if outcomes.get(key) in unfinished:
             outcomes[key] = outcome_of(mutant, project, options)
             RECORD.write_text(json.dumps(outcomes, indent=1))
         print(f"{number} {mutant.name}: {outcomes[key]}", flush=True)
