@@ -213,25 +213,29 @@ def related(mutant: Mutant, tests: Path) -> list[str]:
     return [path.relative_to(tests.parent).as_posix() for path in files]
 
 
-def kills(project: Path, arguments: list[str], suite: str, timeout: float) -> bool:
-    """Whether a test fails or takes too long."""
+def killer(project: Path, arguments: list[str], suite: str, timeout: float) -> str:
+    """Return the test that fails, or ``timeout``; empty if all pass."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *arguments]
     command += ["-m", SUITES[suite]] if SUITES[suite] else []
     environment = {**os.environ, "PYTHONPATH": str(project / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
     with subprocess.Popen(
-        command, cwd=project, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        command, cwd=project, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as running:
         try:
-            status = running.wait(timeout)
+            printed, _ = running.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
             running.kill()
-            return True
-    assert status in (0, 1, 2, 5), f"pytest {' '.join(arguments)}: status {status}"
-    return status in (1, 2)
+            return "timeout"
+    if running.returncode in (0, 5):  # 5: no test has the suite's markers
+        return ""
+    failed = re.search(r"^(?:FAILED|ERROR) (\S+)", printed, re.MULTILINE)
+    if not failed:
+        sys.exit(f"pytest {' '.join(arguments)}: {printed[-2000:]}")
+    return failed[1]
 
 
 def outcome_of(mutant: Mutant, project: Path, options: argparse.Namespace) -> str:
-    """Plant the mutant in a copy of the project, run the tests, and return what killed it, or ``survived``."""
+    """Plant the mutant in a copy of the project, run the tests, and return the test that killed it, or ``survived``."""
     path = project / mutant.file
     whole = path.read_bytes()
     assert whole[mutant.start :].startswith(mutant.old.encode())
@@ -240,14 +244,19 @@ def outcome_of(mutant: Mutant, project: Path, options: argparse.Namespace) -> st
     )
     try:
         files = related(mutant, project / "tests")
-        if files and kills(project, files, options.suite, options.timeout):
-            return "killed by its own tests"
+        if files and (test := killer(project, files, options.suite, options.timeout)):
+            return f"killed by {test}"
         if options.related:
             return OWN_PASSED
-        rest = [f"--ignore={file}" for file in files] + ["-n", str(options.processes), "--dist=loadgroup"]
-        return "killed by others" if kills(project, rest, options.suite, 4 * options.timeout) else "survived"
+        rest = [*everything(options), *(f"--ignore={file}" for file in files)]
+        test = killer(project, rest, options.suite, 4 * options.timeout)
+        return f"killed by {test}" if test else "survived"
     finally:
         path.write_bytes(whole)
+
+
+def everything(options: argparse.Namespace) -> list[str]:
+    return ["-n", str(options.processes), "--dist=loadgroup"]
 
 
 def main() -> None:
@@ -272,10 +281,10 @@ def main() -> None:
             shutil.copy2(PROJECT / part, project / part, follow_symlinks=False)
     outcomes: dict[str, str] = json.loads(RECORD.read_text()) if RECORD.exists() else {}
     mutants = list(islice(sample(options.seed), options.mutants))
-    files = sorted({file for mutant in mutants for file in related(mutant, project / "tests")})
-    everything = ["-n", str(options.processes), "--dist=loadgroup"]
-    if kills(project, files if options.related else everything, options.suite, 8 * options.timeout):
-        sys.exit("the tests fail or take too long without a mutant")
+    if not options.related and (
+        test := killer(project, everything(options), options.suite, 4 * options.timeout)
+    ):
+        sys.exit(f"{test} fails without a mutant")
     for number, mutant in enumerate(mutants, 1):
         key = f"{options.suite} {mutant.name}"
         unfinished = (None,) if options.related else (None, OWN_PASSED)
