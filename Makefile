@@ -16,10 +16,10 @@ CACHE := $(or $(XDG_CACHE_HOME),$(if $(HOME),$(HOME)/.cache,$(CURDIR)/.snakemake
 export XDG_CACHE_HOME := $(shell mkdir -p "$(CACHE)" 2>/dev/null && test -w "$(CACHE)" && echo "$(CACHE)" || echo "$(CURDIR)/.snakemake/cache")
 
 .DEFAULT_GOAL := help
-.PHONY: help env dev demo run table plan dry download test lint generate docs format lock clean
+.PHONY: help env dev demo run table plan dry download test test-all lint generate docs format lock clean
 
 help: ## List the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
 
 # CPU=1 leaves out the CUDA packages that PyTorch does not load on a machine without a GPU; .venv/.cpu remembers it.
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
@@ -71,16 +71,13 @@ download: $(READY) ## Download public data: DATA="cifar10 coco"; MIRROR=https://
 	@$(BIN)/python -m saliency_assay.data.download.command $(DATA) >$(if $(DATA),/dev/null,/dev/stdout)
 	@$(if $(DATA),$(SNAKEMAKE) --nolock --quiet all --forcerun download -- $(DATA:%=data/downloaded/%.json))
 
-# Workflow tests of one file share a finished run, hence loadfile. The tests on a local Slurm cluster mostly wait for its
-# scheduler, so they run at the same time; their output is printed last.
-test: $(READY_DEV) ## Run all tests
-	@status=0; log=$$(mktemp); \
-	  $(BIN)/python -m pytest --numprocesses 2 --dist worksteal \
-	    --ignore tests/workflow --ignore tests/real --ignore tests/cluster || status=1; \
-	  $(BIN)/python -m pytest tests/cluster >$$log 2>&1 & cluster=$$!; \
-	  $(BIN)/python -m pytest --numprocesses 2 --dist loadfile tests/workflow tests/real || status=1; \
-	  wait $$cluster || status=1; \
-	  cat $$log; rm $$log; exit $$status
+# Tests that share a finished run are one group (tests/conftest.py), and run in one process.
+test: $(READY_DEV) ## Run the tests in ten minutes: all but the slow ones and those on real images or a Slurm cluster
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup -m "not (slow or real or slurm)"
+
+# Three processes on two cores, because the tests on a local Slurm cluster mostly wait for its scheduler.
+test-all: $(READY_DEV) ## Run all tests, with more examples of the property-based ones
+	HYPOTHESIS_PROFILE=full $(BIN)/python -m pytest --numprocesses 3 --dist loadgroup
 
 generate: $(READY_DEV) ## Generate the schema and the documentation's tables from registries and settings
 	$(BIN)/python -m tools.configuration_reference

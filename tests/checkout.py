@@ -19,6 +19,7 @@ from saliency_assay.runtime.provenance import SOURCE
 PROJECT = SOURCE.parent
 PARTS = ("src", "rules", "workflow", "config", "envs", "profiles", "slurm", "Snakefile", "pyproject.toml")
 TINY = Path(__file__).parent / "workflow/tiny.yaml"
+SMALLEST = Path(__file__).parent / "workflow/smallest.yaml"
 CONFIGURATION = "tiny.yaml"
 """By default; a path of one's own may stand for it."""
 LOCAL = ("--profile", "profiles/local")

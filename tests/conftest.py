@@ -12,7 +12,24 @@ import pytest
 from archives import SAFELY
 from mounts import mounted
 
-ROOT = Path(__file__).resolve().parent.parent
+TESTS = Path(__file__).resolve().parent
+ROOT = TESTS.parent
+NEEDS = {"cluster": pytest.mark.slurm, "real": pytest.mark.real}
+"""Marks of all tests of a folder."""
+SHARING = ("workflow", "real", "cluster", "test_distributed.py", "test_networks.py", "test_packaging.py")
+"""Folders and files whose tests share runs that take long: each file runs in one process."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests by what their folder needs, and group the tests of a file that share a run."""
+    for item in items:
+        parts = item.path.relative_to(TESTS).parts
+        if parts[0] in NEEDS:
+            item.add_marker(NEEDS[parts[0]])
+        if {parts[0], parts[-1]} & set(SHARING):
+            # There is one cluster, and its tests mostly wait.
+            item.add_marker(pytest.mark.xdist_group("cluster" if parts[0] == "cluster" else item.path.stem))
 
 
 @pytest.fixture(scope="session")

@@ -3,16 +3,18 @@
 from collections.abc import Iterator
 
 import pytest
-from slurm import Slurm, missing
+from filelock import FileLock
+from slurm import LOCK, PREFIX, Slurm, missing
 
 
 @pytest.fixture(scope="session")
 def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
-    """The running cluster."""
+    """The running cluster; waits while other tests on this machine have one."""
     if reason := missing():
         pytest.skip(reason)
-    cluster = Slurm(tmp_path_factory.mktemp("slurm"))
-    try:
-        yield cluster
-    finally:
-        cluster.stop()
+    with FileLock(LOCK):
+        cluster = Slurm(tmp_path_factory.mktemp(PREFIX))
+        try:
+            yield cluster
+        finally:
+            cluster.stop()

@@ -9,14 +9,15 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from slurm import GROUPS, Slurm, missing
+from filelock import FileLock
+from slurm import GROUPS, LOCK, Slurm, missing
 from studies import PROFILE, small_study
 
 
 def main() -> None:
     if reason := missing():
         sys.exit(reason)
-    with TemporaryDirectory() as folder:
+    with FileLock(LOCK), TemporaryDirectory() as folder:
         cluster = Slurm(Path(folder, "slurm"))
         try:
             checkout = small_study(Path(folder, "project"))

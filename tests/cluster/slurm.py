@@ -21,9 +21,15 @@ from processes import wait_until
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scontrol", "scancel")
 PACKAGES = "munge slurmctld slurmd slurm-client"
 SYSTEM = Path("/etc/slurm")
+LINKS = ("slurm.conf", "gres.conf")
+LOCK = Path("/run/lock/saliency_assay_slurm.lock")
+"""Held while the cluster runs: there can be one of a machine."""
 GPUS = ("/dev/null", "/dev/zero")
 """Files that stand for them: Slurm counts and hands them out, and nothing computes on them."""
 GROUPS = ("study", "pages")
+PREFIX = "slurm"
+"""Of the names of folders of clusters."""
+PIDS = {"slurmd.pid": "slurmd", "slurmctld.pid": "slurmctld", "munge/pid": "munged"}
 
 CONFIGURATION = """\
 ClusterName=test
@@ -66,9 +72,35 @@ def missing() -> str | None:
     absent = [name for name in PROGRAMS if shutil.which(name) is None]
     if absent:
         return f"no {', '.join(absent)} here: apt-get install {PACKAGES}"
-    if (SYSTEM / "slurm.conf").exists():
-        return f"{SYSTEM / 'slurm.conf'} is there: this machine is part of another cluster"
+    configuration = SYSTEM / LINKS[0]
+    if configuration.exists() and left_over() is None:
+        name = re.search(r"(?im)^ *ClusterName *= *(\S+)", configuration.read_text())
+        cluster = name[1] if name else "without a name"
+        return f"{configuration} is there: this machine is part of another cluster, {cluster}"
     return None
+
+
+def left_over() -> Path | None:
+    """Return the folder of a cluster of these tests whose links are there, running or not; None if there is none."""
+    link = SYSTEM / LINKS[0]
+    return (
+        link.readlink().parent
+        if link.is_symlink() and link.readlink().parent.name.startswith(PREFIX)
+        else None
+    )
+
+
+def clear(folder: Path) -> None:
+    """End the daemons of a cluster in ``folder`` as far as they run, and take its links away."""
+    for file, program in PIDS.items():
+        with suppress(OSError, ValueError):
+            process = int((folder / file).read_text())
+            if Path(f"/proc/{process}/comm").read_text().strip() == program:
+                os.kill(process, signal.SIGTERM)
+                # The next cluster uses the same ports.
+                wait_until(lambda process=process: not Path(f"/proc/{process}").exists())
+    for name in LINKS:
+        (SYSTEM / name).unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)
@@ -97,10 +129,24 @@ class Job:
 
 
 class Slurm:
-    """The running cluster; ``stop`` ends it and takes its links away."""
+    """The running cluster; ``stop`` ends it and takes its links away.
+
+    What a killed run of these tests has left of another one is cleared first, so ``LOCK`` must be held.
+    """
 
     def __init__(self, folder: Path) -> None:
+        assert folder.name.startswith(PREFIX)
+        if former := left_over():
+            clear(former)
         self.folder = folder
+        try:
+            self._start()
+        except BaseException:
+            clear(folder)
+            raise
+
+    def _start(self) -> None:
+        folder = self.folder
         for name in ("state", "spool", "munge"):
             (folder / name).mkdir(parents=True)
         (folder / "munge").chmod(0o700)
@@ -124,14 +170,7 @@ class Slurm:
     def stop(self) -> None:
         """End it all."""
         said("scancel", "--user=root")
-        for name in ("slurmd", "slurmctld", "munge/"):
-            self._kill(name, signal.SIGTERM)
-        for name in ("slurm.conf", "gres.conf"):
-            (SYSTEM / name).unlink()
-
-    def _kill(self, name: str, number: signal.Signals) -> None:
-        file = self.folder / (f"{name}pid" if name.endswith("/") else f"{name}.pid")
-        os.kill(int(file.read_text()), number)
+        clear(self.folder)
 
     def start_node(self) -> None:
         """Start the node's daemon, and wait until it takes jobs."""

@@ -1,5 +1,6 @@
 """A share of what ``fuzz.py`` tries, and all of ``bombs.py``: programs, so that a crash or a limit ends no test."""
 
+import os
 import re
 import subprocess
 import sys
@@ -8,7 +9,7 @@ from pathlib import Path
 from property.readers import READERS
 
 HERE = Path(__file__).parent
-ROUNDS = 40
+ROUNDS = 400 if os.environ.get("HYPOTHESIS_PROFILE") == "full" else 40
 
 
 def run(name: str, *arguments: str) -> "subprocess.CompletedProcess[str]":

@@ -1,35 +1,67 @@
-"""A finished tiny run, made once, and checkouts for tests to change."""
+"""Finished runs, each made once for all processes that test, and checkouts for tests to change."""
 
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from checkout import Checkout
+from checkout import SMALLEST, TINY, Checkout
 from filelock import FileLock
+from playwright.sync_api import Browser, sync_playwright
 
 
-@pytest.fixture(scope="session")
-def finished_once(tmp_path_factory: pytest.TempPathFactory, testrun_uid: str) -> Checkout:
-    """The finished run itself, in a folder that no shell likes; tests that change anything take ``finished``.
+def finished_run(study: Path, tmp_path_factory: pytest.TempPathFactory, testrun_uid: str) -> Checkout:
+    """Return the finished run of ``study``, in a folder that no shell likes.
 
     Of several processes that run tests one makes it, and the others wait.
     """
     base = tmp_path_factory.getbasetemp()
-    root = (base.parent if base.name.startswith("popen-") else base) / f"finished-{testrun_uid}"
+    root = (base.parent if base.name.startswith("popen-") else base) / f"{study.stem}-{testrun_uid}"
     checkout, done = Checkout(root / "Überprüfung der Karten (neu)/project"), root / "done"
     with FileLock(f"{root}.lock"):
         if not done.exists():
-            Checkout.fresh(checkout.root).make()
+            Checkout.fresh(checkout.root, study).make()
             done.touch()
     return checkout
 
 
+@pytest.fixture(scope="session")
+def finished_once(tmp_path_factory: pytest.TempPathFactory, testrun_uid: str) -> Checkout:
+    """The finished tiny run itself, of every kind of study; tests that change anything take ``finished``."""
+    return finished_run(TINY, tmp_path_factory, testrun_uid)
+
+
+@pytest.fixture(scope="session")
+def smallest_once(tmp_path_factory: pytest.TempPathFactory, testrun_uid: str) -> Checkout:
+    """The finished run of the smallest study itself; tests that change anything take ``smallest``."""
+    return finished_run(SMALLEST, tmp_path_factory, testrun_uid)
+
+
 @pytest.fixture
 def finished(finished_once: Checkout, tmp_path: Path) -> Checkout:
-    """A finished run of one's own."""
+    """A finished tiny run of one's own."""
     return finished_once.copy(tmp_path / "project")
+
+
+@pytest.fixture
+def smallest(smallest_once: Checkout, tmp_path: Path) -> Checkout:
+    """A finished run of the smallest study of one's own."""
+    return smallest_once.copy(tmp_path / "project")
 
 
 @pytest.fixture
 def fresh(tmp_path: Path) -> Checkout:
     """A checkout in which nothing has run yet."""
     return Checkout.fresh(tmp_path / "project")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A browser without a window."""
+    path = shutil.which("chromium") or shutil.which("google-chrome")
+    if path is None:
+        pytest.skip("no browser: install Debian's package chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+        yield browser
+        browser.close()

@@ -1,4 +1,7 @@
-"""Bad input, end to end: one line on the terminal, a status that says so, and nothing half-written."""
+"""Bad input, end to end: one line on the terminal, a status that says so, and nothing half-written.
+
+Of many faulty files each has its own job in one run with ``--keep-going``.
+"""
 
 import json
 import pickle
@@ -7,130 +10,136 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
-from checkout import PROJECT, Checkout
+import yaml
+from checkout import PROJECT, SMALLEST, Checkout
 from PIL import Image
 
+from saliency_assay.catalog import CATALOG
+from saliency_assay.config.errors import ConfigError
+from saliency_assay.config.read import read
+from saliency_assay.config.yaml_text import check_text
 from saliency_assay.data.bam.classes import OBJECTS
+from saliency_assay.data.synthetic.sources import write_sources
 from saliency_assay.models.resnet import resnet18
 from saliency_assay.runtime.job import printable
 from saliency_assay.storage.zarr_store import open_store, write
 
-ANNOTATIONS = "photos/coco/annotations/instances.json"
-PHOTO = "photos/coco/images/000000000001.jpg"
-CUTOUTS = "results/collections/own/cutouts.zarr.zip"
-WEIGHTS = "results/models/f_o/seed0/weights.pt"
-SCORES = "results/scores/bam/bam/seed0/gradcam.parquet"
+
+@dataclass(frozen=True)
+class Run:
+    """A run that has ended."""
+
+    checkout: Checkout
+    status: int
+    said: str
+    made: set[str]
+    """Files that are new in the results folder, but for digests of the user's files."""
 
 
-def refused(checkout: Checkout, target: str, line: str, *, log: str = "") -> None:
-    """Snakemake fails with just one line that matches ``line``, and makes nothing but the job's log.
-
-    Digests of the user's files, which are taken before, stay.
-    """
+def run(checkout: Checkout, *targets: str) -> Run:
+    """Run all that can be, each job by itself."""
     before = set(checkout.files())
-    status, said = checkout.snakemake(target)
-    assert status == 1
-    assert "Traceback" not in said
-    lines = [text for text in said.splitlines() if re.fullmatch(line, text)]
-    assert len(lines) == 1, said
-    made = set(checkout.files()) - before - {".state/digests.json"}
-    assert made <= {f"logs/{log}"}
-    assert not (checkout.root / target).exists()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SALIENCY_ASSAY_SEPARATE", "1")
+        status, said = checkout.snakemake(*targets, "--keep-going")
+    return Run(checkout, status, said, set(checkout.files()) - before - {".state/digests.json"})
+
+
+def check_refused(run: Run, target: str, line: str, log: str = "") -> None:
+    """Snakemake fails with just one line that matches ``line``; of ``target`` there is nothing but the job's log."""
+    assert run.status == 1
+    assert "Traceback" not in run.said
+    lines = [text for text in run.said.splitlines() if re.fullmatch(line, text)]
+    assert len(lines) == 1, run.said
+    assert not (run.checkout.root / target).exists()
     if log:
-        told = checkout.log(log).splitlines()
+        told = run.checkout.log(log).splitlines()
         assert "Traceback (most recent call last):" in told
         assert lines[0].endswith(f": {printable(told[-1].partition(': ')[2])}")
 
 
 @pytest.fixture
-def photos(finished_once: Checkout, fresh: Checkout) -> Checkout:
-    """A checkout with photographs and scenes of one's own, read as data of kind bam."""
-    shutil.copytree(finished_once.root / "results/sources/bam", fresh.root / "photos")
-    fresh.configure(
-        data__own={
-            "kind": "bam",
-            "coco": [{"annotations": ANNOTATIONS, "images": "photos/coco/images"}],
-            "miniplaces": "photos/miniplaces",
-            "size": 24,
-            "images_per_pair": 2,
-            "min_object_area": 64,
-        }
-    )
-    return fresh
-
-
-def annotate(checkout: Checkout, change: Callable[[dict[str, Any]], None]) -> None:
-    path = checkout.root / ANNOTATIONS
-    content = json.loads(path.read_text())
-    change(content)
-    path.write_text(json.dumps(content))
+def fresh(tmp_path: Path) -> Checkout:
+    """A checkout of the smallest study in which nothing has run yet."""
+    checkout = Checkout.fresh(tmp_path / "project")
+    shutil.copy(SMALLEST, checkout.root / checkout.configuration)
+    return checkout
 
 
 # ---- the configuration: before anything is planned
 
-
-@pytest.mark.parametrize(
-    ("changes", "line"),
-    [
-        (
-            {"seeds": None, "sedes": [0]},
-            r"tiny\.yaml: top level: unknown key 'sedes'; did you mean 'seeds'\? valid: .*\bseeds\b.*",
-        ),
-        (
-            {"models__f_o__training__epoch": 3},
-            r"tiny\.yaml: models\.f_o\.training: unknown key 'epoch'; did you mean 'epochs'\? valid: .*\bepochs\b.*",
-        ),
-        (
-            {"methods__gradcm": {}},
-            r"tiny\.yaml: methods\.gradcm: unknown method 'gradcm'; did you mean 'gradcam'\? valid: .*\bgradcam\b.*",
-        ),
-        (
-            {"data__own": {"kind": "bam", "coco": "nowhere/coco", "miniplaces": "nowhere"}},
-            r"tiny\.yaml: data\.own\.coco: found 'nowhere/coco', expected a folder that exists",
-        ),
-        (
-            {"models__f_o__weights": "nowhere/resnet8.pt"},
-            r"tiny\.yaml: models\.f_o\.weights: found 'nowhere/resnet8\.pt', expected a file that exists",
-        ),
-    ],
-    ids=["misspelt key", "misspelt parameter", "unknown method", "missing folder", "missing file"],
+MISSPELT = (
+    {"seeds": None, "sedes": [0]},
+    r"tiny\.yaml: top level: unknown key 'sedes'; did you mean 'seeds'\? valid: .*\bseeds\b.*",
 )
+NO_FOLDER = (
+    {"data__own": {"kind": "bam", "coco": "nowhere/coco", "miniplaces": "nowhere"}},
+    r"tiny\.yaml: data\.own\.coco: found 'nowhere/coco', expected a folder that exists",
+)
+
+
+@pytest.mark.parametrize(("changes", "line"), [MISSPELT, NO_FOLDER], ids=["misspelt key", "missing folder"])
 def test_a_wrong_configuration_is_one_line(changes: dict[str, Any], line: str, fresh: Checkout) -> None:
     fresh.configure(**changes)
-    refused(fresh, "results/report.html", line)
-    assert not (fresh.root / "results").exists()
+    check_refused(run(fresh, "results/report.html"), "results", line)
+
+
+def test_hostile_values_of_a_configuration_are_one_line(fresh: Checkout) -> None:
+    fresh.edit("tiny.yaml", lambda text: re.sub(r"seeds: .*", f"seeds: [{10**400}]", text))
+    line = r"tiny\.yaml: seeds\.0: found 10+…, expected an integer of 64 bits"
+    check_refused(run(fresh, "results/report.html"), "results", line)
 
 
 @pytest.mark.parametrize(
     ("change", "line"),
     [
         (
-            lambda text: f"seeds: [0]\n{text}",
-            r"tiny\.yaml: line \d+: found the key 'seeds' twice, expected unique keys",
+            lambda text: text.replace("epochs: 1", "epoch: 3"),
+            r"tiny\.yaml: models\.digits\.training: unknown key 'epoch'; did you mean 'epochs'\? "
+            r"valid: .*\bepochs\b.*",
         ),
         (
-            lambda text: re.sub(r"seeds: .*", f"seeds: [{10**400}]", text),
-            r"tiny\.yaml: seeds\.0: found 10+…, expected an integer of 64 bits",
+            lambda text: text.replace("gradcam: {}", "gradcm: {}"),
+            r"tiny\.yaml: methods\.gradcm: unknown method 'gradcm'; did you mean 'gradcam'\? valid: .*\bgradcam\b.*",
+        ),
+        (
+            lambda text: text.replace("width: 4", "width: 4, weights: nowhere/resnet8.pt"),
+            r"tiny\.yaml: models\.digits\.weights: found 'nowhere/resnet8\.pt', expected a file that exists",
+        ),
+        (
+            lambda text: f"seeds: [0]\n{text}",
+            r"tiny\.yaml: line \d+: found the key 'seeds' twice, expected unique keys",
         ),
         (
             lambda text: f"{text}\nreliability: {{level: .nan}}\n",
             r"tiny\.yaml: reliability\.level: found nan, expected a finite number",
         ),
     ],
-    ids=["key twice", "400 digits", "no number"],
+    ids=["misspelt parameter", "unknown method", "missing file", "key twice", "no number"],
 )
-def test_hostile_values_of_a_configuration_are_one_line(
-    change: Callable[[str], str], line: str, fresh: Checkout
+def test_the_reader_refuses_a_wrong_configuration_in_one_line(
+    change: Callable[[str], str], line: str, tmp_path: Path
 ) -> None:
-    text = (fresh.root / "tiny.yaml").read_text()
-    (fresh.root / "tiny.yaml").write_text(change(re.sub(r"(?m)^reliability:.*\n(?: .*\n)*", "", text)))
-    refused(fresh, "results/report.html", line)
-    assert not (fresh.root / "results").exists()
+    """As ``rules/common.smk`` calls it."""
+    text = change(SMALLEST.read_text())
+    assert text != SMALLEST.read_text()
+    path = tmp_path / "tiny.yaml"
+    path.write_text(text)
+
+    def read_file() -> None:
+        check_text(path, path.name)
+        read(yaml.safe_load(text), catalog=CATALOG, source=path.name)
+
+    with pytest.raises(ConfigError) as error:
+        read_file()
+    assert re.fullmatch(line, str(error.value))
 
 
 @pytest.mark.parametrize(
@@ -166,106 +175,148 @@ def test_a_function_that_exits_is_named(fresh: Checkout) -> None:
         r"tiny\.yaml: methods\.bright\.function: found 'leaving\.maps:bright', "
         r"'leaving\.maps': SystemExit when its package is imported: .*"
     )
-    refused(fresh, "results/report.html", line)
+    check_refused(run(fresh, "results/report.html"), "results/report.html", line)
 
 
 # ---- photographs and annotations
 
-
-def test_photographs_of_ones_own_are_collected(photos: Checkout) -> None:
-    """The same as the faulty ones below, whole."""
-    photos.make(CUTOUTS)
-    with open_store(photos.root / CUTOUTS, kind="cutouts") as cutouts:
-        assert len(cutouts) == 10 * 4
+ANNOTATIONS = "coco/annotations/instances.json"
+PHOTO = "coco/images/000000000001.jpg"
 
 
-def test_broken_json_is_named_with_its_place(photos: Checkout) -> None:
-    path = photos.root / ANNOTATIONS
-    path.write_text(path.read_text()[:5000])
-    line = rf"collect_bam: {ANNOTATIONS}: not JSON: .+ at line 1, column \d+"
-    refused(photos, CUTOUTS, line, log="collect_bam/own.log")
+def annotate(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    path = folder / ANNOTATIONS
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content))
 
 
-def test_a_category_without_instances_is_named(photos: Checkout) -> None:
+def half(path: Path, size: int) -> None:
+    path.write_bytes(path.read_bytes()[:size])
+
+
+def without_zebras(folder: Path) -> None:
     number = OBJECTS.index("zebra") + 1
 
-    def without_zebras(content: dict[str, Any]) -> None:
+    def change(content: dict[str, Any]) -> None:
         kept = [entry for entry in content["annotations"] if entry["category_id"] != number]
         assert 0 < len(kept) < len(content["annotations"])
         content["annotations"] = kept
 
-    annotate(photos, without_zebras)
-    line = rf"collect_bam: {ANNOTATIONS}: no usable instance of 'zebra'; found: none"
-    refused(photos, CUTOUTS, line, log="collect_bam/own.log")
+    annotate(folder, change)
 
 
-def test_a_truncated_image_is_named(photos: Checkout) -> None:
-    path = photos.root / PHOTO
-    path.write_bytes(path.read_bytes()[:700])
-    refused(photos, CUTOUTS, rf"collect_bam: {PHOTO}: .*truncated.*", log="collect_bam/own.log")
+def lead_out(folder: Path) -> None:
+    """What the name leads to is there, and not looked at."""
+    shutil.copy(folder / PHOTO, folder / "secret.jpg")
+    annotate(folder, lambda content: content["images"][0].update(file_name="../../secret.jpg"))
 
 
-def test_a_degenerate_polygon_is_counted_and_the_run_goes_on(photos: Checkout) -> None:
-    def flatten_one(content: dict[str, Any]) -> None:
-        content["annotations"][0]["segmentation"] = [[5, 5, 40, 40]]
-
-    annotate(photos, flatten_one)
-    photos.make(CUTOUTS)
-    assert "39 cut-outs, 60 scenes; left out: {'backpack': {'degenerate polygon': 1, " in photos.log(
-        "collect_bam/own.log"
-    )
-    with open_store(photos.root / CUTOUTS, kind="cutouts") as cutouts:
-        assert len(cutouts) == 10 * 4 - 1
-        assert cutouts.attributes["skipped"]["backpack"]["degenerate polygon"] == 1
-
-
-def test_a_name_that_leads_out_of_the_folder_is_refused(photos: Checkout) -> None:
-    """And what it leads to is not looked at."""
-    shutil.copy(photos.root / PHOTO, photos.root / "photos/secret.jpg")
-    annotate(photos, lambda content: content["images"][0].update(file_name="../../secret.jpg"))
-    name = r"file_name is '\.\./\.\./secret\.jpg', expected a path inside the image folder"
-    line = rf"collect_bam: {ANNOTATIONS}: images\[0\]: {name}"
-    refused(photos, CUTOUTS, line, log="collect_bam/own.log")
-
-
-def test_a_users_own_links_are_followed(photos: Checkout) -> None:
-    """Data sets on clusters are links to where the disk is."""
-    images = photos.root / "photos/coco/images"
-    images.rename(photos.root / "elsewhere")
-    images.symlink_to(photos.root / "elsewhere")
-    photos.make(CUTOUTS)
-
-
-def test_a_bomb_is_refused_before_it_goes_off(photos: Checkout) -> None:
-    with (photos.root / PHOTO).open("wb") as file:
+def bomb(folder: Path) -> None:
+    with (folder / PHOTO).open("wb") as file:
         Image.new("1", (30_000, 30_000)).save(file, "PNG")
-    assert (photos.root / PHOTO).stat().st_size < 200_000
-    line = rf"collect_bam: {PHOTO}: found more than 89478485 pixels, expected at most that many"
-    refused(photos, CUTOUTS, line, log="collect_bam/own.log")
+    assert (folder / PHOTO).stat().st_size < 200_000
 
 
-def test_names_do_not_steer_the_terminal(photos: Checkout) -> None:
-    annotate(photos, lambda content: content["categories"][0].update(name="\x1b[2J\ud800"))
-    line = rf"collect_bam: {ANNOTATIONS}: unknown category 'backpack'; .*"
-    refused(photos, CUTOUTS, line, log="collect_bam/own.log")
+def steer(folder: Path) -> None:
+    annotate(folder, lambda content: content["categories"][0].update(name="\x1b[2J\ud800"))
 
 
-# ---- weights
+def link(folder: Path) -> None:
+    """Data sets on clusters are links to where the disk is."""
+    (folder / "coco/images").rename(folder.parent / "elsewhere")
+    (folder / "coco/images").symlink_to(folder.parent / "elsewhere")
 
 
-def with_weights(checkout: Checkout, write: Callable[[Path], None]) -> None:
-    write(checkout.root / "given.pt")
-    checkout.configure(models__f_o__weights="given.pt")
+def flatten_one(folder: Path) -> None:
+    annotate(folder, lambda content: content["annotations"][0].update(segmentation=[[5, 5, 40, 40]]))
 
 
-def test_weights_of_another_architecture_are_refused(finished: Checkout) -> None:
-    network = resnet18(classes=10, channels=3, generator=torch.Generator())
-    with_weights(finished, lambda path: torch.save(network.state_dict(), path))
-    line = (
-        r"train: given\.pt: not weights of resnet8: "
-        r"66 unexpected \(layer1\.1\..+, …\), 45 of another shape \(conv1\.weight .+, …\)"
+FAULTY: dict[str, tuple[Callable[[Path], None], str]] = {
+    "broken_json": (
+        lambda folder: half(folder / ANNOTATIONS, 5000),
+        r"collect_bam: broken_json/coco/annotations/instances\.json: not JSON: .+ at line 1, column \d+",
+    ),
+    "no_zebra": (
+        without_zebras,
+        rf"collect_bam: no_zebra/{ANNOTATIONS}: no usable instance of 'zebra'; found: none",
+    ),
+    "truncated": (
+        lambda folder: half(folder / PHOTO, 700),
+        rf"collect_bam: truncated/{PHOTO}: .*truncated.*",
+    ),
+    "leads_out": (
+        lead_out,
+        rf"collect_bam: leads_out/{ANNOTATIONS}: images\[0\]: file_name is '\.\./\.\./secret\.jpg', "
+        r"expected a path inside the image folder",
+    ),
+    "bomb": (
+        bomb,
+        rf"collect_bam: bomb/{PHOTO}: found more than 89478485 pixels, expected at most that many",
+    ),
+    # Names do not steer the terminal.
+    "steers": (steer, rf"collect_bam: steers/{ANNOTATIONS}: unknown category 'backpack'; .*"),
+}
+"""Folders of photographs with a fault each, and the line that names it."""
+USABLE = {"links": link, "degenerate": flatten_one}
+
+
+def cutouts(name: str) -> str:
+    return f"results/collections/{name}/cutouts.zarr.zip"
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run that collects photographs and scenes of one's own from a folder for each fault."""
+    checkout = Checkout.fresh(tmp_path_factory.mktemp("photos") / "project", SMALLEST)
+    whole = checkout.root / "photos"
+    generator = np.random.default_rng(0)
+    sizes = {"cutouts_per_object": 4, "scenes_per_class": 6, "source_size": 64}
+    write_sources(whole, **sizes, generator=generator)
+    changes = {name: change for name, (change, _) in FAULTY.items()} | USABLE
+    data = {}
+    for name, change in changes.items():
+        shutil.copytree(whole, checkout.root / name)
+        change(checkout.root / name)
+        data[name] = {
+            "kind": "bam",
+            "coco": [{"annotations": f"{name}/{ANNOTATIONS}", "images": f"{name}/coco/images"}],
+            "miniplaces": f"{name}/miniplaces",
+            "size": 24,
+            "images_per_pair": 2,
+            "min_object_area": 64,
+        }
+    checkout.configure(**{f"data__{name}": entry for name, entry in data.items()})
+    return run(checkout, *map(cutouts, changes))
+
+
+@pytest.mark.parametrize("name", FAULTY)
+def test_faulty_photographs_and_annotations_are_named(name: str, photos: Run) -> None:
+    check_refused(photos, cutouts(name), FAULTY[name][1], f"collect_bam/{name}.log")
+
+
+def test_of_faulty_ones_nothing_is_left_but_logs(photos: Run) -> None:
+    results = {name for name in photos.made if not name.startswith(("logs/", "benchmarks/"))}
+    assert results == {
+        f"collections/{name}/{kind}.zarr.zip" for name in USABLE for kind in ("cutouts", "scenes")
+    }
+
+
+def test_links_of_a_user_are_followed(photos: Run) -> None:
+    with open_store(photos.checkout.root / cutouts("links"), kind="cutouts") as found:
+        assert len(found) == 10 * 4
+
+
+def test_a_degenerate_polygon_is_counted_and_the_run_goes_on(photos: Run) -> None:
+    assert "39 cut-outs, 60 scenes; left out: {'backpack': {'degenerate polygon': 1, " in photos.checkout.log(
+        "collect_bam/degenerate.log"
     )
-    refused(finished, WEIGHTS, line, log="train/f_o/seed0.log")
+    with open_store(photos.checkout.root / cutouts("degenerate"), kind="cutouts") as found:
+        assert len(found) == 10 * 4 - 1
+        assert found.attributes["skipped"]["backpack"]["degenerate polygon"] == 1
+
+
+# ---- weights and stores
 
 
 class Payload:
@@ -278,83 +329,108 @@ class Payload:
         return Path.touch, (self.path,)
 
 
-def pickled(content: object, path: Path) -> None:
-    path.write_bytes(pickle.dumps(content))
+WEIGHTS = {
+    "other_architecture": (
+        r"train: other_architecture\.pt: not weights of resnet8: "
+        r"66 unexpected \(layer1\.1\..+, …\), 45 of another shape \(conv1\.weight .+, …\)"
+    ),
+    **{
+        name: rf"train: {name}\.pt: contains code \(.+\), which is not run; valid: a state dict of tensors, .*"
+        for name in ("saved_code", "pickled_code")
+    },
+}
+"""Models whose weights are faulty."""
+MAPS = {
+    "cut": (
+        r"score: metrics\.sensitivity: results/maps/digits/seed0/digits/cut\.zarr\.zip: "
+        r"truncated, or not a Zarr store \(.+\)"
+    ),
+    "other_data": (
+        r"score: metrics\.sensitivity: results/maps/digits/seed0/digits/other_data\.zarr\.zip: "
+        r"data is '0{64}', expected '[0-9a-f]{64}'"
+    ),
+    "other_model": (
+        r"score: metrics\.sensitivity: results/maps/digits/seed0/digits/other_model\.zarr\.zip: "
+        r"model is '0{64}', expected '[0-9a-f]{64}'"
+    ),
+    "other_size": r"score: metrics\.sensitivity: maps: found 20 of \[1, 7, 8\], expected 20 of \[1 or 1, 8, 8\]",
+}
+"""Methods whose maps are faulty."""
+RESPONSES = "results/responses/aopc/digits/seed0/digits.zarr.zip"
 
 
-@pytest.mark.parametrize("write", [torch.save, pickled], ids=["by torch.save", "by pickle"])
-def test_weights_with_code_are_refused_and_not_run(write: Callable[..., None], finished: Checkout) -> None:
-    mark = finished.root / "the_code_ran"
+def weights(name: str) -> str:
+    return f"results/models/{name}/seed0/weights.pt"
+
+
+def scores(name: str) -> str:
+    return f"results/scores/sensitivity/digits/seed0/digits/{name}.parquet"
+
+
+def write_weights(root: Path) -> None:
+    """Weights of another network, and two files of those that run code when unpickled."""
+    network = resnet18(classes=10, channels=3, generator=torch.Generator())
+    torch.save(network.state_dict(), root / "other_architecture.pt")
+    mark = root / "the_code_ran"
     pickle.loads(pickle.dumps(Payload(mark)))
     assert mark.exists()
     mark.unlink()
-
-    with_weights(finished, lambda path: write({"fc.weight": Payload(mark)}, path))
-    line = r"train: given\.pt: contains code \(.+\), which is not run; valid: a state dict of tensors, .*"
-    refused(finished, WEIGHTS, line, log="train/f_o/seed0.log")
-    assert not mark.exists()
+    torch.save({"fc.weight": Payload(mark)}, root / "saved_code.pt")
+    (root / "pickled_code.pt").write_bytes(pickle.dumps({"fc.weight": Payload(mark)}))
 
 
-# ---- devices and stores
-
-
-def test_a_gpu_that_is_not_there_is_asked_for(finished: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    finished.configure(device="cuda")
-    line = r"train: device: found 'cuda', but no GPU is available; valid: auto, cpu"
-    refused(finished, WEIGHTS, line, log="train/f_o/seed0.log")
-
-
-def test_a_truncated_map_is_refused(finished: Checkout) -> None:
-    name = "results/maps/f_s/seed0/bam_os/gradcam.zarr.zip"
-    path = finished.root / name
-    path.write_bytes(path.read_bytes()[:2000])
-    line = rf"score_bam: {re.escape(name)}: truncated, or not a Zarr store \(.+\)"
-    refused(finished, SCORES, line, log="score_bam/bam/seed0/gradcam.log")
-
-
-def test_a_map_of_other_data_is_refused(finished: Checkout) -> None:
-    maps = finished.root / "results/maps/f_s/seed0"
-    shutil.copy(maps / "bam_0s/gradcam.zarr.zip", maps / "bam_os/gradcam.zarr.zip")
-    line = r"score_bam: results/maps/f_s/seed0/bam_os/gradcam\.zarr\.zip: data is '\w{64}', expected '\w{64}'"
-    refused(finished, SCORES, line, log="score_bam/bam/seed0/gradcam.log")
-
-
-SCORED = "results/scores/sensitivity/digits/seed0/digits/smooth.parquet"
-LOGGED = "score/sensitivity/digits/seed0/digits/smooth.log"
-
-
-def rewrite(checkout: Checkout, change: Callable[[dict[str, Any], dict[str, Any]], None]) -> None:
-    """The maps of ``smooth`` on digits with other arrays or attributes; their scores are to be made again."""
-    path = checkout.root / "results/maps/digits/seed0/digits/smooth.zarr.zip"
-    with open_store(path, kind="maps") as maps:
+def write_maps(folder: Path) -> None:
+    """The maps of the gradient with other attributes or arrays, or cut off."""
+    whole = folder / "gradient.zarr.zip"
+    (folder / "cut.zarr.zip").write_bytes(whole.read_bytes()[:2000])
+    with open_store(whole, kind="maps") as maps:
         arrays, attributes = {name: maps[name][:] for name in maps.names}, dict(maps.attributes)
-    change(arrays, attributes)
-    write(path, [arrays], kind="maps", attributes=attributes)
-    (checkout.root / SCORED).unlink()
+    for name, other in (("other_data", "data"), ("other_model", "model")):
+        changed = attributes | {other: "0" * 64}
+        write(folder / f"{name}.zarr.zip", [arrays], kind="maps", attributes=changed)
+    arrays["map"] = arrays["map"][:, :, 1:]
+    write(folder / "other_size.zarr.zip", [arrays], kind="maps", attributes=attributes)
 
 
-def test_maps_of_another_model_are_refused(finished: Checkout) -> None:
-    rewrite(finished, lambda arrays, attributes: attributes.update(model="0" * 64))
-    maps = r"results/maps/digits/seed0/digits/smooth\.zarr\.zip"
-    line = rf"score: metrics\.sensitivity: {maps}: model is '0{{64}}', expected '[0-9a-f]{{64}}'"
-    refused(finished, SCORED, line, log=LOGGED)
+@pytest.fixture(scope="module")
+def faulty(smallest_once: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A finished run that goes on with faulty weights and maps, and with a metric that asks for too much."""
+    checkout = smallest_once.copy(tmp_path_factory.mktemp("faulty") / "project")
+    content = yaml.safe_load(SMALLEST.read_text())
+    write_weights(checkout.root)
+    write_maps(checkout.root / "results/maps/digits/seed0/digits")
+    models = {f"models__{name}": {**content["models"]["digits"], "weights": f"{name}.pt"} for name in WEIGHTS}
+    methods = {f"methods__{name}": {"method": "gradient"} for name in MAPS}
+    metrics = [*content["studies"]["digits"]["metrics"], "aopc"]
+    checkout.configure(**models, **methods, metrics__aopc={"steps": 65}, studies__digits__metrics=metrics)
+    return run(checkout, *map(weights, WEIGHTS), *map(scores, MAPS), RESPONSES)
 
 
-def test_maps_of_another_size_are_refused(finished: Checkout) -> None:
-    rewrite(finished, lambda arrays, attributes: arrays.update(map=arrays["map"][:, :, 1:]))
-    refused(
-        finished,
-        SCORED,
-        r"score: metrics\.sensitivity: maps: found 20 of \[1, 7, 8\], expected 20 of \[1 or 1, 8, 8\]",
-        log=LOGGED,
-    )
+@pytest.mark.parametrize("name", WEIGHTS)
+def test_faulty_weights_are_refused_and_their_code_is_not_run(name: str, faulty: Run) -> None:
+    check_refused(faulty, weights(name), WEIGHTS[name], f"train/{name}/seed0.log")
+    assert not (faulty.checkout.root / "the_code_ran").exists()
 
 
-def test_more_steps_than_pixels_are_refused(finished: Checkout) -> None:
-    finished.configure(
-        metrics__aopc={"steps": 65}, studies__digits__metrics=["aopc"], studies__digits__printed=None
-    )
-    target = "results/responses/aopc/digits/seed0/digits.zarr.zip"
+@pytest.mark.parametrize("name", MAPS)
+def test_faulty_maps_are_refused(name: str, faulty: Run) -> None:
+    check_refused(faulty, scores(name), MAPS[name], f"score/sensitivity/digits/seed0/digits/{name}.log")
+
+
+def test_more_steps_than_pixels_are_refused(faulty: Run) -> None:
     line = "respond: metrics.aopc: steps: found 65, expected at most 64, the pixels of an image"
-    refused(finished, target, line, log="respond/aopc/digits/seed0/digits.log")
+    check_refused(faulty, RESPONSES, line, "respond/aopc/digits/seed0/digits.log")
+
+
+def test_faulty_files_leave_nothing_but_logs(faulty: Run) -> None:
+    assert len(faulty.made) == len(WEIGHTS) + len(MAPS) + 1
+    assert {name.partition("/")[0] for name in faulty.made} == {"logs"}
+
+
+def test_a_gpu_that_is_not_there_is_asked_for(smallest: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    smallest.configure(
+        device="cuda", models__other={"architecture": "resnet8", "data": "digits", "trained_on": "class"}
+    )
+    line = r"train: device: found 'cuda', but no GPU is available; valid: auto, cpu"
+    check_refused(run(smallest, weights("other")), weights("other"), line, "train/other/seed0.log")

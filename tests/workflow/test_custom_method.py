@@ -9,6 +9,8 @@ import yaml
 from checkout import TINY, Checkout
 from tiny_jobs import combined, with_page_jobs
 
+pytestmark = pytest.mark.slow
+
 MINE = '''"""The gradient, but only where the image is bright."""
 
 from helpers import slope

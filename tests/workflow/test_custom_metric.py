@@ -13,6 +13,8 @@ from tiny_jobs import combined, with_page_jobs
 
 from saliency_assay.storage.zarr_store import open_store
 
+pytestmark = pytest.mark.slow
+
 MINE = '''"""Share of absolute attribution on the strongest pixels, and change of the map."""
 
 

@@ -31,7 +31,7 @@ PROGRAMS = re.compile(
 )
 
 # What CI runs as it stands: .ci/run names the first three, `make lint` needs `make docs`.
-AS_THEY_ARE = ("make demo", "make test", "make lint", "make docs")
+AS_THEY_ARE = ("make demo", "make test-all", "make lint", "make docs")
 # What needs something that no test has, and what.
 OUTSIDE = {
     r"git (clone https://\S+|checkout)": "another copy of the project",
@@ -42,7 +42,7 @@ OUTSIDE = {
     r".* --snakefile /opt/assay/Snakefile .*": "a project in another place, which tests of such places run",
     r"\.venv/bin/snakemake --unlock": "tests/workflow/test_kill.py",
     r"\.venv/bin/snakemake (--report|--touch)": "a word on what the workflow itself does",
-    r"\.venv/bin/pytest (FILE|tests/\S+)( -k \w+)?": "it is what runs this",
+    r"\.venv/bin/pytest (FILE|-m \w+|tests/\S+)( -k \w+)?": "it is what runs this",
     r"\.venv/bin/python tests/property/(fuzz|bombs)\.py.*": "tests/property/test_fuzz.py",
     r"\.venv/bin/python -m tools\.configuration_reference": "tests/unit/config/test_config_reference.py",
     r"make generate": "tests that compare what is there with what it would write",
@@ -50,6 +50,7 @@ OUTSIDE = {
     r"make env (CPU=1|PYTHON=\S+)": "another environment",
     r"\.venv/bin/uv pip install .*": "PyTorch's own index of packages",
     r"make (format|lock)": "it would change files of whoever runs the tests",
+    r"make test": "the quick part of the tests, of which this is one",
     r"make clean": "it would remove the results of whoever runs the tests",
     r"PYTHONPATH=tests \.venv/bin/python tests/cluster/overhead\.py": "root, and a Slurm of one's own",
     r"cp -r profiles/slurm my_cluster": "tests/cluster/test_study.py edits such a copy",
@@ -64,7 +65,7 @@ TINY = {
     "reliability": "--images 20 --methods 4 --metrics 2 --resamples 20",
     "folder": "--images 20 --classes 2 --size 8",
 }
-LONG = ("demo", "memory", "memory_rules", "planning", "processes", "scaling", "scheduler")
+LONG = ("demo", "memory", "memory_rules", "mutation", "planning", "processes", "scaling", "scheduler")
 
 
 def commands() -> Iterator[str]:
@@ -197,6 +198,7 @@ def arguments(command: str) -> tuple[str, ...]:
 PLANS = sorted({arguments(command) for command in of_kind("planned")})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", PLANS, ids=" ".join)
 def test_a_plan_is_made(given: tuple[str, ...], project: Checkout) -> None:
     run = subprocess.run(
@@ -228,6 +230,7 @@ def test_make_hands_on_its_configuration(target: str) -> None:
     assert (wrong.returncode, wrong.stderr.splitlines()[0]) == (2, "CONFIG: none.yaml: no such file")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", of_kind("download"))
 def test_a_download_is_planned(command: str, project: Checkout) -> None:
     """Nothing is fetched: what is asked for is listed, and its jobs are planned."""
@@ -250,6 +253,7 @@ def test_a_download_is_planned(command: str, project: Checkout) -> None:
 # ---- benchmarks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", of_kind("tiny"))
 def test_a_benchmark_runs(command: str) -> None:
     _, program, *options = shlex.split(command)
@@ -355,6 +359,7 @@ def criteria_shards(root: Path) -> None:
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", PYTHON, ids=lambda block: f"{block.page}:{block.line}")
 def test_python_runs(
     block: Any, finished_once: Checkout, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

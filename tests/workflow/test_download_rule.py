@@ -14,6 +14,8 @@ from web import Site, served
 
 from saliency_assay.storage.zarr_store import open_store
 
+pytestmark = pytest.mark.slow
+
 OFFICIAL = '170_052_171,\n                "md5:c32a1d4ab5d03f1284b67883e8d87530"'
 
 

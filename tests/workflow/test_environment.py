@@ -12,6 +12,8 @@ from PIL import Image
 
 from saliency_assay.storage.zarr_store import open_store
 
+pytestmark = pytest.mark.slow
+
 LATE = (
     "tabulate_scores",
     "tabulate_reliability",

@@ -14,6 +14,8 @@ from checkout import Checkout
 from tools.pages import DOCS, FENCE, FILE
 from tools.source_tree import ROOT
 
+pytestmark = pytest.mark.slow
+
 SECTIONS = dict(part.split("\n", 1) for part in (DOCS / "extending.md").read_text().split("\n## ")[1:])
 EXTENSIONS = {
     "A method": ("methods", "gradient_squared"),

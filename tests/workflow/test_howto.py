@@ -11,6 +11,8 @@ from checkout import Checkout
 
 from tools.pages import DOCS, write_files
 
+pytestmark = pytest.mark.slow
+
 HOW_TO = DOCS / "howto"
 MAPS = "results_my_{what}/maps/{model}/seed0/{model}/{method}.zarr.zip"
 

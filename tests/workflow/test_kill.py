@@ -12,18 +12,18 @@ from processes import epoch_of, kill_everything, kill_job, wait_until
 
 from saliency_assay.storage.zarr_store import open_store
 
-WEIGHTS = "results/models/f_o/seed0/weights.pt"
-CURVE = "results/models/f_o/seed0/training.csv"
-STATE = "results/.state/train/f_o/seed0.pt"
-MAPS = "results/maps/f_o/seed0/bam_os/slow.zarr.zip"
-EPOCHS = 24
+WEIGHTS = "results/models/digits/seed0/weights.pt"
+CURVE = "results/models/digits/seed0/training.csv"
+STATE = "results/.state/train/digits/seed0.pt"
+MAPS = "results/maps/digits/seed0/digits/slow.zarr.zip"
+EPOCHS = 60
 
 
 @pytest.fixture(scope="module")
-def undisturbed(finished_once: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+def undisturbed(smallest_once: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     """One model trained for more epochs than in other tests, in one go."""
-    checkout = finished_once.copy(tmp_path_factory.mktemp("undisturbed") / "project")
-    checkout.configure(models__f_o__training__epochs=EPOCHS)
+    checkout = smallest_once.copy(tmp_path_factory.mktemp("undisturbed") / "project")
+    checkout.configure(models__digits__training__epochs=EPOCHS)
     checkout.make(WEIGHTS)
     return checkout
 
@@ -32,77 +32,79 @@ def undisturbed(finished_once: Checkout, tmp_path_factory: pytest.TempPathFactor
     "kill",
     [
         pytest.param(kill_everything, id="SIGKILL to all"),
-        pytest.param(kill_job(signal.SIGKILL, "train"), id="SIGKILL to the job"),
-        pytest.param(kill_job(signal.SIGTERM, "train"), id="SIGTERM to the job"),
+        pytest.param(kill_job(signal.SIGKILL, "train"), id="SIGKILL to the job", marks=pytest.mark.slow),
+        pytest.param(kill_job(signal.SIGTERM, "train"), id="SIGTERM to the job", marks=pytest.mark.slow),
     ],
 )
 def test_a_killed_training_goes_on(
-    kill: Callable[[Checkout], None], undisturbed: Checkout, finished: Checkout
+    kill: Callable[[Checkout], None], undisturbed: Checkout, smallest: Checkout
 ) -> None:
-    finished.configure(models__f_o__training__epochs=EPOCHS)
-    state, log = finished.root / STATE, "train/f_o/seed0.log"
+    smallest.configure(models__digits__training__epochs=EPOCHS)
+    state, log = smallest.root / STATE, "train/digits/seed0.log"
     assert not state.exists()
 
     # A state after every step, instead of one a minute, so that there is one soon.
-    running = finished.start(WEIGHTS, "--cores=2", "--set-resources=train:save_seconds=0")
+    running = smallest.start(WEIGHTS, "--cores=2", "--set-resources=train:save_seconds=0")
     wait_until(lambda: epoch_of(state) >= EPOCHS // 4)
-    kill(finished)
+    kill(smallest)
     said, _ = running.communicate()
     assert running.returncode != 0, said
     reached = epoch_of(state)
     assert EPOCHS // 4 <= reached < EPOCHS
-    assert not (finished.root / WEIGHTS).exists()
-    assert not (finished.root / CURVE).exists()
+    assert not (smallest.root / WEIGHTS).exists()
+    assert not (smallest.root / CURVE).exists()
 
     if kill is kill_everything:  # Snakemake's own lock is still there
-        finished.make("--unlock")
-    finished.make(WEIGHTS)
-    assert f"{STATE}: resuming after step" in finished.log(log)
-    assert int(finished.log(log).partition(" of epoch ")[2].split()[0]) == reached + 1
+        smallest.make("--unlock")
+    smallest.make(WEIGHTS)
+    assert f"{STATE}: resuming after step" in smallest.log(log)
+    assert int(smallest.log(log).partition(" of epoch ")[2].split()[0]) == reached + 1
     for file in (WEIGHTS, CURVE):
-        assert (finished.root / file).read_bytes() == (undisturbed.root / file).read_bytes()
+        assert (smallest.root / file).read_bytes() == (undisturbed.root / file).read_bytes()
     assert not state.exists()
 
 
-def test_a_killed_training_with_other_settings_starts_anew(undisturbed: Checkout, finished: Checkout) -> None:
-    finished.configure(models__f_o__training__epochs=EPOCHS, models__f_o__training__learning_rate=0.1)
-    state = finished.root / STATE
-    running = finished.start(WEIGHTS, "--cores=2", "--set-resources=train:save_seconds=0")
+@pytest.mark.slow
+def test_a_killed_training_with_other_settings_starts_anew(undisturbed: Checkout, smallest: Checkout) -> None:
+    smallest.configure(models__digits__training__epochs=EPOCHS, models__digits__training__learning_rate=0.1)
+    state = smallest.root / STATE
+    running = smallest.start(WEIGHTS, "--cores=2", "--set-resources=train:save_seconds=0")
     wait_until(lambda: epoch_of(state) >= 1)
-    kill_job(signal.SIGTERM, "train")(finished)
+    kill_job(signal.SIGTERM, "train")(smallest)
     running.communicate()
     assert state.exists()
-    finished.configure(models__f_o__training__learning_rate=0.2)
-    finished.make(WEIGHTS)
-    assert f"{STATE}: discarded, found fingerprint" in finished.log("train/f_o/seed0.log")
-    assert (finished.root / WEIGHTS).read_bytes() == (undisturbed.root / WEIGHTS).read_bytes()
+    smallest.configure(models__digits__training__learning_rate=0.2)
+    smallest.make(WEIGHTS)
+    assert f"{STATE}: discarded, found fingerprint" in smallest.log("train/digits/seed0.log")
+    assert (smallest.root / WEIGHTS).read_bytes() == (undisturbed.root / WEIGHTS).read_bytes()
 
 
-def test_how_often_the_state_is_saved_is_no_reason_to_train_again(finished: Checkout) -> None:
-    assert finished.planned("--set-resources=train:save_seconds=0") == set()
+def test_how_often_the_state_is_saved_is_no_reason_to_train_again(smallest: Checkout) -> None:
+    assert smallest.planned("--set-resources=train:save_seconds=0") == set()
 
 
 def appeared(checkout: Checkout, pattern: str) -> list[Path]:
     return list(checkout.root.glob(pattern))
 
 
-def test_maps_killed_while_they_are_written_do_not_look_finished(finished: Checkout) -> None:
-    finished.configure(methods__slow={"method": "smoothgrad", "samples": 300})
-    finished.configure(models__f_o__batch_size=8)
-    target = finished.root / MAPS
-    half_written = partial(appeared, finished, "results/maps/f_o/seed0/bam_os/.slow.zarr.zip.*.writing")
-    running = finished.start(MAPS, "--cores=2")
+@pytest.mark.slow
+def test_maps_killed_while_they_are_written_do_not_look_finished(smallest: Checkout) -> None:
+    smallest.configure(methods__slow={"method": "smoothgrad", "samples": 3000})
+    smallest.configure(models__digits__batch_size=8)
+    target = smallest.root / MAPS
+    half_written = partial(appeared, smallest, "results/maps/digits/seed0/digits/.slow.zarr.zip.*.writing")
+    running = smallest.start(MAPS, "--cores=2")
     wait_until(half_written)
-    kill_everything(finished)
+    kill_everything(smallest)
     said, _ = running.communicate()
     assert running.returncode == -signal.SIGKILL, said
     assert [path.is_dir() for path in half_written()] == [True]
     assert not target.exists()
 
-    finished.make("--unlock")
-    finished.make(MAPS)
+    smallest.make("--unlock")
+    smallest.make(MAPS)
     with open_store(target, kind="maps") as maps:
-        assert len(maps) == 30
+        assert len(maps) == 20
     assert half_written() == []
 
 
@@ -122,6 +124,7 @@ HALF_WAY = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["SIGKILL", "SIGTERM"])
 def test_a_retrain_study_that_is_killed_at_every_turn_ends_as_if_never(
     number: signal.Signals, finished: Checkout, finished_once: Checkout

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from checkout import Checkout
 
+pytestmark = pytest.mark.slow
+
 SEEDS = range(3)
 WEIGHTS = [f"results/models/digits/seed{seed}/weights.pt" for seed in SEEDS]
 BEGIN = re.compile(

@@ -3,10 +3,13 @@
 import re
 
 import pandas as pd
+import pytest
 import torch
 from checkout import Checkout
 
 from saliency_assay.models.weights import read_state
+
+pytestmark = pytest.mark.slow
 
 MODEL = "results/models/searched/seed0"
 RETRAINED = "results/remask/retrain/iteroar/gradient/mean/seed0/iteration1"

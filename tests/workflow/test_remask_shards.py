@@ -14,6 +14,8 @@ from processes import kill_everything, kill_job, wait_until
 from saliency_assay.storage.shards import open_stores
 from saliency_assay.storage.zarr_store import open_store
 
+pytestmark = pytest.mark.slow
+
 ARM = "retrain/iteroar/smooth"
 FOLDERS = [f"results/remask/{ARM}/shared/seed0/iteration0", f"results/remask/{ARM}/mean/seed0/iteration1"]
 FIRST = f"{FOLDERS[0]}/masks.zarr.zip"

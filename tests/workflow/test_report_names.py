@@ -9,6 +9,8 @@ from checkout import Checkout
 from display_names import keys_in, keys_of, texts_of_figure, texts_of_page
 from pipelines import TINY
 
+pytestmark = pytest.mark.slow
+
 KEYS = keys_of(TINY)
 
 

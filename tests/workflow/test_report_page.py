@@ -1,6 +1,5 @@
 """The report in a browser without a network, wide and narrow: every page, figure, table and caption shows."""
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,7 +7,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from checkout import Checkout
-from playwright.sync_api import Browser, FrameLocator, Page, ViewportSize, sync_playwright
+from playwright.sync_api import Browser, FrameLocator, Page, ViewportSize
+
+pytestmark = pytest.mark.browser
 
 RELIABILITY = [
     "Tables of reliability, agreement and ranks",
@@ -127,23 +128,7 @@ WORDS_OF_CAPTIONS = {
 }
 
 
-@pytest.fixture(scope="module")
-def chromium() -> str:
-    path = shutil.which("chromium") or shutil.which("google-chrome")
-    if path is None:
-        pytest.skip("no browser: install Debian's package chromium")
-    return path
-
-
 WIDE, NARROW = {"width": 1400, "height": 900}, {"width": 400, "height": 800}
-
-
-@pytest.fixture(scope="module")
-def browser(chromium: str) -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
-        yield browser
-        browser.close()
 
 
 @contextmanager
@@ -188,6 +173,7 @@ def turn_to(page: Page, category: str) -> FrameLocator:
     return inside(page)
 
 
+@pytest.mark.slow
 def test_the_overview_opens_first_and_the_menu_is_in_the_order_of_the_book(
     browser: Browser, finished_once: Checkout
 ) -> None:
@@ -203,9 +189,9 @@ def test_the_overview_opens_first_and_the_menu_is_in_the_order_of_the_book(
         assert page.title() == "Saliency Assay"
 
 
-@pytest.mark.parametrize("category", SHOWN)
-def test_all_of_a_category_is_on_its_page_with_its_captions(wide: Page, category: str) -> None:
-    shown = turn_to(wide, category)
+def check_category(page: Page, category: str) -> None:
+    """All figures and tables of a category are on its page, with their captions."""
+    shown = turn_to(page, category)
     names = set(SHOWN[category])
     headings = {heading.inner_text().strip() for heading in shown.locator("h2.part").all()}
     assert headings == (names - {SUMMARY} if len(names) > 1 else set())
@@ -218,6 +204,19 @@ def test_all_of_a_category_is_on_its_page_with_its_captions(wide: Page, category
     assert shown.locator("section").evaluate_all(bare) == 0
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("category", SHOWN)
+def test_all_of_a_category_is_on_its_page_with_its_captions(wide: Page, category: str) -> None:
+    check_category(wide, category)
+
+
+def test_a_report_of_one_study_shows_all_of_it(browser: Browser, smallest_once: Checkout) -> None:
+    with opened(browser, smallest_once, WIDE) as page:
+        for category in ("Overview", "Methods", "Metrics", "Provenance", "Models", "Study Digits"):
+            check_category(page, category)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("category", SHOWN)
 def test_a_phone_shows_every_page_without_scrolling_sideways(narrow: Page, category: str) -> None:
     narrow.evaluate("category => app.showCategory(category)", category)  # the menu is folded away
@@ -229,6 +228,7 @@ def test_a_phone_shows_every_page_without_scrolling_sideways(narrow: Page, categ
     assert narrow.locator("nav.transition-all").evaluate("nav => nav.getBoundingClientRect().width") < 5
 
 
+@pytest.mark.slow
 def test_a_figure_can_be_had_by_itself_with_what_made_it(browser: Browser, finished_once: Checkout) -> None:
     with opened(browser, finished_once, WIDE) as page:
         turn_to(page, "Study Digits").get_by_text("Separate files").click()
@@ -241,6 +241,7 @@ def test_a_figure_can_be_had_by_itself_with_what_made_it(browser: Browser, finis
         page.get_by_text(OF_A_METRIC).wait_for()
 
 
+@pytest.mark.slow
 def test_links_lead_from_the_overview_to_a_study_by_keyboard(
     browser: Browser, finished_once: Checkout
 ) -> None:
@@ -252,6 +253,7 @@ def test_links_lead_from_the_overview_to_a_study_by_keyboard(
         assert inside(page).locator("h1").first.inner_text() == "Digits"
 
 
+@pytest.mark.slow
 def test_the_menu_is_reached_by_keyboard(browser: Browser, finished_once: Checkout) -> None:
     with opened(browser, finished_once, WIDE) as page:
         for _ in range(40):
@@ -264,6 +266,7 @@ def test_the_menu_is_reached_by_keyboard(browser: Browser, finished_once: Checko
         page.locator('iframe[title="Study BAM"]').wait_for()
 
 
+@pytest.mark.slow
 def test_tables_are_sorted_by_keyboard_and_downloaded_whole(wide: Page, tmp_path: Path) -> None:
     shown = turn_to(wide, "Models")
     table = shown.locator("table").first
@@ -287,6 +290,7 @@ def test_tables_are_sorted_by_keyboard_and_downloaded_whole(wide: Page, tmp_path
     assert ((found["accuracy (%)"] >= 0) & (found["accuracy (%)"] <= 100)).all()
 
 
+@pytest.mark.slow
 def test_the_report_is_small(finished_once: Checkout) -> None:
     """The demo's has twice as many figures, and 15 MB is the most that it should have."""
     assert Path(finished_once.root, "results/report.html").stat().st_size < 12e6

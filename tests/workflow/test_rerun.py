@@ -1,12 +1,14 @@
 """A table of edits, and exactly the jobs that each of them runs again."""
 
 import os
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
-from checkout import Checkout
-from tiny_jobs import PAGES, Dependents, combined, with_page_jobs
+from checkout import SMALLEST, Checkout
+from page_jobs import PAGES, with_page_jobs
 
 Edit = Callable[[Checkout], None]
 
@@ -456,45 +458,104 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
 }
 
 
-def test_a_first_run_runs_everything(fresh: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert fresh.planned() == combined(ALL, ALL)
-    monkeypatch.setenv("SALIENCY_ASSAY_SEPARATE", "1")
-    assert fresh.planned() == ALL
+WORDS = {"0", "1", "digits", "gradient", "smooth", "faithfulness", "infidelity", "sensitivity", "scores"}
+"""Values of wildcards of jobs of smallest.yaml."""
+QUICK = (
+    "code of one method",
+    "code of a method of the other study",
+    "code of what smooths a method",
+    "a method's parameter",
+    "code of one metric",
+    "code of a metric with model responses",
+    "code of the engine",
+    "a parameter that only the metric reads",
+    "a parameter that the model responses read",
+    "a metric less in the study",
+    "what a paper printed of reliability",
+    "the other data's seed",
+    "a further seed",
+    "the training's script",
+    "where images are kept",
+    "a template of the pages",
+    "resamples of images",
+    "images in a gallery",
+)
+"""Edits that are planned on the smallest study, too."""
+IDLE = sorted(
+    (name for name, (_, expected) in EDITS.items() if not expected), key="every file touched".__eq__
+)
+"""Edits that run nothing; the one that touches all files is the last."""
 
 
-def test_a_finished_run_elsewhere_runs_nothing(finished: Checkout) -> None:
-    assert finished.planned() == NOTHING
+def in_smallest(jobs: set[str]) -> set[str]:
+    """Return those of the jobs that belong to smallest.yaml."""
+    return {job for job in jobs if set(job.split()[1:]) <= WORDS}
 
 
-@pytest.fixture(scope="module")
-def plans(finished_once: Checkout, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Future[set[str]]]:
-    """Dry runs after each of the edits, side by side: one takes seconds, nearly all of them on a single core."""
-    root = tmp_path_factory.mktemp("edited")
+def test_a_first_run_of_the_smallest_study_runs_everything(fresh: Checkout) -> None:
+    shutil.copy(SMALLEST, fresh.root / fresh.configuration)
+    assert fresh.planned() == in_smallest(ALL)
+
+
+def test_edits_that_change_no_result_run_nothing_all_together(smallest: Checkout) -> None:
+    assert len(IDLE) > 8
+    for name in IDLE:
+        EDITS[name][0](smallest)
+    assert smallest.planned() == NOTHING
+
+
+Plans = dict[str, Future[set[str]]]
+
+
+def planned_after(names: Iterable[str], run: Checkout, root: Path) -> Plans:
+    """Dry runs of a run after each of the edits, side by side: one takes seconds on a single core."""
 
     def plan(name: str) -> set[str]:
-        checkout = finished_once.copy(root / name.replace(" ", "_"))
+        checkout = run.copy(root / name.replace(" ", "_"))
         edit, _ = EDITS[name]
         edit(checkout)
         return checkout.planned()
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return {name: pool.submit(plan, name) for name in EDITS}
+        return {name: pool.submit(plan, name) for name in names}
 
 
 @pytest.fixture(scope="module")
-def dependents(finished_once: Checkout) -> Dependents:
-    return Dependents(finished_once, ALL)
+def quick_plans(smallest_once: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Plans:
+    return planned_after(QUICK, smallest_once, tmp_path_factory.mktemp("quick"))
 
 
+@pytest.mark.parametrize("name", QUICK)
+def test_an_edit_runs_what_it_concerns_in_the_smallest_study(name: str, quick_plans: Plans) -> None:
+    edit, expected = EDITS[name]
+    jobs = with_page_jobs(in_smallest(expected), configured=isinstance(edit, Configured))
+    assert quick_plans[name].result() == in_smallest(jobs)
+
+
+@pytest.mark.slow
+def test_a_first_run_runs_everything(fresh: Checkout) -> None:
+    assert fresh.planned() == ALL
+
+
+@pytest.mark.slow
+def test_a_finished_run_elsewhere_runs_nothing(finished: Checkout) -> None:
+    assert finished.planned() == NOTHING
+
+
+@pytest.fixture(scope="module")
+def plans(finished_once: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Plans:
+    return planned_after(EDITS, finished_once, tmp_path_factory.mktemp("edited"))
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EDITS)
-def test_an_edit_runs_what_it_concerns(
-    name: str, plans: dict[str, Future[set[str]]], dependents: Dependents
-) -> None:
+def test_an_edit_runs_what_it_concerns(name: str, plans: Plans) -> None:
     edit, expected = EDITS[name]
     jobs = combined(with_page_jobs(expected, configured=isinstance(edit, Configured)), ALL)
     assert plans[name].result() == dependents.with_dependents(jobs)
 
 
+@pytest.mark.slow
 def test_what_a_plan_promises_is_what_happens(finished: Checkout) -> None:
     """A method's parameter makes that method's results anew and touches no others; then all is settled."""
     results = finished.root / "results"

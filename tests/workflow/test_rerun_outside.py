@@ -16,6 +16,8 @@ from checkout import Checkout
 
 from saliency_assay.data.synthetic.sources import write_sources
 
+pytestmark = pytest.mark.slow
+
 CONFIGURATION = {
     "results": "results",
     "device": "cpu",

@@ -18,6 +18,8 @@ from saliency_assay.runtime.provenance import digest_of_file
 from saliency_assay.storage import score_tables
 from saliency_assay.storage.zarr_store import open_store
 
+pytestmark = pytest.mark.slow
+
 BAM_METHODS = ("gradcam", "random", "edge")
 BAM_SETS = (
     "bam_os",

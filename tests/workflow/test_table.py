@@ -1,7 +1,10 @@
 """``snakemake table``: one folder with all results as CSV and LaTeX."""
 
 import pandas as pd
+import pytest
 from checkout import Checkout
+
+pytestmark = pytest.mark.slow
 
 COPIES = {
     "bam": (

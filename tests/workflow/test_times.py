@@ -36,6 +36,7 @@ def hours_of(rule: str) -> float:
     return float(minutes) / 60 * sum(range(1, ATTEMPTS.get(rule, 1) + 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_jobs_fit_into_their_times(name: str, scaling: ModuleType) -> None:
     _, hours = scaling.counted(PROJECT / f"config/{name}.yaml")

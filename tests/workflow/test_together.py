@@ -5,11 +5,14 @@ import re
 import signal
 from pathlib import Path
 
+import pytest
 from checkout import Checkout
 from mounts import mounted
 from processes import processes, wait_until
 
 from saliency_assay.runtime.lock import NAME
+
+pytestmark = pytest.mark.slow
 
 TARGET = "data/digits.zarr.zip"
 WEIGHTS = "models/digits/seed0/weights.pt"

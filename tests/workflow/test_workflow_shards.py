@@ -12,6 +12,8 @@ from tiny_jobs import combined
 from saliency_assay.storage.shards import open_stores
 from saliency_assay.storage.zarr_store import open_store
 
+pytestmark = pytest.mark.slow
+
 CONFIGURATION = Path(__file__).parent / "shards.yaml"
 SIZES = (256, 256, 256, 130)
 METHODS, METRICS = ("gradient", "smooth"), ("aopc", "sensitivity")
