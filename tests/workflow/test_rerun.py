@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from checkout import SMALLEST, Checkout
-from page_jobs import PAGES, with_page_jobs
+from tiny_jobs import PAGES, Dependents, combined, with_page_jobs
 
 Edit = Callable[[Checkout], None]
 
@@ -494,7 +494,8 @@ def in_smallest(jobs: set[str]) -> set[str]:
 
 def test_a_first_run_of_the_smallest_study_runs_everything(fresh: Checkout) -> None:
     shutil.copy(SMALLEST, fresh.root / fresh.configuration)
-    assert fresh.planned() == in_smallest(ALL)
+    jobs = in_smallest(ALL)
+    assert fresh.planned() == combined(jobs, jobs)
 
 
 def test_edits_that_change_no_result_run_nothing_all_together(smallest: Checkout) -> None:
@@ -525,15 +526,24 @@ def quick_plans(smallest_once: Checkout, tmp_path_factory: pytest.TempPathFactor
     return planned_after(QUICK, smallest_once, tmp_path_factory.mktemp("quick"))
 
 
+@pytest.fixture(scope="module")
+def quick_dependents(smallest_once: Checkout) -> Dependents:
+    return Dependents(smallest_once, in_smallest(ALL))
+
+
 @pytest.mark.parametrize("name", QUICK)
-def test_an_edit_runs_what_it_concerns_in_the_smallest_study(name: str, quick_plans: Plans) -> None:
+def test_an_edit_runs_what_it_concerns_in_the_smallest_study(
+    name: str, quick_plans: Plans, quick_dependents: Dependents
+) -> None:
     edit, expected = EDITS[name]
-    jobs = with_page_jobs(in_smallest(expected), configured=isinstance(edit, Configured))
-    assert quick_plans[name].result() == in_smallest(jobs)
+    jobs = in_smallest(with_page_jobs(in_smallest(expected), configured=isinstance(edit, Configured)))
+    assert quick_plans[name].result() == quick_dependents.with_dependents(combined(jobs, in_smallest(ALL)))
 
 
 @pytest.mark.slow
-def test_a_first_run_runs_everything(fresh: Checkout) -> None:
+def test_a_first_run_runs_everything(fresh: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert fresh.planned() == combined(ALL, ALL)
+    monkeypatch.setenv("SALIENCY_ASSAY_SEPARATE", "1")
     assert fresh.planned() == ALL
 
 
@@ -547,9 +557,14 @@ def plans(finished_once: Checkout, tmp_path_factory: pytest.TempPathFactory) -> 
     return planned_after(EDITS, finished_once, tmp_path_factory.mktemp("edited"))
 
 
+@pytest.fixture(scope="module")
+def dependents(finished_once: Checkout) -> Dependents:
+    return Dependents(finished_once, ALL)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", EDITS)
-def test_an_edit_runs_what_it_concerns(name: str, plans: Plans) -> None:
+def test_an_edit_runs_what_it_concerns(name: str, plans: Plans, dependents: Dependents) -> None:
     edit, expected = EDITS[name]
     jobs = combined(with_page_jobs(expected, configured=isinstance(edit, Configured)), ALL)
     assert plans[name].result() == dependents.with_dependents(jobs)

@@ -1,6 +1,9 @@
 """Combined jobs under Snakemake's options, and what of them runs."""
 
+import pytest
 from checkout import Checkout
+
+pytestmark = pytest.mark.slow
 
 TABLES = "results/logs/tabulate_scores/digits.log"
 OTHER_TABLES = "results/logs/tabulate_reliability/digits.log"
