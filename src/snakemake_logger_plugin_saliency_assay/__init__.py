@@ -24,6 +24,7 @@ REPEATED = (
 """Starts of errors that the last line of a run repeats."""
 SHOWN = ("Nothing to be done", "Will exit after", STOPPING := "Terminating processes on user request")
 """Starts of messages that are neither errors nor warnings, and are shown."""
+HELD = 30.0  # seconds between an error line and the end of its process, at most; then the line is printed
 SILENCE = 30.0  # least seconds between two lines of progress, which are also 10 % of the jobs apart
 
 
@@ -137,7 +138,7 @@ class LogHandler(LogHandlerBase):
             self.run.fail_job(number)
             if causes[number] or not is_cause_known:
                 job = self.run.jobs[number]
-                ended = f" ({self.exit})" if self.exit else ""
+                ended = f" (exit status {self.exit})" if self.exit not in ("", "1") else ""
                 self.screen.show(
                     [causes[number] or f"{job.base}: ended without an error message{ended}"], RED
                 )
@@ -180,7 +181,7 @@ class LogHandler(LogHandlerBase):
 
     def _refresh(self) -> None:
         self._collect()
-        late = [line for since, line in self.held if time.monotonic() - since > 3]
+        late = [line for since, line in self.held if time.monotonic() - since > HELD]
         self.held = [(since, line) for since, line in self.held if line not in late]
         self.screen.show(late, RED)
         run, (elapsed, done) = self.run, self.last_progress
