@@ -16,7 +16,7 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from .screen import RED, YELLOW, Capture, Screen, block_of, counts_of, duration, jobs_of, times_of
 from .state import ERROR, Run, base_rule, error_line
 
-EXIT = re.compile(r"(?:returned non-zero exit status|died with) (.+?)\.?$", re.MULTILINE)
+EXIT = re.compile(r"CalledProcessError.* (exit status \d+|died with <.*?>)", re.DOTALL)
 REPEATED = (
     "Exiting because a job execution failed",
     "WorkflowError:\nAt least one job did not complete successfully",
@@ -55,7 +55,7 @@ class LogHandler(LogHandlerBase):
         self.ticker = threading.Thread(target=self._tick, daemon=True)
         if self.is_active:
             # A duplicate, because standard error itself is captured while jobs run.
-            stream = open(os.dup(2), "w", encoding=sys.stderr.encoding, errors="backslashreplace")  # noqa: PTH123, SIM115
+            stream = open(os.dup(2), "w", encoding=sys.stderr.encoding, errors="replace")  # noqa: PTH123, SIM115
             live = stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
             color = live and not settings.nocolor and not os.environ.get("NO_COLOR")
             self.screen = Screen(stream, live=live, color=color)
@@ -92,7 +92,7 @@ class LogHandler(LogHandlerBase):
             self.run.begin(record.stats)
             if not self.screen.live:
                 self.screen.show([f"{jobs_of(self.run.total)} to run"])
-            self.capture = Capture(output=self.screen.live)
+            self.capture = Capture(output=self.screen.live and os.isatty(1))
             self.ticker.start()
         elif event == LogEvent.JOB_INFO:
             self.run.start_job(record.jobid, record.rule_name, record.wildcards, record.log, record.benchmark)
@@ -115,16 +115,16 @@ class LogHandler(LogHandlerBase):
     def _message(self, text: str, level: int) -> None:
         """Print what Snakemake says beside the events of jobs, if it is an error, a warning, or matters."""
         if level >= logging.ERROR:
-            if "CalledProcessError" in text and (ended := EXIT.search(text)):
+            if ended := EXIT.search(text):
                 self.exit = ended[1]  # the error of the job follows
             elif not text.startswith(REPEATED):
                 self.screen.show(text.splitlines(), RED)
         elif level >= logging.WARNING:
             self.screen.show(text.splitlines(), YELLOW)
         elif text.startswith(SHOWN):
+            self.is_stopping = text.startswith(STOPPING)
             self._collect()
             self.screen.show(text.splitlines())
-            self.is_stopping = text.startswith(STOPPING)
         elif restarted := re.match(r"Trying to restart job (\d+)", text):
             if job := self.run.jobs.get(int(restarted[1])):
                 self.screen.show([f"{job.name}: trying again"])
@@ -136,7 +136,7 @@ class LogHandler(LogHandlerBase):
         is_cause_known = any(causes.values())
         for number, (rule, logs) in new.items():
             self.run.fail_job(number)
-            if causes[number] or not is_cause_known:
+            if causes[number] or not (is_cause_known or self.is_stopping):
                 job = self.run.jobs[number]
                 ended = f" (exit status {self.exit})" if self.exit not in ("", "1") else ""
                 self.screen.show(
@@ -186,13 +186,10 @@ class LogHandler(LogHandlerBase):
         self.screen.show(late, RED)
         run, (elapsed, done) = self.run, self.last_progress
         if self.screen.live:
-            self.screen.draw(block_of(run, *self.screen.size(), ascii_only=self._is_ascii()))
+            self.screen.draw(block_of(run, *self.screen.size()))
         elif run.elapsed - elapsed >= SILENCE and len(run.done) - done >= run.total / 10:
             self.last_progress = run.elapsed, len(run.done)
             self.screen.show([f"{counts_of(run)}, {times_of(run)}"])
-
-    def _is_ascii(self) -> bool:
-        return not self.screen.stream.encoding.lower().startswith("utf")
 
     def _end(self) -> None:
         self._collect()
@@ -205,7 +202,7 @@ class LogHandler(LogHandlerBase):
         if len(run.done) >= run.total:
             self.screen.show([f"{jobs_of(run.total)} done in {duration(run.elapsed)}"])
         else:
-            failed = f", {len(run.failed)} failed," if run.failed else ""
+            failed = f", {len(run.failed)} failed," if run.failed and not self.is_stopping else ""
             text = f"{len(run.done)} of {jobs_of(run.total)} done{failed} in {duration(run.elapsed)}"
             self.screen.show([text, *(f"Snakemake's log: {file}" for file in _log_files())])
 

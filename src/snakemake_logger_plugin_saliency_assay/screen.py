@@ -91,7 +91,7 @@ class Capture:
         return [*lines, self.rest.decode(errors="backslashreplace")] if self.rest else lines
 
 
-def block_of(run: Run, columns: int, rows: int, *, ascii_only: bool = False) -> list[str]:
+def block_of(run: Run, columns: int, rows: int) -> list[str]:
     """Return the lines of a terminal of ``columns`` × ``rows`` about a run: running jobs, counts, and a bar."""
     width = max(columns - 1, 20)
     jobs, most = list(run.running.values()), max(min(MOST_JOBS, rows - 6), 1)
@@ -105,11 +105,9 @@ def block_of(run: Run, columns: int, rows: int, *, ascii_only: bool = False) -> 
         lines.append(f"  and {len(jobs) - most + 1} more")
     share = len(run.done) / max(run.total, 1)
     times = f" {share:4.0%}  {times_of(run)}".replace("%", " %")
-    full, empty = ("#", ".") if ascii_only else ("━", "╌")
     size = max(min(width - len(times), 40), 0)
-    bar = full * int(share * size)
-    lines = [*lines, counts_of(run)[:width], f"{bar:{empty}<{size}}{times}"[:width]]
-    return [line.encode("ascii", "replace").decode() for line in lines] if ascii_only else lines
+    bar = f"{'━' * int(share * size):╌<{size}}"
+    return [*lines, counts_of(run)[:width], f"{bar}{times}"[:width]]
 
 
 def counts_of(run: Run) -> str:

@@ -75,8 +75,8 @@ def run_job(snakemake: Any, key: str = "") -> Iterator[Job]:
 
     Standard error, ``logging`` and the traceback of an exception are written to the rule's log. The log's last line is
     then the name of the rule, the ``key`` and the message of the exception, which is one line for the project's own
-    errors. This line is also written to the original standard error. Of several processes (``launch``), the first writes to the log, the others to
-    ``LOG.process1`` and so on.
+    errors. This line is also written to the original standard error. Of several processes (``launch``), the first
+    writes to the log, the others to ``LOG.process1`` and so on.
 
     Args:
         snakemake: the object of this name in a script.
