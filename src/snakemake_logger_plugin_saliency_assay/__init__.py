@@ -54,11 +54,10 @@ class LogHandler(LogHandlerBase):
         self.stopped = threading.Event()
         self.ticker = threading.Thread(target=self._tick, daemon=True)
         if self.is_active:
-            # A duplicate, because standard error itself is captured while jobs run.
-            stream = open(os.dup(2), "w", encoding=sys.stderr.encoding, errors="replace")  # noqa: PTH123, SIM115
-            live = stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+            live = os.isatty(2) and os.environ.get("TERM", "dumb") != "dumb"
             color = live and not settings.nocolor and not os.environ.get("NO_COLOR")
-            self.screen = Screen(stream, live=live, color=color)
+            # A duplicate, because standard error itself is captured while jobs run.
+            self.screen = Screen(os.dup(2), live=live, color=color)
 
     @property
     def writes_to_stream(self) -> bool:

@@ -6,7 +6,6 @@ import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import TextIO
 
 from .state import Run
 
@@ -16,10 +15,10 @@ MOST_JOBS = 12  # lines of running jobs
 
 
 class Screen:
-    """Standard error or another ``stream``, in color if ``color``; with a block of lines at its end if ``live``."""
+    """Lines written to a file ``descriptor``, in color if ``color``; with a block of lines at their end if ``live``."""
 
-    def __init__(self, stream: TextIO, *, live: bool, color: bool) -> None:
-        self.stream, self.live, self.color = stream, live, color
+    def __init__(self, descriptor: int, *, live: bool, color: bool) -> None:
+        self.descriptor, self.live, self.color = descriptor, live, color
         self.block: Sequence[str] = ()
 
     def show(self, lines: Iterable[str], style: str = "") -> None:
@@ -36,8 +35,8 @@ class Screen:
     def size(self) -> tuple[int, int]:
         """Return the terminal's columns and lines."""
         try:
-            return os.get_terminal_size(self.stream.fileno())
-        except (OSError, ValueError):
+            return os.get_terminal_size(self.descriptor)
+        except OSError:
             return 80, 24
 
     def _styled(self, line: str, style: str) -> str:
@@ -49,9 +48,9 @@ class Screen:
         below = "".join(f"{line}\n" for line in block)
         below = f"\x1b[?7l{below}\x1b[?7h" if below else ""
         self.block = block
-        with suppress(OSError, ValueError):  # nobody reads the pipe any more
-            self.stream.write(erase + "".join(f"{line}\n" for line in lines) + below)
-            self.stream.flush()
+        text = erase + "".join(f"{line}\n" for line in lines) + below
+        with suppress(OSError):  # nobody reads the pipe any more
+            os.write(self.descriptor, text.encode(sys.stderr.encoding, "replace"))
 
 
 class Capture:
@@ -86,8 +85,8 @@ class Capture:
         for descriptor, saved in self.saved.items():
             os.dup2(saved, descriptor)
             os.close(saved)
-        self.saved = {}
         lines = self.lines()
+        self.file.close()
         return [*lines, self.rest.decode(errors="backslashreplace")] if self.rest else lines
 
 
