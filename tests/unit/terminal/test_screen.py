@@ -39,7 +39,7 @@ def test_the_block_has_running_jobs_counts_and_times(run: Run) -> None:
     ]
     assert counts == "5 of 20 jobs done, 2 running, 12 left, 1 failed"
     # 12 jobs of 30 s and the rest of two, 18 s each, as 174 s of work took 72 s.
-    assert bar.endswith("   25 %  1 min 12 s elapsed, about 3 min left")
+    assert bar.endswith("  25 %  1 min 12 s elapsed, about 3 min left")
     assert bar.count("━") == pytest.approx((bar.count("━") + bar.count("╌")) / 4, abs=1)
 
 
