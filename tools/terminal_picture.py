@@ -72,7 +72,9 @@ def page_of(text: str) -> str:
     """Return an HTML page of the captured ``text``; its only color is the red of errors."""
     lines = [line for line in text.splitlines() if not line.startswith("Using profile")]
     escaped = html.escape("\n".join(lines))
-    red = re.sub(r"\x1b\[31m(.*?)\x1b\[(?:0|39)m", r'<span style="color: #f48771">\1</span>', escaped)
+    red = re.sub(
+        r"\x1b\[31m(.*?)\x1b\[(?:0|39)m", r'<span style="color: #f48771">\1</span>', escaped, flags=re.DOTALL
+    )
     plain = re.sub(r"\x1b\[[\d;]*m", "", red)
     return f'<pre style="{STYLE}; display: inline-block">{plain}</pre>'
 

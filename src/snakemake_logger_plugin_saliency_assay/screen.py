@@ -94,7 +94,7 @@ def block_of(run: Run, columns: int, rows: int) -> list[str]:
     """Return the lines of a terminal of ``columns`` × ``rows`` about a run: running jobs, counts, and a bar."""
     width = max(columns - 1, 20)
     jobs, most = list(run.running.values()), max(min(MOST_JOBS, rows - 6), 1)
-    lines = []
+    lines = [""]  # below what has been printed
     for job in jobs if len(jobs) <= most else jobs[: most - 1]:
         right = f"  {job.progress():>15}{duration(run.clock() - job.start):>13}"
         space = width - len(right) - 2

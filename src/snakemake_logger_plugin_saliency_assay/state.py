@@ -111,26 +111,24 @@ class Run:
         return self.clock() - self.start
 
     def seconds_left(self) -> float | None:
-        """Return the expected seconds until the end of the run, or None if the seconds of no job are known.
+        """Return the expected seconds until the end of the run, or None while too little is known.
 
-        A job is expected to take the mean seconds of its rule in this run, else of its rule's benchmark files, else of
-        all jobs of this run. As many jobs are expected to run at once as did so far.
+        A job is expected to take the mean seconds of its rule in this run, else of its rule's benchmark files. The mean
+        of all jobs stands for those of other rules, which must be less than half of the jobs that wait. As many jobs
+        are expected to run at once as did so far.
         """
-        finished = [value for values in self.seconds.values() for value in values]
-        benchmarks = self.benchmarks or {}
-        if not finished and not benchmarks:
+        known = (self.benchmarks or {}) | {rule: fmean(values) for rule, values in self.seconds.items()}
+        waiting = {rule: count for rule, count in self.waiting.items() if count > 0}
+        unknown = sum(count for rule, count in waiting.items() if base_rule(rule) not in known)
+        if not known or 2 * unknown > sum(waiting.values()):
             return None
-        typical = fmean(finished or benchmarks.values())
-
-        def expected(rule: str) -> float:
-            if values := self.seconds.get(base_rule(rule)):
-                return fmean(values)
-            return benchmarks.get(rule, typical)
-
-        ages = {number: self.clock() - job.start for number, job in self.running.items()}
-        rest = (max(expected(job.rule) - ages[number], 0) for number, job in self.running.items())
-        work = sum(rest) + sum(count * expected(rule) for rule, count in self.waiting.items() if count > 0)
-        at_once = (sum(finished) + sum(ages.values())) / max(self.elapsed, 1)
+        finished = [value for values in self.seconds.values() for value in values]
+        typical = fmean(finished or known.values())
+        work = sum(count * known.get(base_rule(rule), typical) for rule, count in waiting.items())
+        ages = [self.clock() - job.start for job in self.running.values()]
+        for job, age in zip(self.running.values(), ages, strict=True):
+            work += max(known.get(job.base, typical) - age, 0)
+        at_once = (sum(finished) + sum(ages)) / max(self.elapsed, 1)
         return work / max(at_once, 1)
 
 

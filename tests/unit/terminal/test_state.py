@@ -57,6 +57,7 @@ def test_time_left_is_that_of_finished_jobs_of_the_rule_by_jobs_at_once(run: Run
     clock.now += 20
     run.finish_job(1)
     run.finish_job(2)  # two jobs at once
+    assert run.seconds_left() is None  # nothing is known of the jobs that wait
     start(run, 3, "attribute")
     start(run, 4, "attribute")
     clock.now += 4
