@@ -137,7 +137,7 @@ class LogHandler(LogHandlerBase):
             self.run.fail_job(number)
             if causes[number] or not (is_cause_known or self.is_stopping):
                 job = self.run.jobs[number]
-                ended = f" (exit status {self.exit})" if self.exit not in ("", "1") else ""
+                ended = f" ({self.exit})" if self.exit else ""
                 self.screen.show(
                     [causes[number] or f"{job.base}: ended without an error message{ended}"], RED
                 )
