@@ -56,8 +56,11 @@ class LogHandler(LogHandlerBase):
         if self.is_active:
             live = os.isatty(2) and os.environ.get("TERM", "dumb") != "dumb"
             color = live and not settings.nocolor and not os.environ.get("NO_COLOR")
-            # A duplicate, because standard error itself is captured while jobs run.
-            self.screen = Screen(os.dup(2), live=live, color=color)
+            try:
+                # A duplicate, because standard error itself is captured while jobs run.
+                self.screen = Screen(os.dup(2), live=live, color=color)
+            except OSError:  # standard error is closed
+                self.is_active = False
 
     @property
     def writes_to_stream(self) -> bool:
@@ -100,6 +103,9 @@ class LogHandler(LogHandlerBase):
         elif event == LogEvent.PROGRESS:
             self.run.total = record.total
         elif event == LogEvent.JOB_ERROR:
+            self.exit = self.exit or " ".join(
+                (record.rule_msg or "").split()
+            )  # such as the state of a Slurm job
             self._fail({record.jobid: (record.rule_name, record.log)})
         elif event == LogEvent.GROUP_ERROR:
             self._fail(

@@ -38,7 +38,7 @@ def start(handler: LogHandler, number: int, *, log: str = "train.log") -> None:
     emit(handler, event=LogEvent.JOB_INFO, log=[log], benchmark=None, **job)
 
 
-def fail(handler: LogHandler, number: int, log: str = "train.log") -> None:
+def fail(handler: LogHandler, number: int, log: str = "train.log", message: str | None = None) -> None:
     emit(
         handler,
         "Error in rule train",
@@ -46,6 +46,7 @@ def fail(handler: LogHandler, number: int, log: str = "train.log") -> None:
         event=LogEvent.JOB_ERROR,
         jobid=number,
         rule_name="train",
+        rule_msg=message,
         log=[log],
     )
 
@@ -96,15 +97,15 @@ def test_jobs_that_fail_at_once_have_the_causes_of_their_logs(
     assert [line for line in lines(capfd, handler) if line[0] == "t"] == ["train: two", "train: one"]
 
 
-def test_a_job_without_a_cause_has_its_exit_status(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_job_without_a_cause_has_its_exit_status_or_state(capfd: pytest.CaptureFixture[str]) -> None:
     handler = running()
     emit(handler, "CalledProcessError in file x:\n'train' died with <Signals.SIGKILL: 9>.", logging.ERROR)
     fail(handler, 1)
-    fail(handler, 2)
+    fail(handler, 2, message="SLURM status is: 'OUT_OF_MEMORY'")
     causes = [line for line in lines(capfd, handler) if line.startswith("train")]
     assert causes == [
         "train: ended without an error message (died with <Signals.SIGKILL: 9>)",
-        "train: ended without an error message",
+        "train: ended without an error message (SLURM status is: 'OUT_OF_MEMORY')",
     ]
 
 
