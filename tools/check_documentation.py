@@ -109,7 +109,8 @@ def check_messages() -> Iterator[Problem]:
 @cache
 def known_messages() -> list[re.Pattern[str]]:
     """Return a pattern for each line of all string literals in the sources; formatted values match any text."""
-    paths = [*MODULES, Path(snakemake.__file__).parent / "exceptions.py"]
+    plugin = (ROOT / "src").glob("snakemake_logger_plugin_*/*.py")
+    paths = [*MODULES, *plugin, Path(snakemake.__file__).parent / "exceptions.py"]
     texts = [text for path in paths for text in _string_literals(path)]
     texts += re.findall(r'echo "(.+?)" >&2', (ROOT / "Makefile").read_text().replace("$(CONFIG)", HOLE))
     lines = {line for text in texts for line in text.replace("{}", HOLE).splitlines()}

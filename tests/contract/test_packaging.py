@@ -38,11 +38,12 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def files_of_the_package() -> set[str]:
-    """All modules, and the templates and assets that they read."""
+    """All modules, the templates and assets that they read, and Snakemake's plugin."""
     folder = SOURCE / "saliency_assay"
     read = [path for name in ("templates", "assets") for path in folder.rglob(f"{name}/*")]
     assert {"page.html.j2", "page.css", "page.js", "reader.js"} <= {path.name for path in read}
     paths = {*folder.rglob("*.py"), folder / "py.typed", *read}
+    paths |= set((SOURCE / "snakemake_logger_plugin_saliency_assay").glob("*.py"))
     return {path.relative_to(SOURCE).as_posix() for path in paths}
 
 

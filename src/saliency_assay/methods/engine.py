@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from saliency_assay.methods.differentiate import describe_tensor
-from saliency_assay.methods.passes import SECONDS_BETWEEN_LINES
 from saliency_assay.methods.sampling import BlockGenerator
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import evaluating, exact_float32, to_pixels
@@ -201,19 +200,19 @@ def name_of(method: Callable[..., Any]) -> str:
 
 
 class _Progress:
-    """Progress messages in the log, and a final one with the number of maps that are not finite."""
+    """At most 100 messages of progress in the log, and a final one with the number of maps that are not finite."""
 
     def __init__(self, name: str, images: int) -> None:
         self.name, self.images = name, images
-        self.done = self.non_finite = 0
+        self.done = self.reported = self.non_finite = 0
         self.start = self.last = time.monotonic()
 
     def add(self, done: int, non_finite: int) -> None:
         self.done += done
         self.non_finite += non_finite
-        if time.monotonic() - self.last > SECONDS_BETWEEN_LINES:
-            self.last = time.monotonic()
-            log.info("%s: %d of %d images", self.name, self.done, self.images)
+        if time.monotonic() - self.last > 1 and self.done - self.reported >= self.images / 100:
+            self.last, self.reported = time.monotonic(), self.done
+            log.info("%s: maps %d/%d", self.name, self.done, self.images)
 
     def close(self) -> None:
         seconds = time.monotonic() - self.start

@@ -73,10 +73,10 @@ class Job:
 def run_job(snakemake: Any, key: str = "") -> Iterator[Job]:
     """Run the body of a script with its log open, after checking that the installed packages are those of the plan.
 
-    Standard error, ``logging`` and the traceback of an exception are written to the rule's log. The message of the
-    exception, which is one line for the project's own errors, is also written to the original standard error, after the
-    name of the rule and the ``key``. Of several processes (``launch``), the first writes to the log, the others to
-    ``LOG.process1`` and so on.
+    Standard error, ``logging`` and the traceback of an exception are written to the rule's log. The log's last line is
+    then the name of the rule, the ``key`` and the message of the exception, which is one line for the project's own
+    errors. This line is also written to the original standard error. Of several processes (``launch``), the first
+    writes to the log, the others to ``LOG.process1`` and so on.
 
     Args:
         snakemake: the object of this name in a script.
@@ -117,15 +117,18 @@ def _log_and_report(name: str, log: str, packages: Mapping[str, str]) -> Iterato
         except SystemExit as error:
             if error.code:  # such as a training that saved its state after SIGTERM
                 raise
-            traceback.print_exc()
-            print_once(
-                f"{name}: exited before its work was done; custom functions must not call exit", terminal
-            )
+            _report(f"{name}: exited before its work was done; custom functions must not call exit", terminal)
             raise SystemExit(1) from None
         except Exception as error:
-            traceback.print_exc()
-            print_once(f"{name}: {in_one_line(error)}", terminal)
+            _report(f"{name}: {in_one_line(error)}", terminal)
             raise SystemExit(1) from None
+
+
+def _report(line: str, terminal: TextIO) -> None:
+    """Write the traceback of the current exception and ``line`` to the log, and ``line`` to the terminal."""
+    traceback.print_exc()
+    print(line, file=sys.stderr)
+    print_once(line, terminal)
 
 
 def print_anything() -> None:

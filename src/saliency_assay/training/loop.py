@@ -3,6 +3,7 @@
 import logging
 import math
 import sys
+import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -101,6 +102,7 @@ def train(
             progress = checkpoint.resume()
             has_unused = processes() > 1 and anyone(leaves_unused(classifier, images.shape[2:]))
             network = replica(classifier, unused=has_unused)
+            reported = time.monotonic()
             with _progress_bar(settings, steps, progress) as bar:
                 while not finished(progress.rows, settings):
                     epoch = progress.epoch
@@ -123,6 +125,9 @@ def train(
                     if settings.patience and best_epoch(progress.rows) == epoch + 1:
                         state = classifier.state_dict()
                         progress.best = {name: value.to("cpu", copy=True) for name, value in state.items()}
+                    if leading() and time.monotonic() - reported > 1:  # read while the job runs
+                        reported = time.monotonic()
+                        log.info("epoch %d/%d", epoch + 1, settings.epochs)
                     postfix = {"epoch": epoch + 1, "loss": row["train_loss"], "test": row["test_accuracy"]}
                     bar.set_postfix(postfix, refresh=False)  # a refresh would write a log line in each epoch
                     checkpoint.keep(progress)

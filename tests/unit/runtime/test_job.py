@@ -41,7 +41,8 @@ def test_a_fault_is_one_line_on_the_terminal_and_a_traceback_in_the_log(
     text = log.read_text()
     assert text.startswith("Traceback (most recent call last):\n")
     assert 'raise ValueError("instances.json' in text
-    assert text.endswith("ValueError: instances.json: no category 'dgo'\nand more than anyone asked\n")
+    assert "\nValueError: instances.json: no category 'dgo'\nand more than anyone asked\n" in text
+    assert text.splitlines()[-1] == "collect_bam: instances.json: no category 'dgo'"
 
 
 @pytest.mark.parametrize(
