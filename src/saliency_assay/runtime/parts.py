@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr
+from io import StringIO
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
 from typing import Any, TextIO
@@ -39,7 +40,7 @@ def run_parts(snakemake: Any) -> None:
         SystemExit: status 1, after all other parts have run, if a part failed.
     """
     parts, kept = snakemake.params.settings["parts"], KeptParts(Path(snakemake.params.settings["state"]))
-    failed, forced = set[str](), set(os.environ.get(FORCED, "").split("\n"))
+    failed, errors, forced = set[str](), list[str](), set(os.environ.get(FORCED, "").split("\n"))
     print_anything()
     with Path(snakemake.log[0]).open("w", buffering=1, encoding="utf-8", errors="backslashreplace") as log:
         for number, part in enumerate(parts, 1):
@@ -52,19 +53,20 @@ def run_parts(snakemake: Any) -> None:
             is_forced = not forced.isdisjoint({"*", snakemake.rule, part["rule"], *outputs})
             if not is_forced and kept.restore(part):
                 print("unchanged", file=log)
-            elif _run(part, snakemake, log):
-                kept.keep(part)
-            else:
-                print(f"failed: {part['log']}", file=log)
+            elif error := _run(part, snakemake, log):
+                errors.append(error)
                 failed.update(outputs)
+            else:
+                kept.keep(part)
             gc.collect()
+        log.writelines(errors)  # the last line of every failed job's log is an error line
     kept.remove_others(parts)
     if failed:
         raise SystemExit(1)
 
 
-def _run(part: Mapping[str, Any], snakemake: Any, log: TextIO) -> bool:
-    """Run the script of a part and write its benchmark file; return False if it failed."""
+def _run(part: Mapping[str, Any], snakemake: Any, log: TextIO) -> str:
+    """Run the script of a part and write its benchmark file; return its error lines if it failed."""
     own = type(snakemake)(
         _files(type(snakemake.input), part["input"]),
         _files(type(snakemake.output), part["output"]),
@@ -81,17 +83,18 @@ def _run(part: Mapping[str, Any], snakemake: Any, log: TextIO) -> bool:
     for file in map(Path, part["output"]["files"]):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.unlink(missing_ok=True)
-    start, processor = time.perf_counter(), time.process_time()
+    start, processor, printed = time.perf_counter(), time.process_time(), StringIO()
     try:
-        with redirect_stderr(_Both(sys.stderr, log)):
+        with redirect_stderr(_Both(sys.stderr, printed)):
             runpy.run_path(str(Path(snakemake.scriptdir, part["script"])), {"snakemake": own}, "__main__")
     except SystemExit as error:
         if error.code:
-            return False
+            print(f"failed, see {part['log']}", file=log)
+            return printed.getvalue() or f"{part['rule']}: exited with status {error.code}\n"
     seconds, processor = time.perf_counter() - start, time.process_time() - processor
     print(f"{seconds:.1f} s", file=log)
     _write_benchmark(Path(part["benchmark"]), seconds, processor)
-    return True
+    return ""
 
 
 def _files(kind: Any, described: Mapping[str, Any]) -> Any:

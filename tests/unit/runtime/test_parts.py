@@ -125,7 +125,13 @@ def test_a_failure_costs_only_what_depends_on_it(folder: Path, capsys: pytest.Ca
     assert Path("ran.txt").read_text().split() == ["a", "c"]
     assert capsys.readouterr().err == "copy: bad.txt: found bad\n"
     log = Path("combined.log").read_text().splitlines()
-    assert log[:2] == ["part 1 of 3: copy a", "copy: bad.txt: found bad"]
+    assert log[:4] == [
+        "part 1 of 3: copy a",
+        "failed, see logs/a.log",
+        "part 2 of 3: copy b",
+        "not run: a part that it depends on failed",
+    ]
+    assert log[-1] == "copy: bad.txt: found bad"
     assert not Path("benchmarks/copy/a.tsv").exists()
     Path("bad.txt").write_text("good")
     assert run(*parts) == ["a", "b"]
