@@ -1,7 +1,7 @@
 """Share of planted faults (mutants) that the tests notice, and the mutants that survive.
 
-Each mutant changes one expression of a module in ``FOLDERS``. The tests whose files name the module run first, then the
-rest of the suite, each until the first failure; a timeout counts as killed. ``build/mutation.json`` records the
+Each mutant changes one expression of a module in ``FOLDERS``. The tests of the module and its package run first, then
+the rest of the suite, each until the first failure; a timeout counts as killed. ``build/mutation.json`` records the
 outcomes, and mutants in it are not run again.
 
     python benchmarks/mutation.py --suite fast --mutants 40
@@ -38,7 +38,7 @@ NAMES = {
     **{"any": "all", "all": "any", "sum": "mean", "mean": "sum", "zeros": "ones", "ones": "zeros"},
     **{"floor": "ceil", "ceil": "floor", "minimum": "maximum", "maximum": "minimum", "std": "var"},
 }
-OWN_PASSED = "survived its own tests"
+OWN_PASSED = "survived the related tests"
 """Outcome of a mutant for which the rest of the suite has not run."""
 SILENT = {"log", "logging", "warnings", "print"}
 """Calls through these names write messages only."""
@@ -200,17 +200,22 @@ def _shuffled(path: Path, generator: random.Random) -> list[Mutant]:
 
 
 def related(mutant: Mutant, tests: Path) -> list[str]:
-    """Return the test files that name the mutant's module, those of its package or own name first."""
+    """Return the test files that name the mutant's module, then other tests of its package."""
     module = Path(mutant.file).relative_to(PACKAGE).with_suffix("")
     named = re.compile(rf"saliency_assay[./]{'[./]'.join(module.parts)}\b|import .*\b{module.name}\b")
-    files = [
-        path
-        for path in tests.rglob("test_*.py")
-        if module.name in path.stem or named.search(path.read_text())
-    ]
-    files = [path for path in files if not {"workflow", "real", "cluster"} & set(path.parts)]
-    files.sort(key=lambda path: (module.name not in path.stem, path))
-    return [path.relative_to(tests.parent).as_posix() for path in files]
+    package = re.compile(rf"saliency_assay\.{mutant.folder}\b")
+    ranks = {}
+    for path in sorted(tests.rglob("test_*.py")):
+        kind, text = path.relative_to(tests).parts[0], path.read_text()
+        if kind in ("workflow", "real", "cluster"):
+            continue
+        if module.name in path.stem:
+            ranks[path] = 0
+        elif named.search(text):
+            ranks[path] = 1
+        elif path.parent.name == mutant.folder or (kind in ("contract", "property") and package.search(text)):
+            ranks[path] = 2
+    return [path.relative_to(tests.parent).as_posix() for path in sorted(ranks, key=lambda path: ranks[path])]
 
 
 def killer(project: Path, arguments: list[str], suite: str, timeout: float) -> str:
@@ -267,7 +272,7 @@ def main() -> None:
     parser.add_argument("--mutants", type=int, default=40)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
-        "--related", action="store_true", help="run only tests that name the module: a lower bound"
+        "--related", action="store_true", help="run only tests of the module and its package: a lower bound"
     )
     parser.add_argument("--processes", type=int, default=1, help="of pytest, for the rest of the suite")
     parser.add_argument("--timeout", type=float, default=900, help="seconds; four times as many for the rest")

@@ -26,6 +26,7 @@ def printed(program: str, root: Path, configuration: str) -> str:
     return run.stdout
 
 
+@pytest.mark.slow
 def test_a_method_and_a_key_are_named_in_one_screen(finished: Checkout) -> None:
     assert printed("dry", finished.root, finished.configuration) == (
         "Nothing to run: all results are up to date.\n"
@@ -49,6 +50,7 @@ def test_jobs_that_have_never_run_are_counted(fresh: Checkout) -> None:
     assert lines[-1].endswith("1  input from the jobs above")  # the rule `all`
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", CONFIGURATIONS, ids=lambda path: path.stem)
 def test_a_plan_needs_no_data(file: Path, fresh: Checkout) -> None:
     before = sorted(path for path in fresh.root.rglob("*") if ".snakemake" not in path.parts)
