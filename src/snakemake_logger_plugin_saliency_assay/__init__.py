@@ -100,6 +100,8 @@ class LogHandler(LogHandlerBase):
             self.run.start_job(record.jobid, record.rule_name, record.wildcards, record.log, record.benchmark)
         elif event == LogEvent.JOB_FINISHED:
             self.run.finish_job(record.job_id)
+        elif event == LogEvent.RESOURCES_INFO and hasattr(record, "nodes"):
+            self.run.running_word = "submitted"  # to a cluster, where a job may wait in the queue
         elif event == LogEvent.PROGRESS:
             self.run.total = record.total
         elif event == LogEvent.JOB_ERROR:
@@ -192,7 +194,7 @@ class LogHandler(LogHandlerBase):
         run, (elapsed, done) = self.run, self.last_progress
         if self.screen.live:
             self.screen.draw(block_of(run, *self.screen.size()))
-        elif run.elapsed - elapsed >= SILENCE and len(run.done) - done >= run.total / 10:
+        elif run.elapsed - elapsed >= SILENCE and run.total > len(run.done) >= done + run.total / 10:
             self.last_progress = run.elapsed, len(run.done)
             self.screen.show([f"{counts_of(run)}, {times_of(run)}"])
 
