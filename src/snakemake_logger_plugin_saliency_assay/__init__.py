@@ -22,7 +22,8 @@ REPEATED = (
     "WorkflowError:\nAt least one job did not complete successfully",
 )
 """Starts of errors that the last line of a run repeats."""
-SHOWN = ("Nothing to be done", "Will exit after", STOPPING := "Terminating processes on user request")
+STOPPING = "Terminating processes on user request"
+SHOWN = ("Nothing to be done", "Will exit after", "Congratulations", "Unlocked", "Deleting", STOPPING)
 """Starts of messages that are neither errors nor warnings, and are shown."""
 HELD = 30.0  # seconds between an error line and the end of its process, at most; then the line is printed
 SILENCE = 30.0  # least seconds between two lines of progress, which are also 10 % of the jobs apart
