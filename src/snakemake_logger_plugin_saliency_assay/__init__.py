@@ -130,7 +130,7 @@ class LogHandler(LogHandlerBase):
         elif level >= logging.WARNING:
             self.screen.show(text.splitlines(), YELLOW)
         elif text.startswith(SHOWN):
-            self.is_stopping = text.startswith(STOPPING)
+            self.is_stopping |= text.startswith(STOPPING)
             self._collect()
             self.screen.show(text.splitlines())
         elif restarted := re.match(r"Trying to restart job (\d+)", text):

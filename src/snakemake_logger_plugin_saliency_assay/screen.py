@@ -112,7 +112,8 @@ def block_of(run: Run, columns: int, rows: int) -> list[str]:
 def counts_of(run: Run) -> str:
     """Return the numbers of jobs in words."""
     failed = f", {len(run.failed)} failed" if run.failed else ""
-    return f"{len(run.done)} of {jobs_of(run.total)} done, {len(run.running)} {run.running_word}, {run.left} left{failed}"
+    running = f"{len(run.running)} {run.running_word}"
+    return f"{len(run.done)} of {jobs_of(run.total)} done, {running}, {run.left} left{failed}"
 
 
 def times_of(run: Run) -> str:
