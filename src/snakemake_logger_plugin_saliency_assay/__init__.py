@@ -22,7 +22,8 @@ REPEATED = (
     "WorkflowError:\nAt least one job did not complete successfully",
 )
 """Starts of errors that the last line of a run repeats."""
-SHOWN = ("Nothing to be done", "Will exit after", STOPPING := "Terminating processes on user request")
+STOPPING = "Terminating processes on user request"
+SHOWN = ("Nothing to be done", "Will exit after", "Congratulations", "Unlocked", "Deleting", STOPPING)
 """Starts of messages that are neither errors nor warnings, and are shown."""
 HELD = 30.0  # seconds between an error line and the end of its process, at most; then the line is printed
 SILENCE = 30.0  # least seconds between two lines of progress, which are also 10 % of the jobs apart
@@ -100,6 +101,8 @@ class LogHandler(LogHandlerBase):
             self.run.start_job(record.jobid, record.rule_name, record.wildcards, record.log, record.benchmark)
         elif event == LogEvent.JOB_FINISHED:
             self.run.finish_job(record.job_id)
+        elif event == LogEvent.RESOURCES_INFO and hasattr(record, "nodes"):
+            self.run.running_word = "submitted"  # to a cluster, where a job may wait in the queue
         elif event == LogEvent.PROGRESS:
             self.run.total = record.total
         elif event == LogEvent.JOB_ERROR:
@@ -127,7 +130,7 @@ class LogHandler(LogHandlerBase):
         elif level >= logging.WARNING:
             self.screen.show(text.splitlines(), YELLOW)
         elif text.startswith(SHOWN):
-            self.is_stopping = text.startswith(STOPPING)
+            self.is_stopping |= text.startswith(STOPPING)
             self._collect()
             self.screen.show(text.splitlines())
         elif restarted := re.match(r"Trying to restart job (\d+)", text):
@@ -192,7 +195,7 @@ class LogHandler(LogHandlerBase):
         run, (elapsed, done) = self.run, self.last_progress
         if self.screen.live:
             self.screen.draw(block_of(run, *self.screen.size()))
-        elif run.elapsed - elapsed >= SILENCE and len(run.done) - done >= run.total / 10:
+        elif run.elapsed - elapsed >= SILENCE and run.total > len(run.done) >= done + run.total / 10:
             self.last_progress = run.elapsed, len(run.done)
             self.screen.show([f"{counts_of(run)}, {times_of(run)}"])
 

@@ -112,15 +112,14 @@ def block_of(run: Run, columns: int, rows: int) -> list[str]:
 def counts_of(run: Run) -> str:
     """Return the numbers of jobs in words."""
     failed = f", {len(run.failed)} failed" if run.failed else ""
-    return (
-        f"{len(run.done)} of {jobs_of(run.total)} done, {len(run.running)} running, {run.left} left{failed}"
-    )
+    running = f"{len(run.running)} {run.running_word}"
+    return f"{len(run.done)} of {jobs_of(run.total)} done, {running}, {run.left} left{failed}"
 
 
 def times_of(run: Run) -> str:
     """Return the elapsed and the remaining time in words."""
     left = run.seconds_left()
-    return f"{duration(run.elapsed)} elapsed" + (f", about {rounded(left)} left" if left is not None else "")
+    return f"{duration(run.elapsed)} elapsed" + (f", about {rounded(left)} left" if left else "")
 
 
 def jobs_of(number: int) -> str:

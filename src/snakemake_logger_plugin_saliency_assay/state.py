@@ -71,6 +71,7 @@ class Run:
     benchmarks: dict[str, float] | None = None
     """Mean seconds of earlier jobs by rule; None before the first job."""
     start: float = 0.0
+    running_word: str = "running"
 
     def begin(self, stats: Mapping[str, int]) -> None:
         """Start the run of as many jobs as ``stats`` has by rule, and ``total``."""

@@ -139,6 +139,22 @@ def test_a_job_that_is_tried_again_and_works_has_not_failed(capfd: pytest.Captur
     assert outcome == "3 jobs done in 0 s"
 
 
+def test_a_line_of_progress_needs_time_and_jobs(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handler = running()
+    emit(handler, event=LogEvent.RESOURCES_INFO, nodes=100)
+    handler._refresh()
+    emit(handler, event=LogEvent.JOB_FINISHED, job_id=1)
+    handler._refresh()  # too early
+    monkeypatch.setattr("snakemake_logger_plugin_saliency_assay.SILENCE", 0.0)
+    handler._refresh()
+    handler._refresh()  # no other job is done
+    assert [line.partition(" left")[0] for line in lines(capfd, handler)[:-1]] == [
+        "1 of 3 jobs done, 1 submitted, 1"
+    ]
+
+
 def test_warnings_and_errors_of_snakemake_are_printed_and_other_messages_are_not(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
