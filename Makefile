@@ -9,7 +9,9 @@ READY := .venv/.ready
 READY_DEV := .venv/.ready-dev
 # --configfile takes several values, so another option must follow it before any target. The YAML file is read beforehand
 # for a one-line error message; for some errors Snakemake prints a traceback.
-SNAKEMAKE := $(BIN)/python -m saliency_assay.config.yaml_text $(CONFIG) && $(BIN)/snakemake --configfile $(CONFIG) --profile profiles/local
+CHECK := $(BIN)/python -m saliency_assay.config.yaml_text $(CONFIG)
+OPTIONS := --configfile $(CONFIG) --profile profiles/local
+SNAKEMAKE := $(CHECK) && $(BIN)/snakemake $(OPTIONS)
 
 # Snakemake fails if its cache in the home directory is not writable; the cache is then placed in this folder.
 CACHE := $(or $(XDG_CACHE_HOME),$(if $(HOME),$(HOME)/.cache,$(CURDIR)/.snakemake/cache))
@@ -59,11 +61,11 @@ table: $(READY) $(CONFIG) ## Export all results of CONFIG as CSV and LaTeX; runs
 	  results = yaml.safe_load(open('$(CONFIG)')).get('results', 'results'); \
 	  print('Tables:', pathlib.Path(results, 'export').resolve())"
 
-plan: $(READY) $(CONFIG) ## Show the number of jobs and models, hours and storage of each study of CONFIG, without running it
-	@$(SNAKEMAKE) plan --nolock --quiet all
+plan: $(READY) $(CONFIG) ## Show the number of jobs and models, time and storage of each study of CONFIG, without running it
+	@$(CHECK) && $(BIN)/python -m saliency_assay.pipeline.plan $(OPTIONS)
 
-dry: $(READY) $(CONFIG) ## Show the jobs that CONFIG would run and the reason for each, without running them
-	@$(SNAKEMAKE) --dry-run
+dry: $(READY) $(CONFIG) ## Show how many jobs of each rule CONFIG would run, and what causes them, without running any
+	@$(CHECK) && $(BIN)/python -m saliency_assay.pipeline.dry $(OPTIONS)
 
 # The rule runs every time, so that deleted files are restored; existing files are not downloaded again.
 download: export SALIENCY_ASSAY_MIRROR := $(MIRROR)

@@ -42,7 +42,6 @@ include: "rules/score.smk"
 include: "rules/reliability.smk"
 include: "rules/report.smk"
 include: "rules/table.smk"
-include: "rules/plan.smk"
 include: "rules/cluster.smk"
 
 

@@ -9,6 +9,7 @@ from saliency_assay.catalog import CATALOG
 from saliency_assay.config.read import read
 from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.yaml_text import check_text
+from saliency_assay.pipeline.code_record import CODE_RECORD, CodeRecord
 from saliency_assay.pipeline.inputs import Inputs
 from saliency_assay.pipeline.params import Params
 from saliency_assay.pipeline.paths import Paths, one_of
@@ -42,6 +43,7 @@ JOB_SETTINGS = JobSettings(
     CATALOG.study_kinds.values(),
     # Snakemake tracks containers and Conda environments itself.
     with_versions=not workflow.deployment_settings.deployment_method,
+    record=CodeRecord(CODE_RECORD) if workflow.is_main_process else None,
 )
 # With its inputs, `PARAMS.<rule>` determines the results of a rule's jobs, which rerun when it changes.
 PARAMS = Params(INPUTS, CATALOG, JOB_SETTINGS, config)

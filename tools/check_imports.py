@@ -29,7 +29,7 @@ HOMES = {
     "captum": {"methods"},
     "zennit": {"methods"},
     "skimage": {"methods", "metrics", "studies"},
-    "snakemake": set(),
+    "snakemake": {"pipeline"},
     "jinja2": {"plotting"},
     "pycocotools": {"data"},
 }

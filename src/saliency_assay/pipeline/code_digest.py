@@ -10,7 +10,7 @@ import hashlib
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.machinery import ModuleSpec
@@ -33,6 +33,8 @@ class Code:
 
     digest: str
     packages: tuple[str, ...]
+    files: Mapping[Path, str]
+    """Digest of the code of each module."""
 
 
 def run_this_source(*folders: Path) -> None:
@@ -80,7 +82,7 @@ def code_of(*roots: str) -> Code:
                 pending.extend(files)
     # File names instead of absolute paths, so that the digest does not depend on the location of the checkout.
     digest = fingerprint(sorted([path.stem, digest] for path, digest in digests.items()))
-    return Code(digest, tuple(sorted(packages)))
+    return Code(digest, tuple(sorted(packages)), digests)
 
 
 def _file_of_root(root: str) -> Path:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from saliency_assay.pipeline.code_digest import code_of
+from saliency_assay.pipeline.code_record import CodeRecord
 from saliency_assay.registry.records import module_of
 from saliency_assay.registry.study_kind import StudyKind
 from saliency_assay.runtime.environment import versions_of
@@ -19,10 +20,18 @@ TABLE_PACKAGES = frozenset({"pandas", "pyarrow"})
 class JobSettings:
     """Settings of jobs; Snakemake reruns a job when its settings change."""
 
-    def __init__(self, scripts: Path, kinds: Iterable[StudyKind] = (), *, with_versions: bool = True) -> None:
+    def __init__(
+        self,
+        scripts: Path,
+        kinds: Iterable[StudyKind] = (),
+        *,
+        with_versions: bool = True,
+        record: CodeRecord | None = None,
+    ) -> None:
         """Store the folder of the scripts and the kinds of study.
 
         ``with_versions`` is False if jobs run in a container or in Conda environments, which Snakemake tracks itself.
+        With ``record``, the files behind each digest are recorded there.
         """
         self.packages: dict[str, str] = {}
         """Versions of the packages of all jobs whose settings have been computed."""
@@ -31,6 +40,7 @@ class JobSettings:
         """Rules that run models."""
         self._scripts = scripts
         self._with_versions = with_versions
+        self.record = record
         # Cached because thousands of jobs share code, and so that an edit during the run does not change the plan.
         self._code_of = cache(code_of)
 
@@ -42,6 +52,8 @@ class JobSettings:
         """
         modules = list(map(module_of, functions))
         code = self._code_of(str(self._scripts / f"{script}.py"), *modules)
+        if self.record:
+            self.record.add(code)
         custom_modules = [module for module in modules if module.partition(".")[0] != "saliency_assay"]
         ignored = TABLE_PACKAGES if script in self.on_device else frozenset()
         # A custom function may compute with a table package, so its packages are never ignored.

@@ -440,17 +440,11 @@ class Params(EntrySettings):
             level=self.config.reliability.level,
         )
 
-    def plan(self, wildcards: Wildcards) -> Settings:
-        return self.settings(
-            "plan",
-            studies=list(map(self._plan, self.studies.all)),
-            on_device=self.settings.on_device,
-            benchmarks=self.paths.benchmarks,
-            configuration=self.configuration,
-        )
+    def study_plans(self) -> list[Settings]:
+        """Return for each study its targets, its numbers of maps and masks, and benchmarks that estimate its times."""
+        return list(map(self._plan, self.studies.all))
 
     def _plan(self, name: str) -> Settings:
-        """Return the targets of a study, its numbers of maps and masks, and benchmarks that estimate its times."""
         study, model = self.studies.study(name), self.studies.first_model(name)
         data, shards = self.config.sets[model.data], self.config.sets[model.data].shards
         trained: list[list[Any]] = [[f"train/{model.name}", 1], [f"trial/{model.name}", 1]]

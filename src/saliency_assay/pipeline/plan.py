@@ -1,11 +1,18 @@
-"""Estimate of the jobs, models, hours and storage of each study before a configuration is run.
+"""Estimate of the jobs, models, time and storage of each study before a configuration is run.
 
-Jobs are those that Snakemake plans. Hours are estimated from the benchmark files of jobs that have run; hours without
-such a measurement are marked as unknown.
+    python -m saliency_assay.pipeline.plan --configfile config/config.yaml --profile profiles/local
+
+Jobs are those that Snakemake plans for results that do not exist yet, before combining any. Times are estimated from
+the benchmark files of jobs that have run here; for rules without such a measurement, from those of the demo's jobs that
+the package contains (``tools/rule_seconds.py``). Missing data have stand-ins.
 """
 
+import argparse
 import csv
-import re
+import json
+import os
+import sys
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, prod
@@ -13,19 +20,33 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from saliency_assay.runtime.shards import SUFFIX
+import torch
+import yaml
 
-UNKNOWN = "?"
-MORE = "+"
-SMALLEST = 0.001
+from saliency_assay.config.records import Config, Model
+from saliency_assay.models.classifier import Blueprint, build
+from saliency_assay.pipeline.planned import base_rule, with_plan
+from saliency_assay.pipeline.stand_ins import (
+    class_count,
+    image_shape,
+    missing_sources,
+    missing_text,
+    stand_ins,
+)
+from saliency_assay.runtime.shards import SUFFIX
+from saliency_assay.storage import zarr_store
+
+RULE_SECONDS = Path(__file__).with_name("assets") / "rule_seconds.json"
+SEPARATE = "SALIENCY_ASSAY_SEPARATE"
+"""Environment variable that makes Snakemake plan without combining jobs."""
+UNKNOWN, MORE, FROM_DEMO = "?", "+", "*"
 COLUMNS = {
     "jobs": "jobs",
     "models": "models",
-    "device": "model hours",  # of jobs that run a model, on a GPU where there is one
-    "other": "other hours",
+    "device": "model time",  # of jobs that run a model, on a GPU where there is one
+    "other": "other time",
     "storage": "storage, GB",
 }
-COUNTED = re.compile(r"^(\w+) +(\d+)$")
 
 
 @dataclass(frozen=True)
@@ -47,32 +68,27 @@ class Study:
     """Bytes of storage; None if unknown."""
 
 
-def job_counts(printed: str) -> dict[str, int]:
-    """Return the number of jobs by rule from the output of ``snakemake --dry-run``: its table ``Job stats``.
-
-    Raises:
-        ValueError: the output has no such table.
-    """
-    _, heading, table = printed.partition("Job stats:\n")
-    if not heading:
-        raise ValueError("the dry run of snakemake printed no table of job stats")
-    rows = (COUNTED.match(line.strip()) for line in table.partition("\ntotal ")[0].splitlines())
-    return {row[1]: int(row[2]) for row in rows if row}
-
-
 def seconds_of(rule: str, study: Study, benchmarks: Path) -> float | None:
-    """Return the estimated seconds of a job of ``rule``; None without a measurement.
+    """Return the estimated seconds of a job of ``rule`` from jobs that have run here; None if there are none.
 
     The estimate is the mean of the first folder in ``study.like`` with benchmarks. Rules without an entry there use the
     benchmarks of their jobs in all studies.
     """
     for folder, times in study.like.get(rule, [(rule, 1)]):
-        if measured := _benchmark_seconds(benchmarks / folder):
+        if measured := benchmark_seconds(benchmarks / folder):
             return float(times) * fmean(measured)
     return None
 
 
-def _benchmark_seconds(folder: Path) -> list[float]:
+def demo_seconds_of(rule: str, study: Study, demo: Mapping[str, float]) -> float | None:
+    """Return the seconds of a job of ``rule`` from those of the ``demo``'s jobs by rule; None if it has none."""
+    for folder, times in study.like.get(rule, [(rule, 1)]):
+        if seconds := demo.get(folder.partition("/")[0]):
+            return float(times) * seconds
+    return None
+
+
+def benchmark_seconds(folder: Path) -> list[float]:
     """Return the column ``s`` of all benchmark files below ``folder``, for one shard times the number of shards."""
     seconds: list[float] = []
     for file in sorted(folder.rglob("*.tsv")):
@@ -103,56 +119,146 @@ def storage_of(shape: Sequence[int], mask_stores: Iterable[tuple[int, int]], map
     return count * prod(image) + masks + 4 * prod(image) * maps + weights
 
 
-def row_of(study: Study, on_device: Iterable[str], benchmarks: Path) -> dict[str, Any]:
-    """Return a row of the plan: ``COLUMNS``, with hours and storage as pairs (value, True if incomplete).
+def row_of(
+    study: Study, on_device: Iterable[str], benchmarks: Path, demo: Mapping[str, float]
+) -> dict[str, Any]:
+    """Return a row of the plan: ``COLUMNS``, with times in seconds and storage in GB as pairs of value and mark.
 
-    The entry ``unmeasured`` lists the rules without a measured time.
+    The mark of a time is ``FROM_DEMO`` if any of its jobs is estimated from ``demo``, the seconds of the demo's jobs by
+    rule, and else ``MORE`` if a rule has no estimate. The entry ``unmeasured`` lists the rules without an estimate.
     """
-    seconds = {rule: seconds_of(rule, study, benchmarks) for rule in study.jobs}
+    here = {rule: seconds_of(rule, study, benchmarks) for rule in study.jobs}
+    estimates = {
+        rule: demo_seconds_of(rule, study, demo) if here[rule] is None else here[rule] for rule in here
+    }
     device_rules = set(on_device)
-    hours = {}
-    for name, rules in (("device", device_rules & seconds.keys()), ("other", seconds.keys() - device_rules)):
-        measured = [(seconds[rule] or 0) * study.jobs[rule] / 3600 for rule in rules]
-        hours[name] = (sum(measured), any(seconds[rule] is None for rule in rules))
+    times = {}
+    for name, rules in (("device", device_rules & here.keys()), ("other", here.keys() - device_rules)):
+        from_demo = any(here[rule] is None and estimates[rule] is not None for rule in rules)
+        incomplete = any(estimates[rule] is None for rule in rules)
+        mark = FROM_DEMO if from_demo else MORE if incomplete else ""
+        times[name] = (sum((estimates[rule] or 0) * study.jobs[rule] for rule in rules), mark)
     return {
         "study": study.name,
         "jobs": sum(study.jobs.values()),
         "models": sum(jobs * study.models_each.get(rule, 0) for rule, jobs in study.jobs.items()),
-        **hours,
-        "storage": ((study.storage or 0) / 1e9, study.storage is None),
-        "unmeasured": [rule for rule, value in seconds.items() if value is None],
+        **times,
+        "storage": ((study.storage or 0) / 1e9, MORE if study.storage is None else ""),
+        "unmeasured": [rule for rule, seconds in estimates.items() if seconds is None],
     }
 
 
-def plan_text(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return the plan as a table of fixed width with one line for each study, and notes on unknown values below it."""
-    cells = [[row["study"], *(_cell_text(row[name]) for name in COLUMNS)] for row in rows]
+def plan_text(rows: Sequence[Mapping[str, Any]], machine: str) -> str:
+    """Return the plan as a table of fixed width with one line for each study, and notes on its values below it.
+
+    ``machine`` describes where and when the demo's jobs were measured.
+    """
+    cells = [[row["study"], *(_cell_text(name, row[name]) for name in COLUMNS)] for row in rows]
     table = [["", *COLUMNS.values()], *cells]
     widths = [max(len(line[column]) for line in table) + 2 for column in range(len(table[0]))]
     lines = []
     for name, *numbers in table:
         aligned = [cell.rjust(width) for cell, width in zip(numbers, widths[1:], strict=True)]
         lines.append("".join([name.ljust(widths[0]), *aligned]))
-    missing = sorted({rule for row in rows for rule in row["unmeasured"]})
-    if missing:
-        lines.append(
-            f"hours marked {MORE} or {UNKNOWN}: no job has run yet of the rules {', '.join(missing)}"
-        )
+    if any(row[name][1] == FROM_DEMO for row in rows for name in ("device", "other")):
+        lines += [
+            f"{FROM_DEMO} at the speed of the demo's jobs ({machine}), for rules of which no job has run here yet;",
+            "  larger images, data sets and networks take much longer (docs/scaling.md)",
+        ]
+    else:
+        lines.append("times: of jobs that have run here")
+    if missing := sorted({rule for row in rows for rule in row["unmeasured"]}):
+        lines.append(f"times without the rules {', '.join(missing)}: none of their jobs has been measured")
     if any(row["storage"][1] for row in rows):
-        lines.append(
-            f"storage marked {UNKNOWN}: the data set or the weights of the first model do not exist yet"
-        )
+        lines.append(f"storage {UNKNOWN}: the size of the data set is unknown until it is built")
     return "\n".join(lines)
 
 
-def _cell_text(quantity: int | tuple[float, bool]) -> str:
-    """Return a count, or a value with a mark if it is incomplete, as text."""
+def _cell_text(name: str, quantity: int | tuple[float, str]) -> str:
+    """Return a count, or a value with its mark, as text."""
     if isinstance(quantity, int):
         return f"{quantity:,}"
-    value, incomplete = quantity
-    if incomplete and not value:
+    value, mark = quantity
+    if mark == MORE and not value:
         return UNKNOWN
-    text = f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-    if 0 < value < SMALLEST:
-        text = f"<{SMALLEST}"
-    return f"{text}{MORE if incomplete else ''}"
+    if name == "storage":
+        return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+    return f"{duration_text(value)}{mark}"
+
+
+def duration_text(seconds: float) -> str:
+    """Return a duration in seconds, minutes or hours."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    if seconds < 7200:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:,.3g} h" if seconds < 360_000 else f"{seconds / 3600:,.0f} h"
+
+
+def weight_bytes(file: Path, model: Model, classes: int, channels: int) -> int:
+    """Return the bytes of a weights file, or of the weights of a new network if the file does not exist yet."""
+    if file.is_file():
+        return file.stat().st_size
+    blueprint = Blueprint(model.architecture, model.function, model.parameters, "", ())
+    normalization = [0.5] * channels
+    generator = torch.Generator().manual_seed(0)
+    network = build(blueprint, classes=classes, mean=normalization, std=normalization, generator=generator)
+    return sum(tensor.numel() * tensor.element_size() for tensor in network.state_dict().values())
+
+
+def _storage(plan: Mapping[str, Any], jobs: Mapping[str, int], config: Config) -> float | None:
+    """Return the bytes of storage of a study; None if the size of its data set is unknown."""
+    model = config.models[config.studies[plan["name"]].models[0]]
+    file = Path(plan["data"])
+    try:
+        if file.is_file():
+            with zarr_store.open_store(file, kind="data") as data:
+                shape = tuple(data["image"].shape)
+        else:
+            shape = image_shape(config, model.data)
+    except KeyError:
+        return None
+    weights = weight_bytes(Path(plan["weights"]), model, class_count(config, model), shape[1])
+    return storage_of(
+        shape,
+        plan["mask_stores"],
+        round(jobs.get("attribute", 0) * plan["map_images"]),
+        weights * sum(jobs.get(rule, 0) for rule in plan["weights_by"]),
+    )
+
+
+def study_rows(workflow: Any, demo: Mapping[str, float]) -> list[dict[str, Any]]:
+    """Return the rows of the plan: for each study the jobs that make its figures, with all jobs before them."""
+    dag, params = workflow.dag, workflow.globals["PARAMS"]
+    maker = {str(file): job for job in dag.jobs for file in job.output}
+    rows = []
+    for plan in params.study_plans():
+        last = {maker[target] for target in plan["targets"]}
+        jobs = Counter(base_rule(job.rule.name) for job in dag.bfs(dag.dependencies, *last))
+        storage = _storage(plan, jobs, params.config)
+        study = Study(plan["name"], jobs, plan["like"], plan["models_each"], storage)
+        rows.append(row_of(study, params.settings.on_device, Path(params.paths.benchmarks), demo))
+    return rows
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Print the plan for the command line ``arguments`` of Snakemake, without running or writing anything."""
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--configfile", nargs="+", default=["config/config.yaml"])
+    files = parser.parse_known_args(arguments)[0].configfile
+    configuration = yaml.safe_load(Path(files[-1]).read_text(encoding="utf-8"))
+    missing = missing_sources(configuration if isinstance(configuration, dict) else {})
+    demo = json.loads(RULE_SECONDS.read_text(encoding="utf-8"))
+
+    def show(workflow: Any) -> None:
+        print(plan_text(study_rows(workflow, demo["seconds"]), f"{demo['machine']}, {demo['date']}"))
+        if missing:
+            print(missing_text(missing))
+
+    os.environ[SEPARATE] = "1"
+    with stand_ins(missing):
+        with_plan([*arguments, "--forceall", "--nolock"], show)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
