@@ -85,8 +85,8 @@ def changed_settings(only_old: Iterable[str], only_new: Iterable[str]) -> list[C
     for old in only_old:
         with suppress(ValueError, SyntaxError):
             candidates = [list(changes(ast.literal_eval(old), ast.literal_eval(new))) for new in only_new]
-            if candidates:
-                found += min(candidates, key=len)
+            fewest: list[Change] = min(candidates, key=len, default=[])
+            found += fewest
     return found
 
 
