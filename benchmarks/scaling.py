@@ -1,13 +1,13 @@
 """Estimated cost of a configuration on GPUs, from counted work and published speeds.
 
-Reports jobs, models, passes, hours and storage. Snakemake plans the configuration with empty stand-ins for its data and
-prints every job with its files. The work of a job is the number of images times that of passes through its network, in
-units of a forward pass: three for each training image and epoch (forward, backward to activations and to weights), two
-for a gradient with respect to pixels, one otherwise. Passes of a metric are counted by calling it on one image. The
-work of a network is its number of multiplications, counted by PyTorch, relative to a ResNet-50 at 224 × 224 pixels,
-whose speeds are arguments. The default speeds are published by NVIDIA (docs/scaling.md has the source); nothing here
-was measured on a GPU. The hours on N GPUs are between the larger of work / N and the longest chain of dependent jobs,
-and the sum of both. Work on processors, such as reading images, and TCAV are not counted.
+Reports jobs, models, passes, hours and storage. Snakemake plans the configuration with empty stand-ins for missing
+data, and prints every job with its files. The work of a job is the number of images times that of passes through its
+network, in units of a forward pass: three for each training image and epoch (forward, backward to activations and to
+weights), two for a gradient with respect to pixels, one otherwise. Passes of a metric are counted by calling it on one
+image. The work of a network is its number of multiplications, counted by PyTorch, relative to a ResNet-50 at 224 × 224
+pixels, whose speeds are arguments. The default speeds are published by NVIDIA (docs/scaling.md has the source); nothing
+here was measured on a GPU. The hours on N GPUs are between the larger of work / N and the longest chain of dependent
+jobs, and the sum of both. Work on processors, such as reading images, and TCAV are not counted.
 
     python benchmarks/scaling.py config/bam.yaml config/iteroar.yaml
     python benchmarks/scaling.py config/iteroar.yaml --training 1200 --forward 1260
@@ -19,7 +19,6 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -38,7 +37,8 @@ from saliency_assay.config.records import Config, Metric, Model
 from saliency_assay.config.records import Method as Entry
 from saliency_assay.methods.cost import Map, passes
 from saliency_assay.models.classifier import Blueprint, Classifier, build
-from saliency_assay.pipeline.plan import mask_bytes
+from saliency_assay.pipeline.plan import SEPARATE, mask_bytes
+from saliency_assay.pipeline.stand_ins import CLASSES, image_counts, image_size, missing_sources, stand_ins
 from saliency_assay.registry.records import resolve
 from saliency_assay.registry.signatures import declared
 from saliency_assay.runtime.shards import shard_of
@@ -46,13 +46,6 @@ from saliency_assay.runtime.shards import shard_of
 ROOT = Path(__file__).resolve().parents[1]
 TRAINING_PASSES, GRADIENT_PASSES, FORWARD_PASSES = 3, 2, 1
 TRAINING, FORWARD = 2470, 1261  # images/s, see docs/scaling.md
-IMAGES = {  # training and test images of the published data sets
-    "mnist": (60_000, 10_000),
-    "cifar10": (50_000, 10_000),
-    "stl10": (5_000, 8_000),
-    "imagenet": (1_281_167, 50_000),
-}
-CLASSES = {"imagenet": 1000}
 GPUS = (1, 8, 64)
 
 
@@ -66,27 +59,8 @@ class Job:
     outputs: tuple[str, ...]
 
 
-def create_stand_ins(section: Any, folder: Path) -> None:
-    """Create empty files and folders for all paths of a configuration below ``folder``."""
-    if not isinstance(section, dict):
-        return
-    for key, value in section.items():
-        if key in ("path", "miniplaces"):
-            (folder / value).mkdir(parents=True, exist_ok=True)
-            for split in ("train", "val", "test") if section.get("kind") == "folder" else ():
-                (folder / value / split).mkdir(exist_ok=True)
-        elif key == "coco":
-            for name in ("annotations", "train2017"):
-                (folder / value / name).mkdir(parents=True, exist_ok=True)
-            (folder / value / "annotations/instances_train2017.json").touch()
-        elif key == "weights":
-            (folder / value).parent.mkdir(parents=True, exist_ok=True)
-            (folder / value).touch()
-        create_stand_ins(value, folder)
-
-
-def plan_jobs(file: Path, folder: Path) -> Iterator[Job]:
-    """Yield all jobs of a configuration as printed by a dry run in ``folder``."""
+def plan_jobs(file: Path) -> Iterator[Job]:
+    """Yield all jobs of a configuration as printed by a dry run in the working directory, none of them combined."""
     command = [
         sys.executable,
         "-m",
@@ -95,9 +69,11 @@ def plan_jobs(file: Path, folder: Path) -> Iterator[Job]:
         str(ROOT / "Snakefile"),
         "--dry-run",
         "--forceall",
+        "--nolock",
     ]
     command += ["--profile", str(ROOT / "profiles/local"), "--configfile", str(file), "--nocolor"]
-    completed = subprocess.run(command, check=False, cwd=folder, capture_output=True, text=True)
+    environment = {**os.environ, SEPARATE: "1"}
+    completed = subprocess.run(command, check=False, env=environment, capture_output=True, text=True)
     if completed.returncode:
         raise SystemExit(f"{file}: {(completed.stdout + completed.stderr).strip().splitlines()[-1]}")
     for block in re.split(r"\n(?=(?:local)?rule \w+:)", completed.stdout + completed.stderr):
@@ -136,42 +112,11 @@ class Counts:
 
     def images(self, name: str) -> tuple[int, int]:
         """Return the numbers of training and test images of a data set."""
-        entry = self.config.sets.get(name)
-        if entry is None:  # a set of image pairs of a study
-            [pairs] = [
-                study.pair_sets[name] for study in self.config.studies.values() if name in study.pair_sets
-            ]
-            return 0, 2 * pairs
-        parameters = entry.parameters
-        if entry.source:
-            train, test = self.images(entry.source)
-            return train // 5, test // 5  # two classes of ten
-        if entry.scenes:
-            pairs = len(entry.scenes) * (
-                parameters["images_per_scene"]
-                if entry.is_common(name)
-                else len(entry.objects) * parameters["images_per_pair"]
-            )
-            return round(pairs * (1 - parameters["test_share"])), round(pairs * parameters["test_share"])
-        kind = entry.kind if entry.kind in IMAGES else entry.name
-        limits = (parameters.get("images_per_class", 0), parameters.get("test_images_per_class", 0))
-        limits = (limits[0], limits[1] or limits[0])
-        counts_and_limits = zip(IMAGES[kind], limits, strict=True)
-        train, test = (
-            min(count, limit * CLASSES.get(kind, 10)) if limit else count
-            for count, limit in counts_and_limits
-        )
-        return train, test
+        return image_counts(self.config, name)
 
     def size(self, name: str) -> tuple[int, int]:
         """Return the channels and the side length in pixels of a data set."""
-        entry = self.config.sets.get(name) or next(
-            candidate for candidate in self.config.data.values() if candidate.scenes
-        )
-        if entry.source:
-            return self.size(entry.source)
-        fixed_size = {"mnist": 28, "cifar10": 32, "stl10": 96}.get(entry.kind, 0)
-        return 1 if entry.kind == "mnist" else 3, entry.parameters.get("size") or fixed_size
+        return image_size(self.config, name)
 
     def share(self, model: Model, *, masks: bool = False) -> float:
         """Return the multiplications of a model, or of its mask classifier, relative to ResNet-50 at 224 pixels."""
@@ -368,13 +313,9 @@ def counted(
 ) -> tuple[Counts, dict[Job, float]]:
     """Return the counts of one configuration and the hours of each job on a GPU with these speeds (images/s)."""
     raw = yaml.safe_load(file.read_text(encoding="utf-8"))
-    with tempfile.TemporaryDirectory() as folder:
-        create_stand_ins(raw, Path(folder))
-        jobs = list(plan_jobs(file.resolve(), Path(folder)))
-        previous = Path.cwd()
-        os.chdir(folder)
+    with stand_ins(missing_sources(raw)):
+        jobs = list(plan_jobs(file.resolve()))
         counts = Counts(read(raw, catalog=CATALOG, source=str(file)))
-        os.chdir(previous)
     hours = {}
     for job in jobs:
         training_passes, forward_passes = job_work(job, counts)

@@ -19,8 +19,6 @@ RULE_FILES = [ROOT / "Snakefile", *sorted((ROOT / "rules").rglob("*.smk"))]
 TEXT = "\n".join(path.read_text() for path in RULE_FILES)
 PROFILES = sorted(ROOT.glob("profiles/*/config.yaml"))
 RERUN_TRIGGERS = ["mtime", "params", "input", "software-env"]
-WITHOUT_OUTPUT = {"plan"}
-"""Rules that only print. A benchmark would be an output, whose existence would keep the rule from running again."""
 EXTRA_FIGURES = {"study.html", "gallery.html"}
 """Pages of every study that no record of a kind of study lists."""
 FORBIDDEN = {
@@ -96,9 +94,6 @@ def _faults(rule: Rule) -> Iterator[str]:
     log = re.fullmatch(rf"<logs>/{rule.name}(/.+)?\.log", rule.value("log"))
     if not log:
         yield f"log {rule.value('log')!r}, expected <logs>/{rule.name}….log"
-    elif rule.name in WITHOUT_OUTPUT:
-        if re.search(r"^    (?:output|benchmark):", rule.body, re.MULTILINE):
-            yield "has an output, but runs every time it is requested"
     elif rule.value("benchmark") != f"<benchmarks>/{rule.name}{log[1] or ''}.tsv":
         yield f"benchmark {rule.value('benchmark')!r}, expected the name of its log"
     settings = re.search(rf"    params:\n        settings=(?:([A-Z]+)_)?PARAMS\.{rule.name},\n", rule.body)

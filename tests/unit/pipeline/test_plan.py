@@ -1,4 +1,4 @@
-"""Planned cost of a study: jobs as Snakemake counts them, measured hours, bytes as stored."""
+"""Planned cost of a study: jobs as Snakemake counts them, measured times, bytes as stored."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from saliency_assay.pipeline.plan import (
+    MORE,
     Study,
-    job_counts,
+    demo_seconds_of,
+    duration_text,
     mask_bytes,
     plan_text,
     row_of,
@@ -17,26 +19,6 @@ from saliency_assay.pipeline.plan import (
     storage_of,
 )
 from saliency_assay.storage import zarr_store
-
-PRINTED = """Config file config.yaml is extended by additional config specified via the command line.
-host: here
-Building DAG of jobs...
-Job stats:
-job                 count
-----------------  -------
-build_data              1
-subtotal_retrain       60
-remask                  9
-total                  70
-
-rule build_data:
-    jobid: 3
-    total 99
-Job stats
-Reasons:
-    input files updated by another job:
-        remask 7
-"""
 
 
 def measured(root: Path, name: str, *seconds: float) -> None:
@@ -51,19 +33,7 @@ def study(jobs: Mapping[str, int], name: str = "s", **changes: Any) -> Study:
     return Study(name, jobs, **{"like": {}, "models_each": {}, "storage": None, **changes})
 
 
-# --- jobs -----------------------------------------------------------------------------------------------------
-
-
-def test_jobs_are_those_of_the_table() -> None:
-    assert job_counts(PRINTED) == {"build_data": 1, "subtotal_retrain": 60, "remask": 9}
-
-
-def test_a_dry_run_without_a_table_is_an_error() -> None:
-    with pytest.raises(ValueError, match=r"^the dry run of snakemake printed no table of job stats$"):
-        job_counts("Nothing to be done (all requested files are present and up to date).\n")
-
-
-# --- hours ----------------------------------------------------------------------------------------------------
+# --- times ----------------------------------------------------------------------------------------------------
 
 
 def test_seconds_are_means_of_the_first_jobs_that_ran(tmp_path: Path) -> None:
@@ -121,30 +91,51 @@ def test_a_row_adds_up(tmp_path: Path) -> None:
         models_each={"train": 1, "retrain": 1, "measure_mask_leakage": 4, "trial": 1},
         storage=2.5e9,
     )
-    row = row_of(planned, ["train", "retrain", "measure_mask_leakage", "remask", "trial"], tmp_path)
-    assert row.pop("device") == (pytest.approx(0.5 * (3 + 20 + 2 * 4) + 0.01 * 50), False)
-    assert row.pop("other") == (pytest.approx(0.0025 * 2), True)
+    row = row_of(planned, ["train", "retrain", "measure_mask_leakage", "remask", "trial"], tmp_path, {})
+    assert row.pop("device") == (pytest.approx(1800 * (3 + 20 + 2 * 4) + 36 * 50), "")
+    assert row.pop("other") == (pytest.approx(9 * 2), MORE)
     assert row == {
         "study": "s",
         "jobs": 78,
         "models": 31,
-        "storage": (2.5, False),
+        "storage": (2.5, ""),
         "unmeasured": ["build_data"],
     }
 
 
 def test_a_row_of_what_nothing_has_measured(tmp_path: Path) -> None:
     like = {"retrain": [["train", 1]]}
-    row = row_of(study({"retrain": 2, "plot": 1}, like=like), ["train", "retrain"], tmp_path / "none")
-    assert row == {
+    planned = study({"retrain": 2, "plot": 1}, like=like)
+    assert row_of(planned, ["train", "retrain"], tmp_path / "none", {}) == {
         "study": "s",
         "jobs": 3,
         "models": 0,
-        "device": (0, True),
-        "other": (0, True),
-        "storage": (0, True),
+        "device": (0, MORE),
+        "other": (0, MORE),
+        "storage": (0, MORE),
         "unmeasured": ["retrain", "plot"],
     }
+
+
+def test_times_are_those_of_the_demo_until_a_job_of_the_rule_has_run(tmp_path: Path) -> None:
+    like = {"retrain": [["retrain/s", 1], ["train/m", 1]], "remask": [["remask/s", 0.5]]}
+    planned = study({"retrain": 2, "remask": 4, "plot": 1}, like=like)
+    demo = {"train": 10.0, "remask": 6.0, "plot": 2.0}
+    assert [demo_seconds_of(rule, planned, demo) for rule in (*planned.jobs, "other")] == [10, 3, 2, None]
+    row = row_of(planned, ["retrain", "remask"], tmp_path, demo)
+    assert (row["device"], row["other"], row["unmeasured"]) == ((2 * 10 + 4 * 3, "*"), (2, "*"), [])
+    measured(tmp_path, "train/m/seed0", 50)
+    measured(tmp_path, "plot/s", 3)
+    row = row_of(planned, ["retrain", "remask"], tmp_path, demo)
+    assert (row["device"], row["other"]) == ((2 * 50 + 4 * 3, "*"), (3, ""))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0 s"), (99, "99 s"), (150, "2 min"), (7100, "118 min"), (7200, "2 h"), (4e6, "1,111 h")],
+)
+def test_times_are_in_seconds_minutes_or_hours(seconds: float, text: str) -> None:
+    assert duration_text(seconds) == text
 
 
 # --- storage --------------------------------------------------------------------------------------------------
@@ -186,35 +177,27 @@ def test_storage_is_of_images_masks_and_maps() -> None:
 
 
 def test_the_plan_is_a_table_and_says_what_it_does_not_know() -> None:
-    known = {
-        "device": (1234.6, False),
-        "other": (0.0204, False),
-        "storage": (5217.4, False),
-        "unmeasured": [],
-    }
+    known = {"device": (4.4e6, ""), "other": (70, ""), "storage": (5217.4, ""), "unmeasured": []}
     partly = {
-        "device": (99.96, True),
-        "other": (0, False),
-        "storage": (0, True),
+        "device": (360, MORE),
+        "other": (0, ""),
+        "storage": (0, MORE),
         "unmeasured": ["measure_mask_leakage", "a"],
     }
-    unknown = {
-        "device": (0, True),
-        "other": (0.0001, False),
-        "storage": (0.5, False),
-        "unmeasured": ["measure_mask_leakage"],
-    }
+    estimated = {"device": (0, MORE), "other": (90, "*"), "storage": (0.5, ""), "unmeasured": ["remask"]}
     rows = [
         {"study": "iteroar_stl10", "jobs": 2500, "models": 663, **known},
         {"study": "b", "jobs": 7, "models": 0, **partly},
-        {"study": "c", "jobs": 7, "models": 0, **unknown},
+        {"study": "c", "jobs": 7, "models": 0, **estimated},
     ]
-    assert plan_text(rows).splitlines() == [
-        "                  jobs  models  model hours  other hours  storage, GB",
-        "iteroar_stl10    2,500     663        1,235       0.0204        5,217",
-        "b                    7       0         100+            0            ?",
-        "c                    7       0            ?       <0.001          0.5",
-        "hours marked + or ?: no job has run yet of the rules a, measure_mask_leakage",
-        "storage marked ?: the data set or the weights of the first model do not exist yet",
+    assert plan_text(rows, "two cores, 2026").splitlines() == [
+        "                  jobs  models  model time  other time  storage, GB",
+        "iteroar_stl10    2,500     663     1,222 h        70 s        5,217",
+        "b                    7       0      6 min+         0 s            ?",
+        "c                    7       0           ?       90 s*          0.5",
+        "* at the speed of the demo's jobs (two cores, 2026), for rules of which no job has run here yet;",
+        "  larger images, data sets and networks take much longer (docs/scaling.md)",
+        "times without the rules a, measure_mask_leakage, remask: none of their jobs has been measured",
+        "storage ?: the size of the data set is unknown until it is built",
     ]
-    assert len(plan_text(rows[:1]).splitlines()) == 2
+    assert plan_text(rows[:1], "").splitlines()[2:] == ["times: of jobs that have run here"]

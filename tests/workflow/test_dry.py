@@ -1,0 +1,61 @@
+"""What ``make dry`` and ``make plan`` print."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from checkout import LOCAL, PROJECT, Checkout
+
+CONFIGURATIONS = sorted(path for path in PROJECT.glob("config/*.yaml") if path.stem != "schema")
+
+
+def printed(program: str, root: Path, configuration: str) -> str:
+    """Run one of the two programs as the Makefile does, and return its standard output."""
+    command = [
+        sys.executable,
+        "-m",
+        f"saliency_assay.pipeline.{program}",
+        "--configfile",
+        configuration,
+        *LOCAL,
+    ]
+    environment = {"PYTHONPATH": "src", "PATH": "/usr/bin:/bin"}
+    run = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    return run.stdout
+
+
+def test_a_method_and_a_key_are_named_in_one_screen(finished: Checkout) -> None:
+    assert printed("dry", finished.root, finished.configuration) == (
+        "Nothing to run: all results are up to date.\n"
+    )
+    finished.edit("src/saliency_assay/methods/cam.py", lambda text: f"{text}\nADDED = 1\n")
+    finished.configure(metrics__infidelity__largest=3)
+    (finished.root / "results/figures/training.svg").unlink()
+    lines = printed("dry", finished.root, finished.configuration).splitlines()
+    assert len(lines) <= 30
+    causes = dict(reversed(line.strip().split("  ", 1)) for line in lines if line.startswith("     "))
+    assert int(causes["code of src/saliency_assay/methods/cam.py"]) >= 10
+    assert int(causes["key metrics.infidelity.largest: 2 → 3"]) >= 4
+    assert int(causes["output of plot_training is missing"]) == 1
+    assert len(causes) == 4, "and the jobs that run because of these"
+
+
+def test_jobs_that_have_never_run_are_counted(fresh: Checkout) -> None:
+    lines = printed("dry", fresh.root, fresh.configuration).splitlines()
+    assert len(lines) <= 30
+    assert lines[-2].endswith("  never run")
+    assert lines[-1].endswith("1  input from the jobs above")  # the rule `all`
+
+
+@pytest.mark.parametrize("file", CONFIGURATIONS, ids=lambda path: path.stem)
+def test_a_plan_needs_no_data(file: Path, fresh: Checkout) -> None:
+    before = sorted(path for path in fresh.root.rglob("*") if ".snakemake" not in path.parts)
+    lines = printed("plan", fresh.root, f"config/{file.name}").splitlines()
+    assert lines[0].split() == ["jobs", "models", "model", "time", "other", "time", "storage,", "GB"]
+    assert not [line for line in lines if "?" in line or "+" in line]
+    after = sorted(path for path in fresh.root.rglob("*") if ".snakemake" not in path.parts)
+    assert [path for path in after if "__pycache__" not in path.parts] == before
+    is_missing = any(line.startswith("not found: ") for line in lines)
+    assert is_missing == any(word in file.read_text() for word in ("path: ", "coco: "))
