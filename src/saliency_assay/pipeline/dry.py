@@ -51,7 +51,9 @@ def changes(old: Any, new: Any, path: tuple[str, ...] = ()) -> Iterator[Change]:
     A list is one value unless its items are settings. These are compared by name or, without names, by position.
     """
     before, now = _items(old), _items(new)
-    if before is not None and now is not None:
+    if not path and before is not None and now is not None and ("parts" in before) != ("parts" in now):
+        yield Change(("parts",), before.get("parts", UNSET), now.get("parts", UNSET))
+    elif before is not None and now is not None:
         for key in dict.fromkeys([*before, *now]):
             yield from changes(before.get(key, UNSET), now.get(key, UNSET), (*path, key))
     elif old != new:
@@ -116,8 +118,33 @@ def causes_of_changes(
     """Return the causes of changed ``settings`` of a job, each a line.
 
     ``keys`` are the changed keys of the configuration. A setting is traced to the key that has its name or its values,
-    preferably one whose path contains one of ``words``, the values of the job's wildcards.
+    preferably one whose path contains one of ``words``, the values of the job's wildcards. The settings of a combined
+    job contain those of its parts, whose names begin with their rule and end with their wildcards.
     """
+    causes: set[str] = set()
+    parts: dict[str, list[Change]] = {}
+    for change in settings:
+        if change.path[0] != "parts":
+            parts.setdefault("", []).append(change)
+        elif len(change.path) == 1:
+            causes.add(f"jobs of {rule} are combined differently")
+        elif change.path[2:3] == ("settings",):
+            part = Change(change.path[3:], change.old, change.new)
+            parts.setdefault(change.path[1], []).append(part)
+        elif len(change.path) == 2:
+            causes.add("never run" if change.old is UNSET else f"jobs of {rule} are combined differently")
+        elif change.path[2] == "input":
+            causes.add(f"{change.path[1].split()[0]} has other input files")
+    for name, part_settings in parts.items():
+        part_rule, *values = name.split() or [rule]
+        causes |= _causes_of_part(part_settings, keys, record, part_rule, {*words, *values})
+    return causes
+
+
+def _causes_of_part(
+    settings: Sequence[Change], keys: Sequence[Change], record: CodeRecord, rule: str, words: set[str]
+) -> set[str]:
+    """Return the causes of changed settings of a job that is not combined, or of a part of a combined job."""
     causes: set[str] = set()
     has_other_code = any(change.path[-1] == "code" for change in settings)
     for change in settings:
@@ -135,7 +162,7 @@ def causes_of_changes(
             causes.update(f"key {key.text}" for key in keys)
         else:
             like = [key for key in keys if change.is_like(key)]
-            closest = [key for key in like if set(words) & set(key.path)] or like
+            closest = [key for key in like if words & set(key.path)] or like
             if len(closest) != 1 and len(keys) == 1 and not has_other_code:
                 closest = list(keys)
             if len(closest) == 1:
@@ -150,8 +177,7 @@ def causes_of_changes(
 def _changed_files(change: Change) -> list[str]:
     """Return the names of the files with another digest, from lists of names and digests."""
     before, now = (
-        {tuple(file) for file in value} if isinstance(value, list) else set()
-        for value in (change.old, change.new)
+        set(map(tuple, value)) if isinstance(value, list) else set() for value in (change.old, change.new)
     )
     return sorted({str(file[0]) for file in before ^ now})
 

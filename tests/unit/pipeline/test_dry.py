@@ -135,6 +135,38 @@ def test_jobs_that_show_the_configuration_have_all_keys_as_causes(record: CodeRe
     assert causes_of_changes(settings, keys, record, "report") == {"key a: 1 → 3", "key b: 2 → 4"}
 
 
+def part(name: str, settings: dict[str, Any], *files: str) -> dict[str, Any]:
+    rule, *_ = name.split()
+    return {"name": name, "rule": rule, "input": {"files": list(files), "names": {}}, "settings": settings}
+
+
+def test_causes_of_a_combined_job_are_those_of_its_parts(record: CodeRecord) -> None:
+    mcs, idr, edge = (f"score {name} 0" for name in ("mcs", "idr", "edge"))
+    old = {
+        "parts": [part(mcs, {"samples": 3}), part(idr, {"samples": 3, "code": "old"}), part(edge, {}, "a")]
+    }
+    new = {
+        "parts": [part(mcs, {"samples": 4}), part(idr, {"samples": 3, "code": "new"}), part(edge, {}, "b")]
+    }
+    settings, keys = list(changes(old, new)), [SAMPLES, OTHER_SAMPLES]
+    expected = {"key metrics.mcs.samples: 3 → 4", "code of cam.py", "score has other input files"}
+    assert causes_of_changes(settings, keys, record, "score") == expected
+    new["parts"].append(part("score iir 0", {}))
+    settings = list(changes(old, new))
+    assert causes_of_changes(settings, keys, record, "score") == {*expected, "never run"}
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_a_job_that_was_not_combined_before_is_not_compared_with_its_parts(
+    record: CodeRecord, back: bool
+) -> None:
+    both = [{"samples": 3, "code": "old"}, {"parts": [part("score mcs 0", {"samples": 3})]}]
+    settings = list(changes(*(reversed(both) if back else both)))
+    assert causes_of_changes(settings, [SAMPLES], record, "score") == {
+        "jobs of score are combined differently"
+    }
+
+
 # ---- the text
 
 
