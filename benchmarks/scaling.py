@@ -37,7 +37,8 @@ from saliency_assay.config.records import Config, Metric, Model
 from saliency_assay.config.records import Method as Entry
 from saliency_assay.methods.cost import Map, passes
 from saliency_assay.models.classifier import Blueprint, Classifier, build
-from saliency_assay.pipeline.plan import SEPARATE, mask_bytes
+from saliency_assay.pipeline.combined import SEPARATE
+from saliency_assay.pipeline.plan import mask_bytes
 from saliency_assay.pipeline.stand_ins import CLASSES, image_counts, image_size, missing_sources, stand_ins
 from saliency_assay.registry.records import resolve
 from saliency_assay.registry.signatures import declared

@@ -25,6 +25,7 @@ import yaml
 
 from saliency_assay.config.records import Config, Model
 from saliency_assay.models.classifier import Blueprint, build
+from saliency_assay.pipeline.combined import SEPARATE
 from saliency_assay.pipeline.planned import base_rule, with_plan
 from saliency_assay.pipeline.stand_ins import (
     class_count,
@@ -37,8 +38,6 @@ from saliency_assay.runtime.shards import SUFFIX
 from saliency_assay.storage import zarr_store
 
 RULE_SECONDS = Path(__file__).with_name("assets") / "rule_seconds.json"
-SEPARATE = "SALIENCY_ASSAY_SEPARATE"
-"""Environment variable that makes Snakemake plan without combining jobs."""
 UNKNOWN, MORE, FROM_DEMO = "?", "+", "*"
 COLUMNS = {
     "jobs": "jobs",
