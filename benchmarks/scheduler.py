@@ -1,9 +1,9 @@
 """Processor time of Snakemake's own process, with and without its default limit on job starts.
 
 ``local`` runs 3,000 jobs that only sleep until 1,000 of them have finished. ``slurm`` simulates one hour of a run on a
-Slurm cluster, with 100 of 3,000 jobs in the queue and 8 to 16 minutes per job. The commands ``sbatch`` and ``squeue``
-are stand-ins, and an hour takes three minutes. Only the jobs and the status checks are faster: Snakemake's own delay
-of one second between two passes of its scheduler stays.
+Slurm cluster, with 100 of 3,000 jobs in the queue and 8 to 16 minutes per job. Slurm's commands are stand-ins, and the
+hour takes three minutes. Only the jobs and the status checks are faster: Snakemake's own delay of one second between
+two passes of its scheduler stays.
 
 The jobs run in other processes, which are not counted. A pass is one search for jobs to start.
 
@@ -63,11 +63,12 @@ echo "$number"
 SACCTMGR = """#!/bin/sh
 echo a
 """
-SQUEUE = """#!/usr/bin/env python3
+QUEUE = f"""#!{sys.executable} -S
 import pathlib, random, time
+pathlib.Path("finished").mkdir(exist_ok=True)
 for path in pathlib.Path("queue").iterdir():
     minutes = random.Random(path.name).uniform(8, 16)
-    ended = time.time() - path.stat().st_mtime > minutes / 60 * {hour}
+    ended = time.time() - path.stat().st_mtime > minutes / 60 * {HOUR}
     if ended:
         pathlib.Path("finished", path.name).touch()
     print(path.name, "COMPLETED" if ended else "RUNNING", sep="|")
@@ -87,7 +88,7 @@ def run(kind: str, remedy: str, options: list[str], jobs: int, finished: int) ->
         (folder / "Snakefile").write_text(SNAKEFILE.format(jobs=jobs, remedy=remedy))
         for name in ("bin", "queue", "finished"):
             (folder / name).mkdir()
-        commands = {"sbatch": SBATCH, "squeue": SQUEUE.replace("{hour}", str(HOUR)), "sacctmgr": SACCTMGR}
+        commands = {"sbatch": SBATCH, "squeue": QUEUE, "sacct": QUEUE, "sacctmgr": SACCTMGR}
         for name, text in commands.items():
             (folder / "bin" / name).write_text(text)
             (folder / "bin" / name).chmod(0o755)
