@@ -14,9 +14,11 @@ from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
 from .screen import RED, YELLOW, Capture, Screen, block_of, counts_of, duration, jobs_of, times_of
-from .state import ERROR, Run, base_rule, error_line
+from .state import ERROR, Run, base_rule, error_lines, tail
 
 EXIT = re.compile(r"CalledProcessError.* (exit status \d+|died with <.*?>)", re.DOTALL)
+FAILED_PART = re.compile(r"^failed, see (.+)$", re.MULTILINE)
+"""Line of a combined job's log with the log of a part."""
 REPEATED = (
     "Exiting because a job execution failed",
     "WorkflowError:\nAt least one job did not complete successfully",
@@ -140,7 +142,7 @@ class LogHandler(LogHandlerBase):
     def _fail(self, failures: dict[int, tuple[str, list[str]]]) -> None:
         """Report failed jobs by number, with rule and logs: of a group only those whose logs have an error line."""
         new = {number: failure for number, failure in failures.items() if number in self.run.running}
-        causes = {number: self._cause(rule, logs) for number, (rule, logs) in new.items()}
+        causes = {number: self._causes(rule, logs) for number, (rule, logs) in new.items()}
         is_cause_known = any(causes.values())
         for number, (rule, logs) in new.items():
             self.run.fail_job(number)
@@ -148,26 +150,28 @@ class LogHandler(LogHandlerBase):
                 job = self.run.jobs[number]
                 ended = f" ({self.exit})" if self.exit else ""
                 self.screen.show(
-                    [causes[number] or f"{job.base}: ended without an error message{ended}"], RED
+                    causes[number] or [f"{job.base}: ended without an error message{ended}"], RED
                 )
                 wildcards = "".join(f", {key}={value}" for key, value in job.wildcards.items() if value)
-                self.screen.show([f"    rule {rule}{wildcards}", *(f"    log: {log}" for log in logs)])
+                of_parts = FAILED_PART.findall(tail(job.log))
+                self.screen.show(
+                    [f"    rule {rule}{wildcards}", *(f"    log: {log}" for log in [*logs, *of_parts])]
+                )
         self.exit = ""
 
-    def _cause(self, rule: str, logs: list[str]) -> str:
-        """Return the error line of a job: as printed by it, or else in its log."""
+    def _causes(self, rule: str, logs: list[str]) -> list[str]:
+        """Return the error lines of a job: as printed by it, or else in its log."""
         self._collect()
         held = [line for _, line in self.held]
         others = tuple(f"{job.base}: " for job in self.run.running.values())
         own = [line for line in held if line.startswith(f"{base_rule(rule)}: ")]
         # The parts of a combined job may be of other rules.
         own = own or [line for line in held if not line.startswith(others)]
-        line = error_line(rule, logs)
-        if own and line not in own:
-            line = own[0]
-        if line in held:
-            del self.held[held.index(line)]
-        return line
+        lines = error_lines(rule, logs)
+        if own and not set(own) & set(lines):
+            lines = own[:1]
+        self.held = [(since, line) for since, line in self.held if line not in lines]
+        return lines
 
     def _collect(self) -> None:
         """Print what jobs have printed, but hold error lines back until Snakemake has noticed the failure."""

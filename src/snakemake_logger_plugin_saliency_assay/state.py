@@ -5,7 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from statistics import fmean
 
@@ -153,19 +153,21 @@ def mean_seconds(benchmark: str, rules: Iterable[str]) -> Iterator[tuple[str, fl
             yield rule, fmean(seconds)
 
 
-def error_line(rule: str, logs: Iterable[str]) -> str:
-    """Return the error line of a job in its ``logs``, or an empty string.
+def error_lines(rule: str, logs: Iterable[str]) -> list[str]:
+    """Return the error lines of a job in its ``logs``, of a combined job one for each part that failed.
 
-    It is the last line that begins with the base rule and a colon, else a log's last line if it begins like one.
+    They begin with the base rule and a colon: those at the end of a log, or the last one in it; else they are the lines
+    at its end that begin with another name and a colon.
     """
     for log in logs:
         lines = [line for line in tail(log).splitlines() if line.strip()]
+        last = list(takewhile(ERROR.match, reversed(lines)))[::-1]
         prefix = f"{base_rule(rule)}: "
-        if found := next((line for line in reversed(lines) if line.startswith(prefix)), ""):
-            return found
-        if lines and ERROR.match(lines[-1]):
-            return lines[-1]
-    return ""
+        own = [line for line in last if line.startswith(prefix)]
+        own = own or [line for line in lines if line.startswith(prefix)][-1:]
+        if own or last:
+            return own or last
+    return []
 
 
 def tail(path: str) -> str:

@@ -97,6 +97,19 @@ def test_jobs_that_fail_at_once_have_the_causes_of_their_logs(
     assert [line for line in lines(capfd, handler) if line[0] == "t"] == ["train: two", "train: one"]
 
 
+def test_each_part_of_a_combined_job_has_its_cause_and_its_log(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    handler, log = running(), tmp_path / "pages.log"
+    start(handler, 3, log=str(log))
+    log.write_text("part 2 of 2: b\nfailed, see b.log\noverview: one\nprovenance: two\n")
+    os.write(2, b"overview: one\nprovenance: two\n")
+    fail(handler, 3, str(log))
+    *causes, _, batch, part, _ = lines(capfd, handler)
+    assert causes == ["overview: one", "provenance: two"]
+    assert (batch, part) == (f"    log: {log}", "    log: b.log")
+
+
 def test_a_job_without_a_cause_has_its_exit_status_or_state(capfd: pytest.CaptureFixture[str]) -> None:
     handler = running()
     emit(handler, "CalledProcessError in file x:\n'train' died with <Signals.SIGKILL: 9>.", logging.ERROR)

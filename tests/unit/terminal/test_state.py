@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from snakemake_logger_plugin_saliency_assay.state import Run, error_line
+from snakemake_logger_plugin_saliency_assay.state import Run, error_lines
 
 
 class Clock:
@@ -131,19 +131,24 @@ def test_a_job_is_named_by_rule_and_wildcards(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "text", "line"),
+    ("rule", "text", "lines"),
     [
-        ("train", "Traceback\nValueError: b\ntrain: models.a: b\n", "train: models.a: b"),
-        ("train", "train: a\nsrun: error: task 0: Exited\n", "train: a"),  # Slurm's own log
-        ("score__f_o", "ValueError: b\nscore: b\n", "score: b"),
-        ("pages", "part 1 of 2: a\noverview: b\n", "overview: b"),
-        ("train", "ValueError: b\n", ""),
-        ("train", "2026-11-23 15:28:03 train: b\n", ""),
-        ("train", "", ""),
+        ("train", "Traceback\nValueError: b\ntrain: models.a: b\n", ["train: models.a: b"]),
+        ("train", "train: a\nsrun: error: task 0: Exited\n", ["train: a"]),  # Slurm's own log
+        ("score__f_o", "ValueError: b\nscore: b\n", ["score: b"]),
+        ("pages", "part 1 of 2: a\noverview: b\n", ["overview: b"]),
+        (
+            "score__f_o",
+            "part 2 of 2: b\nfailed, see b.log\nscore: metrics.a: x\nscore: metrics.b: y\n",
+            ["score: metrics.a: x", "score: metrics.b: y"],
+        ),
+        ("train", "ValueError: b\n", []),
+        ("train", "2026-11-23 15:28:03 train: b\n", []),
+        ("train", "", []),
     ],
 )
-def test_the_error_line_of_a_job_is_at_the_end_of_its_log(
-    tmp_path: Path, rule: str, text: str, line: str
+def test_the_error_lines_of_a_job_are_at_the_end_of_its_log(
+    tmp_path: Path, rule: str, text: str, lines: list[str]
 ) -> None:
     (tmp_path / "log").write_text(text)
-    assert error_line(rule, [str(tmp_path / "missing"), str(tmp_path / "log")]) == line
+    assert error_lines(rule, [str(tmp_path / "missing"), str(tmp_path / "log")]) == lines
