@@ -1,6 +1,6 @@
 """Write docs/images/terminal.png, a picture of a run on a terminal: ``python -m tools.terminal_picture``.
 
-Runs a small study, one method of which fails, in tmux, and takes the picture when a job has computed some of its maps.
+Runs a small study, one method of which fails, in tmux, and takes the picture when another job shows its progress.
 Needs Debian's packages tmux and chromium. Takes about two minutes.
 """
 
@@ -42,7 +42,7 @@ METHODS = """def inverted(classifier, pixels, targets, *, generator=None):
 COMMAND = "make run CONFIG=study.yaml"
 """As printed in the picture."""
 RUN = f"{sys.executable} -m snakemake --configfile study.yaml --cores 2 --keep-going"
-UNTIL = re.compile(r"\d failed"), re.compile(r"maps \d+/")
+UNTIL = re.compile(r"\d failed"), re.compile(r"maps \d+/|\d of \d+ parts")
 OUTPUT = ROOT / "docs/images/terminal.png"
 STYLE = (
     "background: #1e1e1e; color: #d4d4d4; font: 14px/1.3 'DejaVu Sans Mono', monospace; padding: 12px 16px"
