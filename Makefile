@@ -73,13 +73,13 @@ download: $(READY) ## Download public data: DATA="cifar10 coco"; MIRROR=https://
 	@$(BIN)/python -m saliency_assay.data.download.command $(DATA) >$(if $(DATA),/dev/null,/dev/stdout)
 	@$(if $(DATA),$(SNAKEMAKE) --nolock --quiet all --forcerun download -- $(DATA:%=data/downloaded/%.json))
 
-# Tests that share a finished run are one group (tests/conftest.py), and run in one process.
+# Tests of a file that share a finished run run in one process (tests/conftest.py).
 test: $(READY_DEV) ## Run the tests in ten minutes: all but the slow ones and those on real images or a Slurm cluster
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup -m "not (slow or real or slurm)"
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadscope -m "not (slow or real or slurm)"
 
 # Three processes on two cores, because the tests on a local Slurm cluster mostly wait for its scheduler.
 test-all: $(READY_DEV) ## Run all tests, with more examples of the property-based ones
-	HYPOTHESIS_PROFILE=full $(BIN)/python -m pytest --numprocesses 3 --dist loadgroup
+	HYPOTHESIS_PROFILE=full $(BIN)/python -m pytest --numprocesses 3 --dist loadscope
 
 generate: $(READY_DEV) ## Generate the schema and the documentation's tables from registries and settings
 	$(BIN)/python -m tools.configuration_reference

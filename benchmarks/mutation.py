@@ -261,7 +261,7 @@ def outcome_of(mutant: Mutant, project: Path, options: argparse.Namespace) -> st
 
 
 def everything(options: argparse.Namespace) -> list[str]:
-    return ["-n", str(options.processes), "--dist=loadgroup"]
+    return ["-n", str(options.processes), "--dist=loadscope"]
 
 
 def main() -> None:

@@ -4,6 +4,7 @@ import os
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 # Of use to no small tensor, and threads that wait for each other made a busy machine forty times slower.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -11,6 +12,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import pytest
 from archives import SAFELY
 from mounts import mounted
+from xdist.scheduler import LoadScopeScheduling
 
 TESTS = Path(__file__).resolve().parent
 ROOT = TESTS.parent
@@ -20,16 +22,31 @@ SHARING = ("workflow", "real", "cluster", "test_distributed.py", "test_networks.
 """Folders and files whose tests share runs that take long: each file runs in one process."""
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by what their folder needs, and group the tests of a file that share a run."""
+    """Mark tests by what their folder needs."""
     for item in items:
-        parts = item.path.relative_to(TESTS).parts
-        if parts[0] in NEEDS:
-            item.add_marker(NEEDS[parts[0]])
-        if {parts[0], parts[-1]} & set(SHARING):
-            # There is one cluster, and its tests mostly wait.
-            item.add_marker(pytest.mark.xdist_group("cluster" if parts[0] == "cluster" else item.path.stem))
+        folder = item.path.relative_to(TESTS).parts[0]
+        if folder in NEEDS:
+            item.add_marker(NEEDS[folder])
+
+
+class Scheduling(LoadScopeScheduling):
+    """Run tests that share a run in one process.
+
+    The marks ``xdist_group`` have no effect: pytest-xdist 3.8 adds their names to an attribute that pytest 9.2 lacks.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        """Return the name of a test's group: its file, its own if it shares nothing, one for the only cluster."""
+        file = Path(nodeid.partition("::")[0])
+        if "cluster" in file.parts:
+            return "cluster"
+        return str(file) if {*file.parts} & set(SHARING) else nodeid
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling | None:
+    return Scheduling(config, log) if config.getvalue("dist") == "loadscope" else None
 
 
 @pytest.fixture(scope="session")
