@@ -162,7 +162,8 @@ def test_make_asks_first_whether_a_configuration_can_be_read(text: str, line: st
     assert len(ran.stderr.splitlines()) == 1
     assert ran.stderr.startswith(line)
     makefile = (PROJECT / "Makefile").read_text()
-    assert f"SNAKEMAKE := $(BIN)/python -m {module} $(CONFIG) && $(BIN)/snakemake " in makefile
+    assert f"CHECK := $(BIN)/python -m {module} $(CONFIG)\n" in makefile
+    assert "SNAKEMAKE := $(CHECK) && $(BIN)/snakemake " in makefile
     assert [path.name for path in tmp_path.iterdir()] == ["my.yaml"]
 
 
