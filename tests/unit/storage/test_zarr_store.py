@@ -1,3 +1,4 @@
+import json
 import os
 import re
 import zipfile
@@ -333,6 +334,21 @@ def test_a_lost_chunk_is_not_read_as_zeros(path: Path) -> None:
     with pytest.raises(StoreError) as caught:
         open_store(path, kind="maps")
     assert str(caught.value) == f"{path}: truncated, or not a Zarr store ({lost} is missing)"
+
+
+@pytest.mark.parametrize("grid", ["regular", {"name": "rectangular"}, {}])
+def test_another_grid_of_chunks_is_refused(path: Path, grid: object) -> None:
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    metadata = json.loads(members["map/zarr.json"])
+    settings = {"configuration": metadata["chunk_grid"]["configuration"]}
+    metadata["chunk_grid"] = {**grid, **settings} if isinstance(grid, dict) else grid
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in {**members, "map/zarr.json": json.dumps(metadata)}.items():
+            archive.writestr(name, content)
+    with pytest.raises(StoreError) as caught:
+        open_store(path, kind="maps")
+    assert "map/zarr.json: chunk_shape is null, expected complete items of " in str(caught.value)
 
 
 def test_a_zip_that_another_program_made_is_read(path: Path, arrays: dict[str, np.ndarray]) -> None:
