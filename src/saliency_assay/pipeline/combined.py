@@ -6,6 +6,7 @@ several methods, which has the outputs of all its parts. Each part has the setti
 job of its own, and ``runtime.parts`` recomputes only the parts whose settings or inputs have changed.
 """
 
+import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,9 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from snakemake.io import report
+from snakemake.iocontainers import Wildcards
+
 from saliency_assay.config.records import Catalog, Config, Method
 from saliency_assay.methods.cost import Map, passes
 from saliency_assay.pipeline.studies import Studies
+from saliency_assay.runtime.parts import FORCED
 
 SEPARATE = "SALIENCY_ASSAY_SEPARATE"
 """Environment variable; with any value no jobs are combined."""
@@ -166,9 +171,8 @@ class Costs:
 class Jobs:
     """The jobs of rules that make files, found by the patterns of the rules' outputs."""
 
-    def __init__(self, rules: Iterable[Any], wildcards: Callable[..., Any]) -> None:
-        """Store Snakemake's rules and its class of wildcards."""
-        self._wildcards = wildcards
+    def __init__(self, rules: Iterable[Any]) -> None:
+        """Store Snakemake's rules."""
         self._rules = {rule.name: rule for rule in rules}
         self._patterns = [
             (pattern.constant_prefix(), pattern, rule.name)
@@ -191,7 +195,7 @@ class Jobs:
                 key = (name, tuple(values.values()))
                 if key not in self._found:
                     self._found[key] = None  # rules have no cycles
-                    rule, wildcards = self._rules[name], self._wildcards(fromdict=values)
+                    rule, wildcards = self._rules[name], Wildcards(fromdict=values)
                     inputs = rule.expand_input(wildcards)[0]
                     for path in dict.fromkeys(map(str, inputs)):
                         self._add(path, parts)
@@ -218,6 +222,48 @@ def combine(parts: Iterable[Part], is_small: Callable[[str, Mapping[str, str]], 
         for group, members in groups.items()
         if len(members) > 1
     ]
+
+
+def inputs_of(job: CombinedJob, workflow: Any) -> Callable[[Any], list[Any]]:
+    """Return the function of the inputs of a combined job's rule.
+
+    Options of the command line that name a rule of its parts then apply to the combined job as well.
+    """
+
+    def inputs(_: Any) -> list[Any]:
+        # Snakemake calls this function while it collects the jobs, when it has read the command line.
+        dag, settings, names = workflow.dag, workflow.dag_settings, set(job.rules)
+        groups = (workflow.group_settings.overwrite_groups.get(name) for name in job.rules)
+        workflow.get_rule(job.name).group = next(filter(None, groups), None)
+        if names & {rule.name for rule in dag.forcerules}:
+            dag.forcerules.add(workflow.get_rule(job.name))
+        for selected in (dag.untilrules, dag.omitrules):
+            if names & selected:
+                selected.add(job.name)
+        if workflow.is_main_process:
+            forced = [*settings.forcerun, *(settings.targets if settings.forcetargets else [])]
+            os.environ[FORCED] = "*" if settings.forceall else "\n".join(map(str, forced))
+        return job.inputs
+
+    return inputs
+
+
+def outputs_of(job: CombinedJob) -> list[str]:
+    """Return the outputs of a combined job's rule, each with its place in the report."""
+    return [_output(file, Wildcards(fromdict=part.wildcards)) for part in job.parts for file in part.output]
+
+
+def _output(file: Any, wildcards: Any) -> str:
+    """Return an output with the category and the labels that its rule gives it for these wildcards."""
+    path, shown = str(file), file.flags.get("report")
+    if not shown:
+        return path
+    category, labels = (
+        value(wildcards) if callable(value) else value for value in (shown.category, shown.labels)
+    )
+    caption = shown.caption.get_path_or_uri(secret_free=True)
+    flagged: str = report(path, caption=caption, category=category, labels=labels)
+    return flagged
 
 
 def settings_of(job: CombinedJob, rules: Iterable[Any], state: str) -> Callable[[Any], dict[str, Any]]:
