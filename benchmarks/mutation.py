@@ -1,4 +1,4 @@
-"""Share of planted faults (mutants) that the tests notice, and the mutants that survive.
+"""Share of planted faults (mutants) that the tests detect, and the mutants that survive.
 
 Each mutant changes one expression of a module in ``FOLDERS``. The tests of the module and its package run first, then
 the rest of the suite, each until the first failure; a timeout counts as killed. ``build/mutation.json`` records the
@@ -115,7 +115,7 @@ class Finder(ast.NodeVisitor):
     def visit_UnaryOp(self, node: ast.UnaryOp) -> None:
         if isinstance(node.op, ast.USub | ast.Not):
             self._replace(node, f"({self._text(node.operand)})")
-        # The constant of a negative number is that of a positive one.
+        # The constant of a negative number is not changed separately.
         if not isinstance(node.operand, ast.Constant):
             self.generic_visit(node)
 
@@ -175,11 +175,11 @@ def _first_name(node: ast.expr) -> str:
 
 
 def sample(seed: int) -> Iterator[Mutant]:
-    """Yield mutants, of each folder in turn one of a random file of it."""
+    """Yield mutants, from each folder in turn, each in a random file of the folder."""
     generator = random.Random(seed)
     files = {}
     for folder in FOLDERS:
-        # Registries are held against the functions, the schema and the documentation word by word.
+        # Contract tests compare registries with the functions, the schema and the documentation word by word.
         modules = [
             path for path in sorted((PROJECT / PACKAGE / folder).rglob("*.py")) if path.stem != "__init__"
         ]

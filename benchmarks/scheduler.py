@@ -1,7 +1,7 @@
 """Processor time of Snakemake's own process, with and without its default limit on job starts.
 
 ``local`` runs 3,000 jobs that only sleep until 1,000 of them have finished. ``slurm`` simulates one hour of a run on a
-Slurm cluster, with 100 of 3,000 jobs in the queue and 8 to 16 minutes per job. Slurm's commands are stand-ins, and the
+Slurm cluster, with 100 of 3,000 jobs in the queue and 8 to 16 minutes per job. Slurm's commands are simulated, and the
 hour takes three minutes. Only the jobs and the status checks are faster: Snakemake's own delay of one second between
 two passes of its scheduler stays.
 
@@ -53,7 +53,7 @@ SLURM = [
     *("--slurm-init-seconds-before-status-checks", "1", "--seconds-between-status-checks", "1"),
     *("--default-resources", "slurm_account=a", "slurm_partition=p", "mem_mb=1000", "runtime=30"),
 ]
-# The number in the comment of a job is its id; its file has the time of submission.
+# A job's id is the number in its comment; the date of its file is the time of submission.
 SBATCH = """#!/bin/sh
 number=${*#*_wildcards_}
 number=${number%%[!0-9]*}

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-# Of use to no small tensor, and threads that wait for each other made a busy machine forty times slower.
+# Small tensors do not benefit from threads, and on a busy machine, waiting threads made tests forty times slower.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
@@ -17,14 +17,14 @@ from xdist.scheduler import LoadScopeScheduling
 TESTS = Path(__file__).resolve().parent
 ROOT = TESTS.parent
 NEEDS = {"cluster": pytest.mark.slurm, "real": pytest.mark.real}
-"""Marks of all tests of a folder."""
+"""Marker of all tests in a folder."""
 SHARING = ("workflow", "real", "cluster", "test_distributed.py", "test_networks.py", "test_packaging.py")
-"""Folders and files whose tests share runs that take long: each file runs in one process."""
+"""Folders and files whose tests share long runs: all tests of a file run in one process."""
 
 
-@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
+@pytest.hookimpl(tryfirst=True)  # before tests are selected by their markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by what their folder needs."""
+    """Add the marker for the requirement of each test's folder."""
     for item in items:
         folder = item.path.relative_to(TESTS).parts[0]
         if folder in NEEDS:
@@ -34,11 +34,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 class Scheduling(LoadScopeScheduling):
     """Run tests that share a run in one process.
 
-    The marks ``xdist_group`` have no effect: pytest-xdist 3.8 adds their names to an attribute that pytest 9.2 lacks.
+    The markers ``xdist_group`` have no effect: pytest-xdist 3.8 adds their names to an attribute that pytest 9.2 lacks.
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        """Return the name of a test's group: its file, its own if it shares nothing, one for the only cluster."""
+        """Return a test's group: its file if it shares a run, else its own name; all cluster tests are one group."""
         file = Path(nodeid.partition("::")[0])
         if "cluster" in file.parts:
             return "cluster"

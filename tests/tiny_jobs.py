@@ -1,4 +1,4 @@
-"""Jobs of the tiny configuration: pages that follow from other jobs, and combined jobs."""
+"""Jobs of the tiny configuration: jobs of pages that depend on other jobs, and combined jobs."""
 
 import re
 from collections import Counter, defaultdict
@@ -20,7 +20,7 @@ PAGES = {*(f"summarize {study}" for study in STUDIES), "overview", "document_met
 
 
 def with_page_jobs(jobs: set[str], *, configured: bool = False) -> set[str]:
-    """Add the jobs that write pages on what ``jobs`` make; ``configured``: the configuration has changed."""
+    """Add the jobs that write pages about the results of ``jobs``; ``configured``: the configuration has changed."""
 
     def any_of(pattern: str) -> bool:
         return any(re.fullmatch(pattern, job) for job in jobs)
@@ -59,11 +59,11 @@ def group_of(job: str) -> str:
 
 
 def combined(jobs: Collection[str], configured: Collection[str], alone: Collection[str] = ()) -> set[str]:
-    """Return jobs, with combined jobs in place of their parts.
+    """Return ``jobs`` with combined jobs in place of their parts.
 
     Args:
         jobs: jobs as rules and wildcards.
-        configured: all jobs of the configuration, those of ``jobs`` included or not.
+        configured: all jobs of the configuration, with or without those of ``jobs``.
         alone: jobs that are never combined.
     """
     sizes = Counter(group_of(job) for job in {*jobs, *configured, *PAGES} - {*alone})
@@ -71,7 +71,7 @@ def combined(jobs: Collection[str], configured: Collection[str], alone: Collecti
 
 
 class Dependents:
-    """What follows from combined jobs: all outputs of a job that runs again are new, those of unchanged parts too."""
+    """Jobs that rerun after combined jobs, all of whose outputs count as new, even those of unchanged parts."""
 
     def __init__(self, checkout: Checkout, jobs: Collection[str]) -> None:
         """Read Snakemake's graph of ``jobs``."""
@@ -83,11 +83,11 @@ class Dependents:
             rules[job.split()[0]].add(job)
         self._dependents: defaultdict[str, set[str]] = defaultdict(set)
         for source, target in re.findall(r"^\s+(\d+) -> (\d+)", printed, re.MULTILINE):
-            # Of other jobs that follow from a combined one, each rule has one.
+            # Of the jobs that depend on a combined job and are not in ``jobs``, each rule has one.
             self._dependents[labels[source]] |= rules.get(labels[target], {labels[target]})
 
     def with_dependents(self, jobs: Collection[str]) -> set[str]:
-        """Return jobs and all that follow from the combined ones."""
+        """Return ``jobs`` and all jobs that depend on the combined jobs among them."""
         found, pending = set(jobs), [job for job in jobs if "__" in job]
         while pending:
             new = self._dependents[pending.pop().split()[0]] - found

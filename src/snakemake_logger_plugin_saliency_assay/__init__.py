@@ -1,4 +1,4 @@
-"""Snakemake's logger plugin ``saliency-assay``: the progress of a run on the terminal, and errors, cause first."""
+"""Snakemake's logger plugin ``saliency-assay``: progress of a run on the terminal, and errors with their causes."""
 
 import logging
 import os
@@ -18,7 +18,7 @@ from .state import ERROR, Run, base_rule, error_lines, tail
 
 EXIT = re.compile(r"CalledProcessError.* (exit status \d+|died with <.*?>)", re.DOTALL)
 FAILED_PART = re.compile(r"^failed, see (.+)$", re.MULTILINE)
-"""Line of a combined job's log with the log of a part."""
+"""Line of a combined job's log that names the log of a failed part."""
 REPEATED = (
     "Exiting because a job execution failed",
     "WorkflowError:\nAt least one job did not complete successfully",
@@ -26,16 +26,16 @@ REPEATED = (
 """Starts of errors that the last line of a run repeats."""
 STOPPING = "Terminating processes on user request"
 SHOWN = ("Nothing to be done", "Will exit after", "Congratulations", "Unlocked", "Deleting", STOPPING)
-"""Starts of messages that are neither errors nor warnings, and are shown."""
-HELD = 30.0  # seconds between an error line and the end of its process, at most; then the line is printed
-SILENCE = 30.0  # least seconds between two lines of progress, which are also 10 % of the jobs apart
+"""Starts of messages that are shown although they are neither errors nor warnings."""
+HELD = 30.0  # seconds after which an error line is printed although no job has failed
+SILENCE = 30.0  # minimum seconds between two progress lines, which are also at least 10 % of the jobs apart
 
 
 class LogHandler(LogHandlerBase):
     """Handler of Snakemake's log records; Snakemake itself writes all of them to the log file.
 
-    Options that ask for Snakemake's own output, such as ``--dry-run``, ``--verbose``, ``--printshellcmds`` and
-    ``--quiet``, get it.
+    It is inactive if an option such as ``--dry-run``, ``--verbose``, ``--printshellcmds`` or ``--quiet`` requests
+    Snakemake's own output.
     """
 
     writes_to_file = False
@@ -67,11 +67,11 @@ class LogHandler(LogHandlerBase):
 
     @property
     def writes_to_stream(self) -> bool:
-        """True unless Snakemake shall add its own handler of the stream."""
+        """True unless Snakemake should add its own stream handler."""
         return self.is_active
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Update the run and print what a user needs to know; a fault of this plugin never reaches Snakemake."""
+        """Update the run and print what a user needs to know; errors of this plugin never reach Snakemake."""
         with self.guard:
             try:
                 if self.is_active:
@@ -123,7 +123,7 @@ class LogHandler(LogHandlerBase):
             self._message(record.getMessage(), record.levelno)
 
     def _message(self, text: str, level: int) -> None:
-        """Print what Snakemake says beside the events of jobs, if it is an error, a warning, or matters."""
+        """Print a message of Snakemake without an event of a job, if it is an error, a warning or in ``SHOWN``."""
         if level >= logging.ERROR:
             if ended := EXIT.search(text):
                 self.exit = ended[1]  # the error of the job follows
@@ -140,7 +140,7 @@ class LogHandler(LogHandlerBase):
                 self.screen.show([f"{job.name}: trying again"])
 
     def _fail(self, failures: dict[int, tuple[str, list[str]]]) -> None:
-        """Report failed jobs by number, with rule and logs: of a group only those whose logs have an error line."""
+        """Report failed jobs, given by number with rule and logs; of a group, only those with an error line."""
         new = {number: failure for number, failure in failures.items() if number in self.run.running}
         causes = {number: self._causes(rule, logs) for number, (rule, logs) in new.items()}
         is_cause_known = any(causes.values())
@@ -174,7 +174,7 @@ class LogHandler(LogHandlerBase):
         return lines
 
     def _collect(self) -> None:
-        """Print what jobs have printed, but hold error lines back until Snakemake has noticed the failure."""
+        """Print the new output of jobs, but hold error lines back until Snakemake reports the failure."""
         lines = self.capture.lines() if self.capture else []
         if self.is_stopping:  # the traceback of each job that the user interrupts
             return
@@ -219,7 +219,7 @@ class LogHandler(LogHandlerBase):
             self.screen.show([text, *(f"Snakemake's log: {file}" for file in _log_files())])
 
     def _give_up(self, error: Exception) -> None:
-        """Let Snakemake print in place of this plugin, after a fault of it."""
+        """Let Snakemake print its own output after an error of this plugin."""
         self.is_active = False
         self.stopped.set()
         with suppress(Exception):

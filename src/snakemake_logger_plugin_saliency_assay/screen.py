@@ -15,7 +15,7 @@ MOST_JOBS = 12  # lines of running jobs
 
 
 class Screen:
-    """Lines written to a file ``descriptor``, in color if ``color``; with a block of lines at their end if ``live``."""
+    """Lines written to a file ``descriptor``, in color if ``color``, and a block of lines below them if ``live``."""
 
     def __init__(self, descriptor: int, *, live: bool, color: bool) -> None:
         self.descriptor, self.live, self.color = descriptor, live, color
@@ -49,14 +49,14 @@ class Screen:
         below = f"\x1b[?7l{below}\x1b[?7h" if below else ""
         self.block = block
         text = erase + "".join(f"{line}\n" for line in lines) + below
-        with suppress(OSError):  # nobody reads the pipe any more
+        with suppress(OSError):  # the reader of the pipe has ended
             os.write(self.descriptor, text.encode(sys.stderr.encoding, "replace"))
 
 
 class Capture:
-    """Standard error of this process and its jobs, and optionally standard output, collected in a file.
+    """Standard error of this process and its jobs, and optionally standard output, captured in a file.
 
-    Jobs inherit these streams, and what they print would end up within the block.
+    Jobs inherit these streams, and their output would end up within the block.
     """
 
     def __init__(self, *, output: bool) -> None:
@@ -78,7 +78,7 @@ class Capture:
         return [line.decode(errors="backslashreplace").rpartition("\r")[2] for line in lines]
 
     def end(self) -> list[str]:
-        """Restore the streams, and return what ``lines`` has not."""
+        """Restore the streams, and return the lines that ``lines`` has not returned."""
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError):
                 stream.flush()
@@ -91,7 +91,7 @@ class Capture:
 
 
 def block_of(run: Run, columns: int, rows: int) -> list[str]:
-    """Return the lines of a terminal of ``columns`` × ``rows`` about a run: running jobs, counts, and a bar."""
+    """Return the block of a run for a terminal of ``columns`` × ``rows``: running jobs, counts and a progress bar."""
     width = max(columns - 1, 20)
     jobs, most = list(run.running.values()), max(min(MOST_JOBS, rows - 6), 1)
     lines = [""]  # below what has been printed
@@ -137,7 +137,7 @@ def duration(seconds: float) -> str:
 
 
 def rounded(seconds: float) -> str:
-    """Return an estimate in words of one unit, two above an hour: ``10 s`` is the least."""
+    """Return an estimate of at least ``10 s`` in words of one unit, or two from an hour on."""
     if seconds < 55:
         return f"{max(round(seconds, -1), 10):.0f} s"
     minutes = round(seconds / 60)

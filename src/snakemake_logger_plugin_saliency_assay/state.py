@@ -28,7 +28,7 @@ class Job:
 
     @property
     def base(self) -> str:
-        """The rule, for a combined job that of its parts."""
+        """The rule, or for a combined job the rule of its parts."""
         return base_rule(self.rule)
 
     @property
@@ -55,7 +55,7 @@ class Job:
 
 @dataclass
 class Run:
-    """Jobs of a run, which records of Snakemake's events update. Times are seconds of ``clock``."""
+    """Jobs of a run, updated by records of Snakemake's events. Times are seconds of ``clock``."""
 
     clock: Callable[[], float] = time.monotonic
     total: int = 0
@@ -74,14 +74,14 @@ class Run:
     running_word: str = "running"
 
     def begin(self, stats: Mapping[str, int]) -> None:
-        """Start the run of as many jobs as ``stats`` has by rule, and ``total``."""
+        """Start a run with the numbers of jobs in ``stats``: by rule, and ``total``."""
         self.waiting = Counter({rule: count for rule, count in stats.items() if rule != "total"})
         self.total, self.start = stats["total"], self.clock()
 
     def start_job(
         self, number: int, rule: str, wildcards: Mapping[str, str], logs: Iterable[str], benchmark: str | None
     ) -> None:
-        """Add a running job; a failed one runs again."""
+        """Add a running job; if it failed before, it no longer counts as failed."""
         job = Job(rule, dict(wildcards), next(iter(logs), ""), self.clock())
         self.jobs[number] = self.running[number] = job
         if number not in self.failed:
@@ -114,9 +114,9 @@ class Run:
     def seconds_left(self) -> float | None:
         """Return the expected seconds until the end of the run, or None while too little is known.
 
-        A job is expected to take the mean seconds of its rule in this run, else of its rule's benchmark files. The mean
-        of all jobs stands for those of other rules, which must be less than half of the jobs that wait. As many jobs
-        are expected to run at once as did so far.
+        A job is expected to take the mean time of its rule in this run, or else in the rule's benchmark files. Jobs of
+        other rules are expected to take the mean time of all jobs; if they are more than half of the waiting jobs,
+        there is no estimate. The expected number of simultaneous jobs is its mean so far.
         """
         known = (self.benchmarks or {}) | {rule: fmean(values) for rule, values in self.seconds.items()}
         waiting = {rule: count for rule, count in self.waiting.items() if count > 0}
@@ -134,7 +134,7 @@ class Run:
 
 
 def base_rule(rule: str) -> str:
-    """Return the rule of the parts of a combined job, else the ``rule`` itself."""
+    """Return the rule of the parts of a combined job, or else the ``rule`` itself."""
     return rule.partition("__")[0]
 
 
@@ -154,10 +154,10 @@ def mean_seconds(benchmark: str, rules: Iterable[str]) -> Iterator[tuple[str, fl
 
 
 def error_lines(rule: str, logs: Iterable[str]) -> list[str]:
-    """Return the error lines of a job in its ``logs``, of a combined job one for each part that failed.
+    """Return the error lines in the ``logs`` of a job; of a combined job, one for each part that failed.
 
-    They begin with the base rule and a colon: those at the end of a log, or the last one in it; else they are the lines
-    at its end that begin with another name and a colon.
+    These are the lines at the end of a log that begin with the base rule and a colon, or else the last such line in it,
+    or else the lines at its end that begin with another name and a colon.
     """
     for log in logs:
         lines = [line for line in tail(log).splitlines() if line.strip()]

@@ -10,7 +10,7 @@ from saliency_assay.runtime.atomic import replacing
 
 CODE_RECORD = Path(".snakemake/saliency_assay_code.jsonl")
 LARGEST = 20_000_000
-"""Bytes of the file above which its older half is dropped."""
+"""Size of the file in bytes above which its older half is deleted."""
 
 
 class CodeRecord:
@@ -38,7 +38,7 @@ class CodeRecord:
         if code.digest not in self._files:
             files = {os.path.relpath(path): digest[:16] for path, digest in code.files.items()}
             self._files[code.digest] = files
-            # Without the record, only the names of changed files are missing from a dry run.
+            # If this fails, a dry run only lacks the names of changed files.
             with suppress(OSError):
                 self._path.parent.mkdir(exist_ok=True)
                 with self._path.open("a", encoding="utf-8") as lines:

@@ -1,9 +1,9 @@
-"""Combined jobs: small jobs of the rules, the parts, that run one after another in one process.
+"""Combined jobs: small jobs, called parts, that run one after another in one process.
 
 Most jobs of a small study take less time than the start of Python and the import of PyTorch. Parts that belong together
 therefore run as one job of a rule without wildcards, such as ``attribute__digits__seed0__digits`` for the maps of
 several methods, which has the outputs of all its parts. Each part has the settings and the log that it would have as a
-job of its own, and ``runtime.parts`` recomputes only the parts whose settings or inputs have changed.
+separate job, and ``runtime.parts`` recomputes only the parts whose settings or inputs have changed.
 """
 
 import os
@@ -92,7 +92,7 @@ class CombinedJob:
 
     @property
     def inputs(self) -> list[Any]:
-        """The inputs of all parts that none of them makes, each once."""
+        """The inputs of all parts, without duplicates and without the outputs of other parts."""
         own = set(map(str, self.outputs))
         return list(
             {str(file): file for part in self.parts for file in part.input if str(file) not in own}.values()
@@ -100,7 +100,7 @@ class CombinedJob:
 
 
 def group_of(rule: str, wildcards: Mapping[str, str]) -> tuple[str, ...]:
-    """Return what the parts of one combined job have in common, for a rule that ``is_combinable``."""
+    """Return the key that all parts of a combined job share, for a rule that ``is_combinable``."""
     if rule in GROUPS:
         first, shared = GROUPS[rule]
         return (first, *(f"seed{wildcards[name]}" if name == "seed" else wildcards[name] for name in shared))
@@ -212,7 +212,7 @@ class Jobs:
 
 
 def combine(parts: Iterable[Part], is_small: Callable[[str, Mapping[str, str]], bool]) -> list[CombinedJob]:
-    """Return the combined jobs of the small ``parts``; a part that is alone in its group remains a job of its own."""
+    """Return the combined jobs of the small ``parts``; a part that is alone in its group remains a separate job."""
     groups: defaultdict[tuple[str, ...], list[Part]] = defaultdict(list)
     for part in parts:
         if is_small(part.rule, part.wildcards):
@@ -225,9 +225,9 @@ def combine(parts: Iterable[Part], is_small: Callable[[str, Mapping[str, str]], 
 
 
 def inputs_of(job: CombinedJob, workflow: Any) -> Callable[[Any], list[Any]]:
-    """Return the function of the inputs of a combined job's rule.
+    """Return the input function of a combined job's rule.
 
-    Options of the command line that name a rule of its parts then apply to the combined job as well.
+    It also applies command-line options that name a rule of the parts to the combined job.
     """
 
     def inputs(_: Any) -> list[Any]:
@@ -267,12 +267,12 @@ def _output(file: Any, wildcards: Any) -> str:
 
 
 def settings_of(job: CombinedJob, rules: Iterable[Any], state: str) -> Callable[[Any], dict[str, Any]]:
-    """Return the function of the parameter ``settings`` of a combined job, which ``runtime.parts`` reads.
+    """Return the function that computes a combined job's parameter ``settings``, which ``runtime.parts`` reads.
 
     Args:
         job: the combined job.
         rules: Snakemake's rules of its parts.
-        state: the folder in which it keeps the outputs of its parts.
+        state: the folder in which the job keeps the outputs of its parts.
     """
     by_name = {rule.name: rule for rule in rules}
 

@@ -1,7 +1,8 @@
 """Jobs that a run would start, and the causes: ``python -m saliency_assay.pipeline.dry``, with Snakemake's arguments.
 
-Snakemake prints every job with its old and new settings. Here, a cause is a line: the file whose code changed, or the
-key of the configuration with both values, found by comparing the settings that Snakemake recorded with the new ones.
+Snakemake prints every job with its old and new settings. This module prints one line for each cause, such as the file
+whose code changed or the key of the configuration with both values. It compares the settings that Snakemake recorded
+with the new ones.
 """
 
 import ast
@@ -80,8 +81,8 @@ def value_text(value: Any) -> str:
 def changed_settings(only_old: Iterable[str], only_new: Iterable[str]) -> list[Change]:
     """Return the changes between settings of a job as Snakemake records them, as the text of Python literals.
 
-    The files of a job may have been recorded with different settings. Each is compared with the most similar of the new
-    ones.
+    The files of a job may have been recorded with different settings. Each of these is compared with the most
+    similar of the new settings.
     """
     found: list[Change] = []
     for old in only_old:
@@ -115,7 +116,7 @@ def causes_of_changes(
     rule: str,
     words: Iterable[str] = (),
 ) -> set[str]:
-    """Return the causes of changed ``settings`` of a job, each a line.
+    """Return the causes of changed ``settings`` of a job, as lines of text.
 
     ``keys`` are the changed keys of the configuration. A setting is traced to the key that has its name or its values,
     preferably one whose path contains one of ``words``, the values of the job's wildcards. The settings of a combined

@@ -2,9 +2,9 @@
 
     python -m saliency_assay.pipeline.plan --configfile config/config.yaml --profile profiles/local
 
-Jobs are those that Snakemake plans for results that do not exist yet, before combining any. Times are estimated from
-the benchmark files of jobs that have run here; for rules without such a measurement, from those of the demo's jobs that
-the package contains (``tools/rule_seconds.py``). Missing data have stand-ins.
+The plan counts the jobs that Snakemake would run if no results existed, before any are combined. Times are estimated
+from the benchmark files of jobs that have run here, or for rules without any, from the times of the demo's jobs that
+the package contains (``tools/rule_seconds.py``). Stand-ins replace missing data.
 """
 
 import argparse

@@ -1,7 +1,7 @@
-"""Stand-ins for data that were not downloaded, with which a run is planned but not started.
+"""Stand-ins for missing data, which allow a run to be planned but not started.
 
 Planning needs the files that a configuration names to exist, and the sizes of its data sets. Empty files and folders
-stand in for missing ones, and the published sizes of public data for those of data sets that were not built.
+replace missing ones, and published sizes of public data replace the sizes of data sets that were not built.
 """
 
 import os
@@ -20,11 +20,11 @@ IMAGES = {
     "stl10": (5_000, 8_000),
     "imagenet": (1_281_167, 50_000),
 }
-"""Training and test images of public data, by the kind of a data set, or by the name of one of kind ``folder``."""
+"""Numbers of training and test images of public data, by kind of data set or, for kind ``folder``, by name."""
 SIZES = {"mnist": 28, "cifar10": 32, "stl10": 96}
 DIGITS = 1797
 CLASSES = {"imagenet": 1000}
-"""Classes of labels where there are not ten."""
+"""Numbers of classes other than ten."""
 CAPTION_CLASSES = 2
 
 
@@ -81,7 +81,7 @@ def image_shape(config: Config, name: str) -> tuple[int, int, int, int]:
         KeyError: the size of the set is unknown.
     """
     channels, size = image_size(config, name)
-    # A caption stands next to its image.
+    # The caption is placed next to the image.
     width = 2 * size if name in config.sets and config.sets[name].source else size
     return sum(image_counts(config, name)), channels, size, width
 
@@ -99,7 +99,8 @@ def class_count(config: Config, model: Model) -> int:
 def missing_sources(configuration: Mapping[str, Any]) -> dict[str, dict[str, bool]]:
     """Return the missing data folders and weights files of a configuration.
 
-    Each has the files (True) and folders (False) below it that planning needs. Entries that are not valid are ignored.
+    The value of each contains the files (True) and folders (False) below it that planning needs. Invalid entries are
+    ignored.
     """
     sources: dict[str, dict[str, bool]] = {}
     for entry in _entries(configuration, "data"):
@@ -155,7 +156,7 @@ def stand_ins(missing: Mapping[str, Mapping[str, bool]]) -> Iterator[None]:
 
 
 class _LinkedCopy:
-    """Copy of the file system of links, in which files can be added to some folders."""
+    """Copy of the file system that consists of links, with some real folders to which files can be added."""
 
     def __init__(self, root: Path) -> None:
         self._root = root

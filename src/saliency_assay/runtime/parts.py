@@ -1,8 +1,8 @@
 """Parts of a combined job (``pipeline.combined``): scripts that run one after another in one process.
 
 Snakemake deletes all outputs of a job before it runs it again. The outputs of each part are therefore also kept, as
-hard links, in the job's folder of state, with the fingerprint of all that they depend on: a part that has not changed
-takes its outputs from there. After a failure the other parts need not run again either.
+hard links, in the job's state folder, with a fingerprint of everything that they depend on. The outputs of an unchanged
+part are restored from there. After a failure, the parts that succeeded do not run again.
 """
 
 import gc
@@ -29,7 +29,7 @@ LARGEST_DIGESTED = 100_000_000
 
 
 def run_parts(snakemake: Any) -> None:
-    """Run the parts of a combined job in order, those that have changed.
+    """Run the changed parts of a combined job in order.
 
     A part that fails does not stop those that do not depend on it.
 
@@ -137,14 +137,15 @@ class KeptParts:
         self._digests: dict[str, str] = {}
 
     def restore(self, part: Mapping[str, Any]) -> bool:
-        """Put the outputs of a part in their places if it has not changed since it ran; else return False."""
+        """Restore the outputs of a part that has not changed since it ran, and return True; else return False."""
         folder = self._folder_of(part)
         try:
             record = json.loads((folder / "part.json").read_text(encoding="utf-8"))
             if record["fingerprint"] != self._fingerprint(part):
                 return False
             files = [folder / str(number) for number in range(len(part["output"]["files"]))]
-            # A file that was changed in its place has changed here, too. Snakemake sets the times of all outputs.
+            # An output that was modified in place is modified here, too, because it is the same file. Times are not
+            # compared, because Snakemake sets those of all outputs.
             if [_state_of(file, with_time=False) for file in files] != record["outputs"]:
                 return False
         except (OSError, ValueError, KeyError):
@@ -182,14 +183,14 @@ class KeptParts:
         return fingerprint([part["settings"], part["output"], inputs])
 
     def _digest(self, path: str) -> str:
-        """Return the digest of an input, each read once; outputs of other parts are read after these have run."""
+        """Return the digest of an input, which is read once; outputs of other parts are read after these have run."""
         if path not in self._digests:
             self._digests[path] = _state_of(Path(path))
         return self._digests[path]
 
 
 def _state_of(path: Path, *, with_time: bool = True) -> str:
-    """Return the digest of a file; of a large one its size, with the time of its last modification."""
+    """Return the digest of a file; for a large file, its size and, if ``with_time``, the time of its last change."""
     status = path.stat()
     if status.st_size > LARGEST_DIGESTED:
         return f"{status.st_size} {status.st_mtime_ns if with_time else ''}"

@@ -10,9 +10,9 @@ DEFAULT = (100, 1)
 def remove_default_limit(workflow: Any) -> bool:
     """Remove the default limit on job starts from the scheduler of a running Snakemake workflow.
 
-    With a limit, each pass of the scheduler of Snakemake 9.27 orders another pass after the limit's timespan while jobs
-    are ready, even if the limit is not reached. Each finished job starts such a chain of passes, and none of them ends.
-    A limit set by the user is kept. Any other version of Snakemake without these attributes is left as it is.
+    With a limit, each pass of the scheduler of Snakemake 9.27 schedules another pass after the limit's timespan while
+    jobs are ready, even if the limit is not reached. Each finished job starts such a chain of passes, and none of them
+    ends. A limit set by the user is kept. If Snakemake lacks these attributes, nothing is changed.
 
     Returns:
         True if a limit was removed.
