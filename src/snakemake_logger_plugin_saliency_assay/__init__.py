@@ -25,7 +25,10 @@ REPEATED = (
 )
 """Starts of errors that the last line of a run repeats."""
 STOPPING = "Terminating processes on user request"
-SHOWN = ("Nothing to be done", "Will exit after", "Congratulations", "Unlocked", "Deleting", STOPPING)
+SHOWN = (
+    *("Nothing to be done", "Will exit after", "Congratulations", "Unlocked", "Deleting", STOPPING),
+    *("Creating report", "Report created", "Archiving"),
+)
 """Starts of messages that are shown although they are neither errors nor warnings."""
 HELD = 30.0  # seconds after which an error line is printed although no job has failed
 SILENCE = 30.0  # minimum seconds between two progress lines, which are also at least 10 % of the jobs apart
@@ -77,7 +80,7 @@ class LogHandler(LogHandlerBase):
                 if self.is_active:
                     self._handle(record)
             except Exception as error:
-                self._give_up(error)
+                self._give_up(error, record)
 
     def close(self) -> None:
         """Restore standard error and print the outcome of the run."""
@@ -218,15 +221,18 @@ class LogHandler(LogHandlerBase):
             text = f"{len(run.done)} of {jobs_of(run.total)} done{failed} in {duration(run.elapsed)}"
             self.screen.show([text, *(f"Snakemake's log: {file}" for file in _log_files())])
 
-    def _give_up(self, error: Exception) -> None:
-        """Let Snakemake print its own output after an error of this plugin."""
+    def _give_up(self, error: Exception, record: logging.LogRecord | None = None) -> None:
+        """Let Snakemake print its own output, beginning with ``record``, after an error of this plugin."""
         self.is_active = False
         self.stopped.set()
+        lines = [line for _, line in self.held]
         with suppress(Exception):
             if self.capture:
-                self.screen.draw(())
                 capture, self.capture = self.capture, None
-                self.screen.show(capture.end())
+                lines += capture.end()
+        with suppress(Exception):
+            self.screen.draw(())
+            self.screen.show(lines)
         with suppress(Exception):
             from snakemake.logging import ColorizingTextHandler, DefaultFilter, DefaultFormatter, logger
 
@@ -237,6 +243,8 @@ class LogHandler(LogHandlerBase):
             logger.warning(
                 f"saliency-assay: the terminal's output failed ({error!r}); Snakemake's own follows"
             )
+            if record and handler.filter(record):
+                handler.handle(record)
 
 
 def _log_files() -> Iterable[str]:

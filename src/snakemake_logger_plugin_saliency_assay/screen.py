@@ -49,8 +49,10 @@ class Screen:
         below = f"\x1b[?7l{below}\x1b[?7h" if below else ""
         self.block = block
         text = erase + "".join(f"{line}\n" for line in lines) + below
+        remaining = memoryview(text.encode(sys.stderr.encoding, "replace"))
         with suppress(OSError):  # the reader of the pipe has ended
-            os.write(self.descriptor, text.encode(sys.stderr.encoding, "replace"))
+            while remaining:
+                remaining = remaining[os.write(self.descriptor, remaining) :]
 
 
 class Capture:
