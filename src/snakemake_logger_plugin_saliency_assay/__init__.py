@@ -222,7 +222,7 @@ class LogHandler(LogHandlerBase):
             self.screen.show([text, *(f"Snakemake's log: {file}" for file in _log_files())])
 
     def _give_up(self, error: Exception, record: logging.LogRecord | None = None) -> None:
-        """Let Snakemake print its own output, beginning with ``record``, after an error of this plugin."""
+        """Let Snakemake print its own output after an error of this plugin, which ``record`` caused."""
         self.is_active = False
         self.stopped.set()
         lines = [line for _, line in self.held]
@@ -243,7 +243,7 @@ class LogHandler(LogHandlerBase):
             logger.warning(
                 f"saliency-assay: the terminal's output failed ({error!r}); Snakemake's own follows"
             )
-            if record and handler.filter(record):
+            if record and record.levelno >= logging.WARNING and handler.filter(record):
                 handler.handle(record)
 
 
