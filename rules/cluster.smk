@@ -29,7 +29,7 @@ def gpu_jobs():
     """Yield rule and resources of each job to run that uses a GPU if one is available."""
     for job in workflow.dag.needrun_jobs():
         if (job.params.get("settings") or {}).get("device") == "auto":
-            yield job.rule.name, job.resources
+            yield job.rule.name.partition("__")[0], job.resources
 
 
 def packages_of_jobs():
@@ -48,7 +48,7 @@ onstart:
         if ON_CLUSTER:
             announce(packages_of_jobs())
             check_requests(gpu_jobs())
-        # Runs that only read, such as those of the rule ``plan``, use --nolock.
+        # Runs that only read use --nolock.
         if workflow.execution_settings.lock:
             hold(Path(CONFIG.results))
     except ValueError as error:

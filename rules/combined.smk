@@ -4,14 +4,16 @@ Included after all other rules. What is set for a rule on the command line or in
 --forcerun, --until, --omit-from) applies to its combined jobs as well.
 """
 
-from saliency_assay.pipeline.combined import SEPARATE, Costs, Jobs, combine, is_combinable
+from saliency_assay.pipeline.combined import SEPARATE, Groups, Jobs, combine, is_combinable
 from saliency_assay.pipeline.combined import inputs_of, outputs_of, settings_of
 
 COMBINED = []
 if not os.environ.get(SEPARATE):
-    jobs = Jobs((rule for rule in workflow.rules if is_combinable(rule.name)))
-    parts = jobs.of([*INPUTS.pages(), *INPUTS.all_tables()])
-    COMBINED = combine(parts, Costs(CONFIG, CATALOG, STUDIES).is_small)
+    jobs = Jobs(filter(is_combinable, workflow.rules))
+    targets = [*INPUTS.pages(), *INPUTS.all_maps(), *INPUTS.all_costs(), *INPUTS.all_scores()]
+    targets += [*INPUTS.all_summary_files(), *INPUTS.all_tables()]
+    targets += expand(INPUTS.paths.evaluation, **MODELS)
+    COMBINED = combine(jobs.of(targets), Groups(CONFIG, CATALOG, STUDIES))
 
 for job in COMBINED:
     bases = [workflow.get_rule(name) for name in job.rules]
@@ -29,17 +31,13 @@ for job in COMBINED:
         conda:
             f"../envs/{Path(bases[0].conda_env).name}"
         params:
-            settings=settings_of(job, bases, f"{CONFIG.results}/.state/parts/{job.name}"),
+            settings=settings_of(job, workflow, f"{CONFIG.results}/.state/parts"),
         script:
             "../workflow/scripts/combined.py"
 
     combined_rule = workflow.get_rule(job.name)
     for base in bases:
-        if not base.has_wildcards():
-            workflow.ruleorder(job.name, base.name)
         combined_rule.resources.update(
             workflow.resource_settings._parsed_overwrite_resources.get(base.name, {})
         )
-        combined_rule.resources["_cores"] = max(
-            base.resources["_cores"].value, combined_rule.resources["_cores"].value
-        )
+        combined_rule.resources["_cores"] = base.resources["_cores"]

@@ -24,7 +24,7 @@ class CodeRecord:
         self._path = path
         self._files: dict[str, dict[str, str]] = {}
         with suppress(OSError):
-            lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+            lines = path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
             if path.stat().st_size > LARGEST:
                 lines = lines[len(lines) // 2 :]
                 with replacing(path) as temporary:
@@ -42,7 +42,7 @@ class CodeRecord:
             with suppress(OSError):
                 self._path.parent.mkdir(exist_ok=True)
                 with self._path.open("a", encoding="utf-8") as lines:
-                    lines.write(f"{json.dumps({code.digest: files}, ensure_ascii=False)}\n")
+                    lines.write(f"{json.dumps({code.digest: files})}\n")
 
     def changed_files(self, old: str, new: str) -> list[str]:
         """Return the files whose code differs between two digests; empty if one of the digests is not recorded.

@@ -8,9 +8,11 @@ separate job, and ``runtime.parts`` recomputes only the parts whose settings or 
 
 import os
 import re
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +21,21 @@ from snakemake.iocontainers import Wildcards
 
 from saliency_assay.config.records import Catalog, Config, Method
 from saliency_assay.methods.cost import Map, passes
+from saliency_assay.pipeline.stand_ins import image_shape, image_size
 from saliency_assay.pipeline.studies import Studies
 from saliency_assay.runtime.parts import FORCED
+from saliency_assay.runtime.provenance import digest_of_file
 
 SEPARATE = "SALIENCY_ASSAY_SEPARATE"
 """Environment variable; with any value no jobs are combined."""
-LARGEST = 5e7
-"""Pixels times passes through the model of the most expensive part: half a minute of ResNet-8 on a processor core."""
+LARGEST, LARGEST_SUM = 5e7, 5e8
+"""Pixels times passes through the model: of the most expensive part, and of all parts of a combined job.
+
+The first is about half a minute of ResNet-8 on a processor core."""
+START = time.time()  # of the run
 
 EXPLAINED = ("model", "seed", "data")
 GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "evaluate": ("evaluate", ("seed",)),
     "attribute": ("attribute", EXPLAINED),
     "respond": ("score", ("metric", *EXPLAINED)),
     "score": ("score", ("metric", *EXPLAINED)),
@@ -37,13 +43,12 @@ GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "score_series": ("score_series", ("study", "seed")),
     "score_independence": ("score_independence", ("study", "seed")),
     "score_concepts": ("score_concepts", ("study", "seed")),
-    **dict.fromkeys(("document_methods", "plot_training", "overview", "provenance"), ("pages", ())),
 }
 """For each rule, the first word of the name of its combined jobs, and the wildcards that all parts of one share.
 
-The tables of a study are one job, too, and so are its figures: see ``group_of``."""
+The tables of a study are one job, too, and so are its figures; a model is evaluated in the job that explains images of
+its training set: see ``Groups.name``."""
 PASSES: Mapping[str, float] = {
-    "evaluate": 10,
     "respond": 100,
     "score": 100,
     "score_bam": 10,
@@ -99,73 +104,90 @@ class CombinedJob:
         )
 
 
-def group_of(rule: str, wildcards: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the key that all parts of a combined job share, for a rule that ``is_combinable``."""
-    if rule in GROUPS:
-        first, shared = GROUPS[rule]
-        return (first, *(f"seed{wildcards[name]}" if name == "seed" else wildcards[name] for name in shared))
-    is_table = rule.startswith("tabulate_") or rule == "check_claims"
-    return "tabulate" if is_table else "plot", wildcards["study"]
+def is_combinable(rule: Any) -> bool:
+    """Return True if the jobs of one of Snakemake's rules may be parts of combined jobs.
+
+    Rules without wildcards are left out, because Snakemake runs them if an option such as ``--until`` names them.
+    """
+    name: str = rule.name
+    is_of_study = name in ("evaluate", "check_claims", "summarize") or name.startswith(("tabulate_", "plot_"))
+    return bool(rule.has_wildcards()) and (name in GROUPS or is_of_study)
 
 
-def is_combinable(rule: str) -> bool:
-    """Return True if the rule's jobs may be parts of combined jobs."""
-    return rule in GROUPS or rule == "check_claims" or rule.startswith(("tabulate_", "plot_", "summarize"))
-
-
-class Costs:
-    """Costs of jobs, estimated from the configuration."""
+class Groups:
+    """Groups of jobs that may be combined, and the costs of jobs, as estimated from the configuration."""
 
     def __init__(self, config: Config, catalog: Catalog, studies: Studies) -> None:
         self.config = config
         self.catalog = catalog
         self.studies = studies
 
-    def is_small(self, rule: str, wildcards: Mapping[str, str]) -> bool:
-        """Return True if a job is cheap enough to be a part of a combined job: at most ``LARGEST``."""
-        if wildcards.get("shard"):
-            return False
-        if rule == "attribute":
-            count = self._passes(self.config.methods[wildcards["method"]], wildcards)
+    def name(self, rule: str, wildcards: Mapping[str, str]) -> str:
+        """Return the name of the combined job of which a job may be a part."""
+        if rule == "evaluate":
+            data = self.config.models[wildcards["model"]].data
+            words = ["attribute", wildcards["model"], f"seed{wildcards['seed']}", data]
+        elif rule in GROUPS:
+            first, shared = GROUPS[rule]
+            words = [first, *(f"seed{wildcards[key]}" if key == "seed" else wildcards[key] for key in shared)]
         else:
-            count = PASSES.get(rule, 0)
-        if count is None:
-            return False
-        return not count or count * max(map(self._pixels, self._sets(rule, wildcards))) <= LARGEST
+            is_table = rule.startswith("tabulate_") or rule == "check_claims"
+            words = ["tabulate" if is_table else "plot", wildcards["study"]]
+        return re.sub(r"\W", "_", "__".join(words))
+
+    def cost(self, rule: str, wildcards: Mapping[str, str]) -> float | None:
+        """Return the pixels of a job times the passes through the model; None if the cost is unknown or a shard's."""
+        if wildcards.get("shard"):
+            return None
+        try:
+            if rule == "evaluate":
+                sets = self.studies.evaluated_sets(wildcards["model"])
+                return float(sum(prod(image_shape(self.config, name)) / 3 for name in sets))
+            passes_of_image = self._passes_of_job(rule, wildcards)
+            if not passes_of_image:
+                return passes_of_image
+            return passes_of_image * max(map(self._pixels, self._explained_sets(wildcards)))
+        except KeyError:  # images of unknown number or size
+            return None
+
+    def _passes_of_job(self, rule: str, wildcards: Mapping[str, str]) -> float | None:
+        """Return the passes through the model for each explained image; None for a custom function."""
+        if rule == "attribute":
+            return self._passes(self.config.methods[wildcards["method"]], wildcards)
+        if rule not in ("respond", "score"):
+            return PASSES.get(rule, 0)
+        metric = self.config.metrics[wildcards["metric"]]
+        if not metric.metric:
+            return None
+        count = max(PASSES[rule], float(metric.parameters.get("samples", 0)))
+        if rule == "respond" or "explain" not in metric.takes:
+            return count
+        of_map = self._passes(self.config.methods[wildcards["method"]], wildcards)
+        return None if of_map is None else count * max(1.0, of_map)
 
     def _passes(self, method: Method, wildcards: Mapping[str, str]) -> float | None:
-        """Return the passes of one image through the model; None for a custom function, whose cost is unknown."""
+        """Return the passes of one image through the model for its map; None for a custom function."""
         record = self.catalog.methods.get(method.method)
         base = self._passes(method.base, wildcards) if method.base else 1.0
         if record is None or record.passes is None or base is None:
             return None
-        size = self._size(wildcards["data"])
+        _, size = image_size(self.config, wildcards["data"])
         batch = self.config.models[wildcards["model"]].batch_size
         return passes(record.passes, Map(method.parameters, (size, size), batch, base, method.background))
 
-    def _sets(self, rule: str, wildcards: Mapping[str, str]) -> Sequence[str]:
-        """Return the sets that a job reads."""
+    def _explained_sets(self, wildcards: Mapping[str, str]) -> Sequence[str]:
+        """Return the sets whose images a job explains, or whose maps it scores."""
         if "data" in wildcards:
             return [wildcards["data"]]
-        models = (
-            [wildcards["model"]]
-            if "model" in wildcards
-            else self.studies.study(wildcards["study"]).all_models
-        )
+        models = self.studies.study(wildcards["study"]).all_models
         return [data for model in models for data in self.studies.evaluated_sets(model)]
 
     def _pixels(self, data: str) -> int:
         """Return the number of pixels of a set's explained images."""
         pairs = self.studies.pair_sets.get(data)
         images = 2 * pairs if pairs else self.config.sets[data].max_explained_images
-        return images * self._size(data) ** 2
-
-    def _size(self, data: str) -> int:
-        """Return the height of a set's images; sets without this parameter have small images, such as MNIST."""
-        if data in self.studies.pair_sets:
-            study = next(study for study in self.config.studies.values() if data in study.pair_sets)
-            return int(self.config.data[study.data].parameters.get("size", 32))
-        return int(self.config.sets[data].parameters.get("size", 32))
+        _, size = image_size(self.config, data)
+        return images * size**2
 
 
 class Jobs:
@@ -211,16 +233,23 @@ class Jobs:
                 return
 
 
-def combine(parts: Iterable[Part], is_small: Callable[[str, Mapping[str, str]], bool]) -> list[CombinedJob]:
-    """Return the combined jobs of the small ``parts``; a part that is alone in its group remains a separate job."""
-    groups: defaultdict[tuple[str, ...], list[Part]] = defaultdict(list)
+def combine(parts: Iterable[Part], groups: Groups) -> list[CombinedJob]:
+    """Return the combined jobs of ``parts``.
+
+    A part remains a separate job if it is expensive, if it is alone in its group, or if its group is expensive.
+    """
+    members: defaultdict[str, list[Part]] = defaultdict(list)
+    costs: defaultdict[str, float] = defaultdict(float)
     for part in parts:
-        if is_small(part.rule, part.wildcards):
-            groups[group_of(part.rule, part.wildcards)].append(part)
+        cost = groups.cost(part.rule, part.wildcards)
+        if cost is not None and cost <= LARGEST:
+            name = groups.name(part.rule, part.wildcards)
+            members[name].append(part)
+            costs[name] += cost
     return [
-        CombinedJob(re.sub(r"\W", "_", "__".join(group)), tuple(members))
-        for group, members in groups.items()
-        if len(members) > 1
+        CombinedJob(name, tuple(group))
+        for name, group in members.items()
+        if len(group) > 1 and costs[name] <= LARGEST_SUM
     ]
 
 
@@ -241,8 +270,10 @@ def inputs_of(job: CombinedJob, workflow: Any) -> Callable[[Any], list[Any]]:
             if names & selected:
                 selected.add(job.name)
         if workflow.is_main_process:
-            forced = [*settings.forcerun, *(settings.targets if settings.forcetargets else [])]
-            os.environ[FORCED] = "*" if settings.forceall else "\n".join(map(str, forced))
+            targets = settings.targets if settings.forcetargets else ()
+            forced = "\n".join(map(str, [*settings.forcerun, *targets, *dag.forcefiles]))
+            is_too_long = len(forced) > 100_000  # for an environment variable
+            os.environ[FORCED] = f"{START}\n{'*' if settings.forceall or is_too_long else forced}"
         return job.inputs
 
     return inputs
@@ -266,15 +297,15 @@ def _output(file: Any, wildcards: Any) -> str:
     return flagged
 
 
-def settings_of(job: CombinedJob, rules: Iterable[Any], state: str) -> Callable[[Any], dict[str, Any]]:
+def settings_of(job: CombinedJob, workflow: Any, state: str) -> Callable[[Any], dict[str, Any]]:
     """Return the function that computes a combined job's parameter ``settings``, which ``runtime.parts`` reads.
 
     Args:
         job: the combined job.
-        rules: Snakemake's rules of its parts.
+        workflow: Snakemake's workflow.
         state: the folder in which the job keeps the outputs of its parts.
     """
-    by_name = {rule.name: rule for rule in rules}
+    by_name = {name: workflow.get_rule(name) for name in job.rules}
 
     def describe(part: Part, settings: Mapping[str, Any]) -> dict[str, Any]:
         return {
@@ -287,6 +318,7 @@ def settings_of(job: CombinedJob, rules: Iterable[Any], state: str) -> Callable[
             "log": part.log,
             "benchmark": part.benchmark,
             "settings": settings,
+            "software": _software(by_name[part.rule], workflow),
         }
 
     def settings(_: Any) -> dict[str, Any]:
@@ -298,6 +330,14 @@ def settings_of(job: CombinedJob, rules: Iterable[Any], state: str) -> Callable[
         return {"parts": parts, "state": state, **device}
 
     return settings
+
+
+def _software(rule: Any, workflow: Any) -> dict[str, str]:
+    """Return the digests of a rule's Conda environment and its container, if jobs run in these; else nothing."""
+    if not workflow.deployment_settings.deployment_method:
+        return {}
+    files = sorted(Path(workflow.basedir, "envs").glob(f"{Path(rule.conda_env).stem}*"))
+    return {"container": str(rule.container_img), **{file.name: digest_of_file(file) for file in files}}
 
 
 def _with_names(files: Any) -> dict[str, Any]:

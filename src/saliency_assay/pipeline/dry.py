@@ -214,7 +214,7 @@ def report(workflow: Any) -> str:
         return "Nothing to run: all results are up to date."
     settings = {}
     for job in jobs:
-        change = workflow.persistence.params_changed(job) if workflow.persistence.has_metadata(job) else None
+        change = workflow.persistence.params_changed(job)
         settings[job] = changed_settings(change.only_old, change.only_new) if change else []
     keys = configuration_changes(change for job in jobs for change in settings[job])
     causes = Counter[str]()

@@ -241,9 +241,9 @@ def study_rows(workflow: Any, demo: Mapping[str, float]) -> list[dict[str, Any]]
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Print the plan for the command line ``arguments`` of Snakemake, without running or writing anything."""
-    parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument("--configfile", nargs="+", default=["config/config.yaml"])
+    """Print the plan for the command line ``arguments`` of Snakemake, without running anything."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--configfile", "--configfiles", nargs="+", default=["config/config.yaml"])
     files = parser.parse_known_args(arguments)[0].configfile
     configuration = yaml.safe_load(Path(files[-1]).read_text(encoding="utf-8"))
     missing = missing_sources(configuration if isinstance(configuration, dict) else {})

@@ -1,7 +1,7 @@
 """Parts of a combined job (``pipeline.combined``): scripts that run one after another in one process.
 
 Snakemake deletes all outputs of a job before it runs it again. The outputs of each part are therefore also kept, as
-hard links, in the job's state folder, with a fingerprint of everything that they depend on. The outputs of an unchanged
+hard links, in a folder of state, with the digests of everything that they depend on. The outputs of an unchanged
 part are restored from there. After a failure, the parts that succeeded do not run again.
 """
 
@@ -12,18 +12,22 @@ import runpy
 import shutil
 import sys
 import time
+import traceback
 from collections.abc import Mapping, Sequence
-from contextlib import redirect_stderr
+from contextlib import redirect_stderr, suppress
 from io import StringIO
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
 from typing import Any, TextIO
 
-from saliency_assay.runtime.job import print_anything
+from saliency_assay.runtime.atomic import replacing
+from saliency_assay.runtime.job import in_one_line, print_anything
 from saliency_assay.runtime.provenance import digest_of_file, fingerprint
+from saliency_assay.runtime.run_lock import share_run_lock
 
 FORCED = "SALIENCY_ASSAY_FORCED"
-"""Environment variable: rules and files of ``--forcerun`` or ``--force``, one per line; ``*`` for ``--forceall``."""
+"""Environment variable: the time at which the run started, and in further lines the rules and files of ``--forcerun``
+or ``--force``; ``*`` for ``--forceall``."""
 LARGEST_DIGESTED = 100_000_000
 """Bytes up to which inputs are compared by content, as in the profiles (``max-checksum-file-size``)."""
 
@@ -40,9 +44,13 @@ def run_parts(snakemake: Any) -> None:
         SystemExit: status 1, after all other parts have run, if a part failed.
     """
     parts, kept = snakemake.params.settings["parts"], KeptParts(Path(snakemake.params.settings["state"]))
-    failed, errors, forced = set[str](), list[str](), set(os.environ.get(FORCED, "").split("\n"))
+    failed, errors = set[str](), list[str]()
+    start, *names = os.environ.get(FORCED, "0").split("\n")
     print_anything()
-    with Path(snakemake.log[0]).open("w", buffering=1, encoding="utf-8", errors="backslashreplace") as log:
+    with (
+        share_run_lock(),
+        Path(snakemake.log[0]).open("w", buffering=1, encoding="utf-8", errors="backslashreplace") as log,
+    ):
         for number, part in enumerate(parts, 1):
             print(f"part {number} of {len(parts)}: {part['name']}", file=log)
             outputs = part["output"]["files"]
@@ -50,8 +58,9 @@ def run_parts(snakemake: Any) -> None:
                 print("not run: a part that it depends on failed", file=log)
                 failed.update(outputs)
                 continue
-            is_forced = not forced.isdisjoint({"*", snakemake.rule, part["rule"], *outputs})
-            if not is_forced and kept.restore(part):
+            is_forced = not {"*", snakemake.rule, part["rule"], *outputs}.isdisjoint(names)
+            # Parts that an earlier attempt of this run has computed are not computed again.
+            if kept.restore(part, since=float(start) if is_forced else 0):
                 print("unchanged", file=log)
             elif error := _run(part, snakemake, log):
                 errors.append(error)
@@ -60,7 +69,6 @@ def run_parts(snakemake: Any) -> None:
                 kept.keep(part)
             gc.collect()
         log.writelines(errors)  # the last line of every failed job's log is an error line
-    kept.remove_others(parts)
     if failed:
         raise SystemExit(1)
 
@@ -91,6 +99,14 @@ def _run(part: Mapping[str, Any], snakemake: Any, log: TextIO) -> str:
         if error.code:
             print(f"failed, see {part['log']}", file=log)
             return printed.getvalue() or f"{part['rule']}: exited with status {error.code}\n"
+    except Exception as error:  # before the script opens its log, such as a failed import
+        print(f"failed, see {part['log']}", file=log)
+        traceback.print_exc(file=log)
+        line = f"{part['rule']}: {in_one_line(error)}"
+        print(line, file=sys.stderr)
+        return f"{line}\n"
+    if missing := [file for file in part["output"]["files"] if not Path(file).exists()]:
+        return f"{part['rule']}: the script did not write {missing[0]}\n"
     seconds, processor = time.perf_counter() - start, time.process_time() - processor
     print(f"{seconds:.1f} s", file=log)
     _write_benchmark(Path(part["benchmark"]), seconds, processor)
@@ -130,71 +146,68 @@ class _Both:
 
 
 class KeptParts:
-    """The outputs of a combined job's parts from earlier runs, in a folder."""
+    """The outputs of parts from earlier runs, in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._digests: dict[str, str] = {}
 
-    def restore(self, part: Mapping[str, Any]) -> bool:
-        """Restore the outputs of a part that has not changed since it ran, and return True; else return False."""
-        folder = self._folder_of(part)
+    def restore(self, part: Mapping[str, Any], since: float = 0) -> bool:
+        """Restore the outputs of a part that has not changed since it ran, and return True; else return False.
+
+        With ``since``, a part that ran before this time counts as changed.
+        """
+        folder, outputs = self._folder_of(part), list(map(Path, part["output"]["files"]))
         try:
+            if (folder / "part.json").stat().st_mtime < since:
+                return False
             record = json.loads((folder / "part.json").read_text(encoding="utf-8"))
-            if record["fingerprint"] != self._fingerprint(part):
+            files = [folder / str(number) for number in range(len(outputs))]
+            # An output that was modified in place is modified here, too, because it is the same file.
+            if record != self._record(part, files):
                 return False
-            files = [folder / str(number) for number in range(len(part["output"]["files"]))]
-            # An output that was modified in place is modified here, too, because it is the same file. Times are not
-            # compared, because Snakemake sets those of all outputs.
-            if [_state_of(file, with_time=False) for file in files] != record["outputs"]:
-                return False
-        except (OSError, ValueError, KeyError):
+            for file, output in zip(files, outputs, strict=True):
+                output.parent.mkdir(parents=True, exist_ok=True)
+                output.unlink(missing_ok=True)
+                _link(file, output)
+        except (OSError, ValueError):
             return False
-        for file, output in zip(files, map(Path, part["output"]["files"]), strict=True):
-            output.parent.mkdir(parents=True, exist_ok=True)
-            output.unlink(missing_ok=True)
-            _link(file, output)
         return True
 
     def keep(self, part: Mapping[str, Any]) -> None:
-        """Keep the outputs of a part that has just run."""
-        folder = self._folder_of(part)
+        """Keep the outputs of a part that has just run; if this fails, the part runs again in the next run."""
+        folder, outputs = self._folder_of(part), list(map(Path, part["output"]["files"]))
         shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        for number, output in enumerate(part["output"]["files"]):
-            _link(Path(output), folder / str(number))
-        files = [folder / str(number) for number in range(len(part["output"]["files"]))]
-        outputs = [_state_of(file, with_time=False) for file in files]
-        record = {"name": part["name"], "fingerprint": self._fingerprint(part), "outputs": outputs}
-        (folder / "part.json").write_text(json.dumps(record), encoding="utf-8")
-
-    def remove_others(self, parts: Sequence[Mapping[str, Any]]) -> None:
-        """Delete what is kept of parts that the job no longer has."""
-        names = {self._folder_of(part).name for part in parts}
-        for folder in self._folder.iterdir() if self._folder.is_dir() else ():
-            if folder.name not in names:
-                shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):
+            folder.mkdir(parents=True)
+            for number, output in enumerate(outputs):
+                _link(output, folder / str(number))
+            text = json.dumps(self._record(part, outputs))
+            with replacing(folder / "part.json") as temporary:
+                temporary.write_text(text, encoding="utf-8")
 
     def _folder_of(self, part: Mapping[str, Any]) -> Path:
         return self._folder / fingerprint(part["name"])[:16]
 
-    def _fingerprint(self, part: Mapping[str, Any]) -> str:
+    def _record(self, part: Mapping[str, Any], outputs: Sequence[Path]) -> dict[str, Any]:
+        """Return the digests of all that the outputs depend on, and of the outputs themselves."""
         inputs = {path: self._digest(path) for path in part["input"]["files"]}
-        return fingerprint([part["settings"], part["output"], inputs])
+        return {
+            "name": part["name"],
+            "settings": fingerprint([part["settings"], part["software"], part["output"]]),
+            "inputs": inputs,
+            "outputs": list(map(digest_of_file, outputs)),
+        }
 
     def _digest(self, path: str) -> str:
-        """Return the digest of an input, which is read once; outputs of other parts are read after these have run."""
+        """Return the digest of an input, which is read once; of a large one, its size and time of modification."""
         if path not in self._digests:
-            self._digests[path] = _state_of(Path(path))
+            status = Path(path).stat()
+            is_large = status.st_size > LARGEST_DIGESTED
+            self._digests[path] = (
+                f"{status.st_size} {status.st_mtime_ns}" if is_large else digest_of_file(Path(path))
+            )
         return self._digests[path]
-
-
-def _state_of(path: Path, *, with_time: bool = True) -> str:
-    """Return the digest of a file; for a large file, its size and, if ``with_time``, the time of its last change."""
-    status = path.stat()
-    if status.st_size > LARGEST_DIGESTED:
-        return f"{status.st_size} {status.st_mtime_ns if with_time else ''}"
-    return digest_of_file(path)
 
 
 def _link(source: Path, target: Path) -> None:

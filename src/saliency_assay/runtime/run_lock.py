@@ -14,6 +14,8 @@ LOCK = "SALIENCY_ASSAY_LOCK"
 """Environment variable of all processes of a run: the path of its lock file."""
 RUN, JOBS, TURN = 0, 1, 2
 """Bytes of the lock file: a run locks ``RUN``, its jobs share ``JOBS``, and ``TURN`` guards access to the file."""
+_shared: list[bool] = []
+"""Not empty while this process shares the lock."""
 
 
 def lock(file: IO[str], byte: int, *, shared: bool = False, wait: bool = False) -> None:
@@ -39,9 +41,15 @@ def unlock(file: IO[str], byte: int) -> None:
 def share_run_lock() -> Iterator[None]:
     """Share the job lock of the run that started this process, which shows that jobs are alive if the run is killed.
 
-    On machines other than the run's, nothing is locked: there the cluster's scheduler lists the jobs.
+    On machines other than the run's, nothing is locked: there the cluster's scheduler lists the jobs. Within a block
+    that already shares the lock, this does nothing, because closing the file a second time would end the lock.
     """
+    if _shared:
+        yield
+        return
     with ExitStack() as stack:
+        _shared.append(True)
+        stack.callback(_shared.clear)
         with suppress(OSError, ValueError, KeyError, TypeError):
             file = stack.enter_context(Path(os.environ[LOCK]).open(encoding="utf-8"))
             if json.load(file)["machine"] == machine():

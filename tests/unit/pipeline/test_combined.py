@@ -8,7 +8,7 @@ import yaml
 
 from saliency_assay.catalog import CATALOG
 from saliency_assay.config.read import read
-from saliency_assay.pipeline.combined import Costs, Part, combine, group_of
+from saliency_assay.pipeline.combined import LARGEST, LARGEST_SUM, Groups, Part, combine
 from saliency_assay.pipeline.studies import Studies
 
 TINY = Path(__file__).parents[2] / "workflow/tiny.yaml"
@@ -18,72 +18,77 @@ def part(rule: str, inputs: list[str], outputs: list[str], **wildcards: str) -> 
     return Part(rule, wildcards, inputs, outputs, "log", "benchmark")
 
 
-def costs(**data: Any) -> Costs:
-    """Return the costs under the tiny configuration with other values of its digits."""
+def groups(**data: Any) -> Groups:
+    """Return the groups under the tiny configuration with other values of its digits."""
     content = yaml.safe_load(TINY.read_text())
     content["data"]["digits"] |= data
     content["methods"]["own"] = {"function": "math:sqrt"}
+    content["metrics"]["own"] = {"function": "math:sqrt", "direction": "higher"}
     config = read(content, catalog=CATALOG, source="tiny.yaml")
-    return Costs(config, CATALOG, Studies(config, CATALOG.study_kinds))
+    return Groups(config, CATALOG, Studies(config, CATALOG.study_kinds))
+
+
+EXPLAINED = {"model": "digits", "seed": "0", "data": "digits", "shard": ""}
 
 
 def test_parts_of_one_group_are_one_job() -> None:
-    explained = {"model": "m", "seed": "0", "data": "d", "shard": ""}
+    def score(metric: str, method: str, *inputs: str) -> Part:
+        files = ["weights", f"map {method}", *inputs]
+        return part("score", files, [f"{metric} {method}"], metric=metric, method=method, **EXPLAINED)
+
     parts = [
-        part("respond", ["weights"], ["responses"], metric="x", **explained),
-        part("score", ["weights", "map a", "responses"], ["score a"], metric="x", method="a", **explained),
-        part("score", ["weights", "map b", "responses"], ["score b"], metric="x", method="b", **explained),
-        part("score", ["weights", "map a"], ["other"], metric="y", method="a", **explained),
+        part("respond", ["weights"], ["responses"], metric="infidelity", **EXPLAINED),
+        score("infidelity", "gradient", "responses"),
+        score("infidelity", "smooth", "responses"),
+        score("faithfulness", "gradient"),
     ]
-    (job,) = combine(parts, lambda rule, wildcards: True)
-    assert job.name == "score__x__m__seed0__d"
-    assert job.inputs == ["weights", "map a", "map b"]
-    assert job.outputs == ["responses", "score a", "score b"]
+    (job,) = combine(parts, groups())
+    assert job.name == "score__infidelity__digits__seed0__digits"
+    assert job.inputs == ["weights", "map gradient", "map smooth"]
+    assert job.outputs == ["responses", "infidelity gradient", "infidelity smooth"]
     assert job.rules == ["respond", "score"]
-    assert combine(parts, lambda rule, wildcards: rule == "respond") == []
+    assert combine(parts, groups(max_explained_images=1797, size=256)) == []
 
 
 @pytest.mark.parametrize(
-    ("rule", "wildcards", "group"),
+    ("rule", "wildcards", "name"),
     [
-        (
-            "attribute",
-            {"model": "m", "seed": "1", "data": "d", "method": "a"},
-            ("attribute", "m", "seed1", "d"),
-        ),
-        ("tabulate_bam", {"study": "s"}, ("tabulate", "s")),
-        ("check_claims", {"study": "s"}, ("tabulate", "s")),
-        ("plot_metric", {"study": "s", "metric": "x", "figure": "scores"}, ("plot", "s")),
-        ("summarize", {"study": "s"}, ("plot", "s")),
-        ("plot_training", {}, ("pages",)),
+        ("attribute", EXPLAINED | {"method": "gradient"}, "attribute__digits__seed0__digits"),
+        ("evaluate", {"model": "digits", "seed": "0"}, "attribute__digits__seed0__digits"),
+        ("tabulate_bam", {"study": "bam"}, "tabulate__bam"),
+        ("check_claims", {"study": "bam"}, "tabulate__bam"),
+        ("plot_metric", {"study": "digits", "metric": "x", "figure": "scores"}, "plot__digits"),
+        ("summarize", {"study": "digits"}, "plot__digits"),
     ],
 )
-def test_groups(rule: str, wildcards: dict[str, str], group: tuple[str, ...]) -> None:
-    assert group_of(rule, wildcards) == group
+def test_names_of_combined_jobs(rule: str, wildcards: dict[str, str], name: str) -> None:
+    assert groups().name(rule, wildcards) == name
 
 
-def test_expensive_jobs_remain_separate() -> None:
-    explained = {"model": "digits", "seed": "0", "data": "digits", "shard": ""}
+def test_costs_are_pixels_times_passes() -> None:
+    small, large = groups(), groups(max_explained_images=10_000, size=64)
+    pixels = 20 * 8 * 8
 
-    def small(rule: str, *, method: str = "gradient", **data: Any) -> bool:
-        return costs(**data).is_small(rule, {**explained, "method": method, "metric": "infidelity"})
+    def cost(of: Groups, rule: str, **wildcards: str) -> float | None:
+        return of.cost(rule, EXPLAINED | {"method": "gradient", "metric": "infidelity"} | wildcards)
 
-    assert small("attribute")
-    assert small("score")
-    # 10,000 images of 64 x 64 pixels: 41 million pixels, one pass for the gradient and two for SmoothGrad of Grad-CAM.
-    large = {"max_explained_images": 10_000, "size": 64}
-    assert small("attribute", **large)
-    assert not small("attribute", method="smooth", **large)
-    assert not small("score", **large)
-    assert not small("attribute", method="own")
+    assert cost(small, "attribute") == pixels
+    assert cost(small, "attribute", method="smooth") == 2 * pixels
+    assert cost(small, "score") == 100 * pixels
+    assert cost(small, "score", metric="sensitivity", method="smooth") == 200 * pixels
+    assert cost(small, "evaluate") == pytest.approx(1797 * 8 * 8 / 3)
+    assert cost(small, "tabulate_scores") == 0
+    assert cost(large, "score") == 100 * 10_000 * 64 * 64 > LARGEST
+    assert cost(small, "attribute", method="own") is None
+    assert cost(small, "score", metric="own") is None
+    assert cost(small, "attribute", shard=".shard1of2") is None
 
 
-def test_shards_remain_separate() -> None:
-    wildcards = {
-        "model": "digits",
-        "seed": "0",
-        "data": "digits",
-        "method": "gradient",
-        "shard": ".shard1of2",
-    }
-    assert not costs().is_small("attribute", wildcards)
+def test_a_group_whose_sum_is_expensive_stays_separate() -> None:
+    images = int(0.9 * LARGEST / 8**2)
+    parts = [
+        part("attribute", [], [f"{number}"], method="gradient", **EXPLAINED)
+        for number in range(int(LARGEST_SUM / LARGEST) + 2)
+    ]
+    assert len(combine(parts[:5], groups(max_explained_images=images))) == 1
+    assert combine(parts, groups(max_explained_images=images)) == []

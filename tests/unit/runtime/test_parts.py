@@ -1,6 +1,7 @@
 """Parts of combined jobs: which of them run, and what is kept of the others."""
 
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,7 @@ def part(name: str, source: str = "source.txt", added: str = "+") -> dict[str, A
         "log": f"logs/{name}.log",
         "benchmark": f"benchmarks/copy/{name}.tsv",
         "settings": {"added": added},
+        "software": {},
     }
 
 
@@ -113,8 +115,9 @@ def test_forced_rules_and_files_run(folder: Path, monkeypatch: pytest.MonkeyPatc
         "out/b.txt": ["b"],
         "other": [],
     }.items():
-        monkeypatch.setenv(FORCED, forced)
+        monkeypatch.setenv(FORCED, f"{time.time()}\n{forced}")
         assert run(*parts) == expected
+        assert run(*parts) == [], "an earlier attempt of the same run has computed them"
 
 
 def test_a_failure_costs_only_what_depends_on_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -145,11 +148,23 @@ def test_what_was_changed_in_place_is_not_reused(folder: Path) -> None:
     assert Path("out/a.txt").read_text() == "source+"
 
 
-def test_parts_that_are_gone_are_forgotten(folder: Path) -> None:
+def test_parts_that_were_left_out_for_a_run_are_still_good(folder: Path) -> None:
     run(part("a"), part("b"))
     run(part("a"))
-    assert len(list(Path("state").iterdir())) == 1
-    assert run(part("a"), part("b")) == ["b"]
+    assert run(part("a"), part("b")) == []
+
+
+def test_another_container_or_environment_reruns_a_part(folder: Path) -> None:
+    run(part("a"), part("b"))
+    assert run(part("a") | {"software": {"container": "other.sif"}}, part("b")) == ["a"]
+
+
+def test_a_script_that_cannot_start_fails_alone(folder: Path) -> None:
+    Path("broken.py").write_text("import no_such_module\n")
+    with pytest.raises(SystemExit):
+        run(part("a") | {"script": "broken.py"}, part("b"))
+    assert Path("ran.txt").read_text().split() == ["b"]
+    assert Path("combined.log").read_text().splitlines()[-1].startswith("copy: ModuleNotFoundError: ")
 
 
 def test_without_hard_links_outputs_are_copied(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
