@@ -16,6 +16,13 @@ SETS = {"bam": "bam_os", "captions": "captioned_both", "digits": "digits", "retr
 FIRST = {"bam": "gradcam", "captions": "gradient", "digits": "gradient", "retrain": "gradient"}
 MADE = {"bam": "compose_bam bam_os", "captions": "compose_caption captioned_both"}
 JUDGED = {"bam": "check_claims bam", "retrain": "tabulate_leakage retrain"}
+TRAINED_ON = {
+    **dict.fromkeys(("f_o", "f_s"), "bam_os"),
+    **dict.fromkeys(("f_picture", "f_caption"), "captioned_both"),
+    **dict.fromkeys(("digits", "searched"), "digits"),
+    "f_k01": "bam_os_k01",
+    "f_k10": "bam_os_k10",
+}
 PAGES = {*(f"summarize {study}" for study in STUDIES), "overview", "document_methods", "provenance"}
 
 
@@ -47,15 +54,13 @@ def group_of(job: str) -> str:
         return "attribute__{}__seed{}__{}".format(*values)
     if rule in ("respond", "score"):
         return "score__{}__{}__seed{}__{}".format(*values)
-    if rule == "evaluate":
-        return f"evaluate__seed{values[1]}"
+    if rule == "evaluate" and values[0] in TRAINED_ON:
+        return f"attribute__{values[0]}__seed{values[1]}__{TRAINED_ON[values[0]]}"
     if rule in ("score_bam", "score_series", "score_independence", "score_concepts"):
         return f"{rule}__{values[0]}__seed{values[1]}"
-    if rule in ("document_methods", "plot_training", "overview", "provenance"):
-        return "pages"
     if rule.startswith("tabulate_") or rule == "check_claims":
         return f"tabulate__{values[0]}"
-    return f"plot__{values[0]}" if rule.startswith(("plot_", "summarize")) else job
+    return f"plot__{values[0]}" if values and rule.startswith(("plot_", "summarize")) else job
 
 
 def combined(jobs: Collection[str], configured: Collection[str], alone: Collection[str] = ()) -> set[str]:
@@ -66,7 +71,7 @@ def combined(jobs: Collection[str], configured: Collection[str], alone: Collecti
         configured: all jobs of the configuration, with or without those of ``jobs``.
         alone: jobs that are never combined.
     """
-    sizes = Counter(group_of(job) for job in {*jobs, *configured, *PAGES} - {*alone})
+    sizes = Counter(group_of(job) for job in {*jobs, *configured} - {*alone})
     return {job if job in alone or sizes[group_of(job)] == 1 else group_of(job) for job in jobs}
 
 

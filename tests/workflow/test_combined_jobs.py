@@ -11,7 +11,7 @@ OTHER_TABLES = "results/logs/tabulate_reliability/digits.log"
 
 def test_options_that_name_a_rule_apply_to_its_combined_jobs(finished: Checkout) -> None:
     forced = finished.planned("--forcerun=tabulate_scores")
-    assert {"tabulate__digits", "plot__digits", "pages", "report"} <= forced
+    assert {"tabulate__digits", "plot__digits", "overview", "report"} <= forced
     assert not any(job.startswith(("attribute", "score", "train")) for job in forced)
     assert finished.planned("--forcerun=tabulate_scores", "--until=tabulate_scores") == {"tabulate__digits"}
     assert finished.planned("--forcerun=tabulate_scores", "--omit-from=plot_scores") == {"tabulate__digits"}

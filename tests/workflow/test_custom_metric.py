@@ -52,7 +52,9 @@ def test_it_runs_through_the_workflow_and_again_after_an_edit(elsewhere: Checkou
     drawn = {f"plot_metric digits {metric} scores" for metric in ("sparse", "moved")}
     shown = {f"{rule} digits" for rule in ("tabulate_scores", "plot_scores", "plot_scatter")}
     shown |= {"tabulate_reliability digits", "plot_reliability digits", "report", "all"}
-    assert elsewhere.planned() == combined(with_page_jobs(scored | drawn | shown, configured=True), shown)
+    assert elsewhere.planned() == combined(
+        with_page_jobs(scored | drawn | shown, configured=True), shown, scored
+    )
     elsewhere.make()
     results = elsewhere.root / "results"
     table = pd.read_parquet(results / "tables/digits/scores.parquet")
@@ -65,7 +67,7 @@ def test_it_runs_through_the_workflow_and_again_after_an_edit(elsewhere: Checkou
     assert scores["moved", "smooth"].max() < 1e-5
     module = Path(elsewhere.configuration).parent / "mine.py"
     module.write_text(MINE + "\nADDED = 1\n")
-    assert elsewhere.planned() == combined(with_page_jobs(scored | drawn | shown), shown)
+    assert elsewhere.planned() == combined(with_page_jobs(scored | drawn | shown), shown, scored)
 
 
 FAULTS = {

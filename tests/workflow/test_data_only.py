@@ -13,7 +13,7 @@ MODEL = {
     "trained_on": "class",
     "training": {"epochs": 1},
 }
-REPORT = {"pages", "report"}
+REPORT = {"overview", "provenance", "report"}
 
 
 def test_data_alone_and_then_a_model(fresh: Checkout) -> None:
@@ -27,5 +27,5 @@ def test_data_alone_and_then_a_model(fresh: Checkout) -> None:
     assert all(f">{label}<" in page for label in ("Digits", "Large"))
     assert fresh.planned() == set()
     configuration.write_text(yaml.safe_dump({"data": DATA, "models": {"m": MODEL}}))
-    models = {"train m 0", "evaluate m 0"}
+    models = {"train m 0", "evaluate m 0", "plot_training"}
     assert fresh.planned() == {"all", *models, *REPORT}

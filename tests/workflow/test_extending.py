@@ -91,7 +91,7 @@ def test_the_contract_tests_cover_the_new_records(extended: Checkout) -> None:
 
 
 def test_studies_use_the_new_records(extended: Checkout) -> None:
-    assert {"tabulate_reliability removed", "plot_gallery removed", "report"} <= extended.planned()
+    assert {"tabulate__removed", "plot__removed", "report"} <= extended.planned()
     tables = {study: f"results/tables/{study}/summary.csv" for study in ("all", "removed")}
     extended.make(*tables.values())
     scores = {study: pd.read_csv(extended.root / table) for study, table in tables.items()}

@@ -12,7 +12,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -142,7 +141,8 @@ class Groups:
         try:
             if rule == "evaluate":
                 sets = self.studies.evaluated_sets(wildcards["model"])
-                return float(sum(prod(image_shape(self.config, name)) / 3 for name in sets))
+                shapes = [image_shape(self.config, name) for name in sets]
+                return float(sum(images * height * width for images, _, height, width in shapes))
             passes_of_image = self._passes_of_job(rule, wildcards)
             if not passes_of_image:
                 return passes_of_image
