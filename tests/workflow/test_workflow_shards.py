@@ -125,8 +125,8 @@ def test_another_number_of_shards_makes_those_and_what_reads_them_alone(both: tu
         ),
     }
     assert checkout.planned() == made | combined(SHOWN, SHOWN)
-    # What was made of the whole set is still good, but the model was evaluated by a separate job since. The combined job
-    # therefore runs, and restores all of its parts.
+    # What was made of the whole set is still good, but the model was evaluated by a separate job since. The combined
+    # job therefore runs, and restores all of its parts.
     checkout.configure(data__digits__shards=None)
     restored = {
         "attribute__digits__seed0__digits",
