@@ -86,8 +86,9 @@ class CombinedJob:
 
     @property
     def rules(self) -> list[str]:
-        """The rules of its parts."""
-        return list(dict.fromkeys(part.rule for part in self.parts))
+        """The rules of its parts; the one that the job is named after is the last, so that its resources apply."""
+        first = self.name.partition("__")[0]
+        return sorted(dict.fromkeys(part.rule for part in self.parts), key=first.__eq__)
 
     @property
     def outputs(self) -> list[Any]:
