@@ -1,5 +1,6 @@
 """Start and end of a run: sharing of GPUs, limit on job starts, and locks of working directory and results folder."""
 
+from saliency_assay.pipeline.combined import base_rule
 from saliency_assay.runtime.slurm import begin_submitting, check_no_other_run, end_submitting
 from saliency_assay.runtime.environment import announce
 from saliency_assay.runtime.gpus import check_requests, share_gpus
@@ -29,7 +30,7 @@ def gpu_jobs():
     """Yield rule and resources of each job to run that uses a GPU if one is available."""
     for job in workflow.dag.needrun_jobs():
         if (job.params.get("settings") or {}).get("device") == "auto":
-            yield job.rule.name.partition("__")[0], job.resources
+            yield base_rule(job.rule.name), job.resources
 
 
 def packages_of_jobs():

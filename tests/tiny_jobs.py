@@ -41,8 +41,8 @@ def with_page_jobs(jobs: set[str], *, configured: bool = False) -> set[str]:
         sources = [f"tabulate_reliability {study}", first, *(rf"evaluate {model} \d" for model in models)]
         if made or any(map(any_of, sources)) or JUDGED.get(study) in jobs:
             pages.add(f"summarize {study}")
-        drawn = any(any_of(rf"attribute {model} 0 {SETS[study]} \w+") for model in models)
-        if made or drawn or f"tabulate_reliability {study}" in jobs:
+        explained = any(any_of(rf"attribute {model} 0 {SETS[study]} \w+") for model in models)
+        if made or explained or f"tabulate_reliability {study}" in jobs:
             pages.add("document_methods")
     return jobs | pages
 

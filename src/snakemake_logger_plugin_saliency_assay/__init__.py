@@ -201,14 +201,14 @@ class LogHandler(LogHandlerBase):
         self.screen.show(late, RED)
         run, (elapsed, done) = self.run, self.last_progress
         if self.screen.live:
-            self.screen.draw(block_of(run, *self.screen.size()))
+            self.screen.update(block_of(run, *self.screen.size()))
         elif run.elapsed - elapsed >= SILENCE and run.total > len(run.done) >= done + run.total / 10:
             self.last_progress = run.elapsed, len(run.done)
             self.screen.show([f"{counts_of(run)}, {times_of(run)}"])
 
     def _end(self) -> None:
         self._collect()
-        self.screen.draw(())
+        self.screen.update(())
         assert self.capture
         lines, self.capture = self.capture.end(), None
         self.screen.show((line for _, line in self.held), RED)
@@ -231,7 +231,7 @@ class LogHandler(LogHandlerBase):
                 capture, self.capture = self.capture, None
                 lines += capture.end()
         with suppress(Exception):
-            self.screen.draw(())
+            self.screen.update(())
             self.screen.show(lines)
         with suppress(Exception):
             from snakemake.logging import ColorizingTextHandler, DefaultFilter, DefaultFormatter, logger

@@ -1,4 +1,4 @@
-"""Output of a run: lines of text and, on a terminal, a block below them that is redrawn."""
+"""Output of a run: lines of text and, on a terminal, a block below them that is updated in place."""
 
 import os
 import re
@@ -27,7 +27,7 @@ class Screen:
         if printed:
             self._write([*printed], self.block)
 
-    def draw(self, block: Sequence[str]) -> None:
+    def update(self, block: Sequence[str]) -> None:
         """Replace the block."""
         if self.live:
             self._write((), block)

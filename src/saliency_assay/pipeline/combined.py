@@ -87,8 +87,7 @@ class CombinedJob:
     @property
     def rules(self) -> list[str]:
         """The rules of its parts; the one that the job is named after is the last, so that its resources apply."""
-        first = self.name.partition("__")[0]
-        return sorted(dict.fromkeys(part.rule for part in self.parts), key=first.__eq__)
+        return sorted(dict.fromkeys(part.rule for part in self.parts), key=base_rule(self.name).__eq__)
 
     @property
     def outputs(self) -> list[Any]:
@@ -102,6 +101,11 @@ class CombinedJob:
         return list(
             {str(file): file for part in self.parts for file in part.input if str(file) not in own}.values()
         )
+
+
+def base_rule(name: str) -> str:
+    """Return the rule after which a combined job is named; any other rule itself."""
+    return name.partition("__")[0]
 
 
 def is_combinable(rule: Any) -> bool:
@@ -202,7 +206,7 @@ class Jobs:
             for rule in self._rules.values()
             for pattern in rule.output
         ]
-        self._found: dict[tuple[str, tuple[str, ...]], Part | None] = {}
+        self._found: set[tuple[str, tuple[str, ...]]] = set()
 
     def of(self, targets: Iterable[str]) -> list[Part]:
         """Return the jobs that make ``targets`` and the files that these jobs read, each after those it depends on."""
@@ -217,12 +221,12 @@ class Jobs:
                 values = match.groupdict()
                 key = (name, tuple(values.values()))
                 if key not in self._found:
-                    self._found[key] = None  # rules have no cycles
+                    self._found.add(key)
                     rule, wildcards = self._rules[name], Wildcards(fromdict=values)
                     inputs = rule.expand_input(wildcards)[0]
                     for path in dict.fromkeys(map(str, inputs)):
                         self._add(path, parts)
-                    part = self._found[key] = Part(
+                    part = Part(
                         name,
                         values,
                         inputs,

@@ -17,7 +17,8 @@ from typing import Any
 import yaml
 
 from saliency_assay.pipeline.code_record import CodeRecord
-from saliency_assay.pipeline.planned import base_rule, with_plan
+from saliency_assay.pipeline.combined import base_rule
+from saliency_assay.pipeline.planned import with_plan
 
 UNSET = object()
 """Value of a key that is not set."""

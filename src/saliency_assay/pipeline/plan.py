@@ -25,8 +25,8 @@ import yaml
 
 from saliency_assay.config.records import Config, Model
 from saliency_assay.models.classifier import Blueprint, build
-from saliency_assay.pipeline.combined import SEPARATE
-from saliency_assay.pipeline.planned import base_rule, with_plan
+from saliency_assay.pipeline.combined import SEPARATE, base_rule
+from saliency_assay.pipeline.planned import with_plan
 from saliency_assay.pipeline.stand_ins import (
     class_count,
     image_shape,
@@ -54,7 +54,7 @@ class Study:
 
     name: str
     jobs: Mapping[str, int]
-    """Number of jobs by rule, see ``job_counts``."""
+    """Number of jobs by rule."""
     like: Mapping[str, Sequence[Sequence[Any]]]
     """For rules whose time depends on the study: pairs of a benchmark folder and a factor, in order of preference.
 

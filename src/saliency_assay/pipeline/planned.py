@@ -27,8 +27,3 @@ def with_plan(arguments: Sequence[str], show: Callable[[Any], None]) -> None:
 
     with patch.object(DAGApi, "execute_workflow", plan):
         cli.main(["--quiet", "rules", "progress", "--dry-run", *arguments])
-
-
-def base_rule(name: str) -> str:
-    """Return the rule whose jobs a combined job runs; any other rule itself."""
-    return name.partition("__")[0]

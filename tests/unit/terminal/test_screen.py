@@ -65,7 +65,7 @@ def written() -> Iterator[tuple[int, Callable[[], str]]]:
 
 def test_a_pipe_gets_lines_without_control_characters(written: tuple[int, Callable[[], str]]) -> None:
     screen = Screen(written[0], live=False, color=False)
-    screen.draw(["block"])
+    screen.update(["block"])
     screen.show(["\x1b[31mred\x1b[0m\tend\x07"], RED)
     assert written[1]() == "red     end�\n"
 
@@ -74,10 +74,10 @@ def test_lines_are_printed_above_the_block_which_replaces_itself(
     written: tuple[int, Callable[[], str]],
 ) -> None:
     screen = Screen(written[0], live=True, color=True)
-    screen.draw(["one", "two"])
+    screen.update(["one", "two"])
     screen.show(["error"], RED)
-    screen.draw(["three"])
-    screen.draw([])
+    screen.update(["three"])
+    screen.update([])
     assert written[1]() == (
         "\x1b[?7lone\ntwo\n\x1b[?7h"
         "\x1b[2A\r\x1b[J\x1b[31merror\x1b[0m\n\x1b[?7lone\ntwo\n\x1b[?7h"
