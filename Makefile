@@ -41,6 +41,7 @@ $(READY_DEV): $(READY) requirements-dev.txt
 	touch $@
 
 env: $(READY) ## Create .venv with the pinned packages of a run; CPU=1 leaves out most of what only GPUs need
+	$(if $(CPU),@test -e .venv/.cpu || { echo "CPU=1: .venv already has the CUDA packages; delete it first" >&2; exit 1; })
 
 dev: $(READY_DEV) ## Add the pinned packages of tests, lint and documentation to .venv
 

@@ -120,6 +120,10 @@ class Checkout:
         top = self.root / folder
         return {str(path.relative_to(top)): path.read_bytes() for path in top.rglob("*") if path.is_file()}
 
+    def saved_states(self) -> set[str]:
+        """Files in which unfinished jobs saved their state."""
+        return {name for name in self.files("results/.state") if not name.startswith("parts/")}
+
 
 def run_beside(folder: Path, configuration: Any, *targets: str) -> None:
     """Run the project as it stands, from another working directory in which the configuration is; it must work."""

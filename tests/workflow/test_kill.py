@@ -153,5 +153,4 @@ def test_a_retrain_study_that_is_killed_at_every_turn_ends_as_if_never(
         assert "resuming after step" in finished.log(f"{step}.log")
     for file in (*MASKS, *RETRAINED, *TABLES):
         assert (finished.root / file).read_bytes() == (finished_once.root / file).read_bytes(), file
-    state = {name for name in finished.files("results/.state") if not name.startswith("parts/")}
-    assert state == set()
+    assert finished.saved_states() == set()

@@ -38,7 +38,7 @@ def test_two_processes_give_what_one_gives(finished_once: Checkout, fresh: Check
             torch.testing.assert_close(two[name], value, rtol=1e-2, atol=1e-2)
         curves = [pd.read_csv(checkout.root / folder / "training.csv") for checkout in (finished_once, fresh)]
         pd.testing.assert_frame_equal(*curves, rtol=1e-2)
-    assert [path for path in (fresh.root / "results/.state").rglob("*") if path.is_file()] == []
+    assert fresh.saved_states() == set()
 
 
 def test_the_number_of_processes_is_no_reason_to_train_again(finished: Checkout) -> None:

@@ -71,7 +71,7 @@ def test_masks_of_a_killed_job_are_the_same_bytes(
     checkout.make(FIRST)
     assert "iteration0: resuming after " in checkout.log(f"remask/{ARM}/shared/seed0/iteration0.log")
     assert (checkout.root / FIRST).read_bytes() == (whole.root / FIRST).read_bytes()
-    assert checkout.files("results/.state") == {}
+    assert checkout.saved_states() == set()
 
 
 def test_what_follows_from_masks_in_shards_is_the_same(whole: Checkout, tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_what_follows_from_masks_in_shards_is_the_same(whole: Checkout, tmp_path
             assert len(found) == 1797
             for array in ("mask", "mean", "ranked"):
                 np.testing.assert_array_equal(found[array][:], one[array][:])
-    assert checkout.files("results/.state") == {}
+    assert checkout.saved_states() == set()
     assert checkout.planned(*SAME) == set()
 
 
