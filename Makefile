@@ -30,7 +30,7 @@ INSTALL_PINNED := $(INSTALL) --compile-bytecode --require-hashes $(EXCLUDES) -r
 
 $(READY): requirements.txt envs/bootstrap.txt envs/cpu_excludes.txt
 	$(PYTHON) -m venv .venv
-	$(if $(CPU),@touch .venv/.cpu)
+	$(if $(CPU),$(if $(wildcard .venv/bin),,@touch .venv/.cpu))
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r envs/bootstrap.txt
 	$(INSTALL_PINNED) requirements.txt
 	$(INSTALL) --no-deps --no-build-isolation --editable .
