@@ -45,25 +45,26 @@ def run(checkout: Checkout, *arguments: str) -> str:
     return message
 
 
-def at_once(message: str) -> int | None:
-    """To how many GPUs Snakemake limited jobs; None if to none."""
-    limit = re.search(r"^Provided resources: .*gpu\D*(\d+)", message, re.MULTILINE)
+def at_once(checkout: Checkout) -> int | None:
+    """Return the number of GPUs to which the last run limited its jobs, or None if it did not."""
+    log = max((checkout.root / ".snakemake/log").iterdir())
+    limit = re.search(r"^Provided resources: .*gpu\D*(\d+)", log.read_text(), re.MULTILINE)
     return int(limit[1]) if limit else None
 
 
 def test_jobs_at_once_have_a_gpu_each(trainings: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")
     message = run(trainings)
-    assert at_once(message) == 2
+    assert at_once(trainings) == 2
     found = jobs(trainings)
     assert {gpu for _, _, gpu in found} <= {"4", "7"}
     together = [pair for pair in combinations(found, 2) if max(pair)[0] < min(end for _, end, _ in pair)]
     assert together
     assert all(one[2] != other[2] for one, other in together)
-    # PyTorch cannot use them: each job says so, and runs on the CPU.
-    assert message.count("device: this job runs on the CPU, because PyTorch cannot use 4, 7 on ") == len(
-        SEEDS
-    )
+    # PyTorch cannot use them: the terminal and each job's log state so, and the jobs run on the CPU.
+    fault = "device: this job runs on the CPU, because PyTorch cannot use 4, 7 on "
+    assert message.count(fault) == len(SEEDS)
+    assert all(fault in trainings.log(f"train/digits/seed{seed}.log") for seed in SEEDS)
 
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4")
     assert trainings.planned(*WEIGHTS) == set()  # how many there are is no reason to train again
@@ -71,7 +72,8 @@ def test_jobs_at_once_have_a_gpu_each(trainings: Checkout, monkeypatch: pytest.M
 
 def test_a_user_may_allow_more_jobs_than_gpus(trainings: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")
-    assert at_once(run(trainings, "--resources", "gpu=3")) == 3
+    run(trainings, "--resources", "gpu=3")
+    assert at_once(trainings) == 3
     assert {gpu for _, _, gpu in jobs(trainings)} == {"4", "7"}
 
 
@@ -82,6 +84,6 @@ def test_jobs_on_cpus_are_limited_by_cores_alone(
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     trainings.configure(device=device)
     message = run(trainings)
-    assert at_once(message) is None
+    assert at_once(trainings) is None
     assert "device: " not in message
     assert {gpu for _, _, gpu in jobs(trainings)} == {visible}

@@ -5,26 +5,22 @@ and the versions of those packages, as a parameter: an edit or an update reruns 
 module of the package reads from its own folder, such as page templates, count as its code.
 """
 
-import ast
-import hashlib
 import os
-import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
 
+from saliency_assay.pipeline.code_analysis import analysis_of
 from saliency_assay.registry.signatures import source_of
 from saliency_assay.runtime.provenance import SOURCE, digest_of_file, fingerprint
 
 PACKAGE = "saliency_assay"
 INSTALLED = {"site-packages", "dist-packages"}
 """Folders of installed packages, which are identified by version; all other modules are identified by content."""
-COMPANION = re.compile(r"Path\(__file__\)((?:\.parent)*)\.with_name\('([^']+)'\)")
-"""The expression by which a module of the package refers to a file or folder relative to its own path."""
 
 
 @dataclass(frozen=True)
@@ -103,10 +99,9 @@ def _read(path: Path) -> tuple[str, tuple[Path, ...], tuple[str, ...]]:
     """Return the digest of the code of a file, the files that it imports or reads, and the packages that it imports."""
     if path.suffix != ".py":
         return digest_of_file(path), (), ()
-    tree = ast.parse(path.read_bytes(), filename=str(path))
-    tree.body = [statement for statement in tree.body if not _is_type_checking(statement)]
+    analysis = analysis_of(path)
     files, packages = dict[Path, None](), dict[str, None]()
-    for folders, modules in _imports(tree, path):
+    for folders, modules in _sources_of(path, analysis.imports):
         sources = [folder for folder in folders if not INSTALLED & set(folder.parts)]
         candidates = (_file_in(folder, name) for name in modules for folder in sources)
         if file := next(filter(None, candidates), None):
@@ -114,95 +109,30 @@ def _read(path: Path) -> tuple[str, tuple[Path, ...], tuple[str, ...]]:
         elif len(sources) < len(folders):
             packages[modules[0].partition(".")[0]] = None
     if path.is_relative_to(SOURCE / PACKAGE):
-        files |= dict.fromkeys(_companion_files(tree, path))
-    _drop_docstrings(tree)
-    return hashlib.sha256(canonical(tree).encode()).hexdigest(), tuple(files), tuple(packages)
+        files |= dict.fromkeys(_companion_files(path, analysis.companions))
+    return analysis.digest, tuple(files), tuple(packages)
 
 
-def _companion_files(tree: ast.Module, path: Path) -> Iterator[Path]:
+def _companion_files(path: Path, companions: Iterable[tuple[int, str]]) -> Iterator[Path]:
     """Yield the files that a module refers to relative to its own path, and all files of such folders."""
-    for node in ast.walk(tree):
-        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
-            continue
-        if node.func.attr == "with_name" and (match := COMPANION.fullmatch(ast.unparse(node))):
-            companion = path.parents[match[1].count(".parent")] / match[2]
-            yield from (
-                [companion] if companion.is_file() else sorted(filter(Path.is_file, companion.rglob("*")))
-            )
+    for height, name in companions:
+        companion = path.parents[height] / name
+        yield from (
+            [companion] if companion.is_file() else sorted(filter(Path.is_file, companion.rglob("*")))
+        )
 
 
-def canonical(node: object) -> str:
-    """Serialize a syntax tree; unlike ``ast.dump``, with the same result under every version of Python.
-
-    New versions add fields, which are empty for older code and are left out, and split the text of f-strings
-    differently.
-    """
-    if isinstance(node, ast.Constant):
-        return f"{type(node.value).__name__} {node.value!a}"
-    if isinstance(node, ast.JoinedStr):
-        return f"JoinedStr({', '.join(_fstring_parts(node))})"
-    if isinstance(node, ast.AST):
-        fields = [(name, value) for name, value in ast.iter_fields(node) if value is not None and value != []]
-        return f"{type(node).__name__}({', '.join(f'{name}={canonical(value)}' for name, value in fields)})"
-    if isinstance(node, list):
-        return f"[{', '.join(map(canonical, node))}]"
-    return ascii(node)
-
-
-def _fstring_parts(node: ast.JoinedStr) -> Iterator[str]:
-    """Yield the serialized parts of an f-string, with the text between two values joined."""
-    text = ""
-    for value in node.values:
-        if isinstance(value, ast.Constant):
-            text += str(value.value)
-            continue
-        if text:
-            yield ascii(text)
-        text = ""
-        yield canonical(value)
-    if text:
-        yield ascii(text)
-
-
-def _drop_docstrings(tree: ast.Module) -> None:
-    """Remove docstrings, including those of fields and constants: all statements that consist of a string."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            node.body = [statement for statement in node.body if not _is_docstring(statement)]
-
-
-def _is_docstring(statement: ast.stmt) -> bool:
-    """Return True for a statement that consists of a string."""
-    return (
-        isinstance(statement, ast.Expr)
-        and isinstance(statement.value, ast.Constant)
-        and isinstance(statement.value.value, str)
-    )
-
-
-def _is_type_checking(statement: ast.stmt) -> bool:
-    """Return True for ``if TYPE_CHECKING:``, whose body never runs."""
-    return (
-        isinstance(statement, ast.If)
-        and isinstance(statement.test, ast.Name)
-        and statement.test.id == "TYPE_CHECKING"
-    )
-
-
-def _imports(tree: ast.Module, path: Path) -> Iterator[tuple[list[Path], list[str]]]:
+def _sources_of(
+    path: Path, imports: Iterable[tuple[int, str, str]]
+) -> Iterator[tuple[list[Path], list[str]]]:
     """Yield for each import the folders of its top-level module, and the candidate module names in order of search."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield from _absolute_import([alias.name])
-        elif isinstance(node, ast.ImportFrom):
-            for alias in node.names:
-                # ``from module import name`` reads the submodule ``module.name`` if there is one, else ``module``.
-                names = [f"{node.module}.{alias.name}" if node.module else alias.name, node.module or ""]
-                if node.level:
-                    yield [path.parents[node.level - 1]], names
-                else:
-                    yield from _absolute_import(names)
+    for level, module, name in imports:
+        # ``from module import name`` reads the submodule ``module.name`` if there is one, else ``module``.
+        names = [module] if not name else [f"{module}.{name}" if module else name, module]
+        if level:
+            yield [path.parents[level - 1]], names
+        else:
+            yield from _absolute_import(names)
 
 
 def _absolute_import(names: list[str]) -> Iterator[tuple[list[Path], list[str]]]:

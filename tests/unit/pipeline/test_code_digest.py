@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from saliency_assay.pipeline import code_digest
-from saliency_assay.pipeline.code_digest import canonical, code_of, run_this_source
+from saliency_assay.pipeline.code_analysis import canonical
+from saliency_assay.pipeline.code_digest import code_of, run_this_source
 from saliency_assay.runtime.provenance import SOURCE
 
 
