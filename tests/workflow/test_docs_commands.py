@@ -10,6 +10,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +165,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
             if "weights" in entry:
                 (checkout.root / entry["weights"]).parent.mkdir(parents=True, exist_ok=True)
                 (checkout.root / entry["weights"]).touch()
+    # One seed is enough for a plan of thousands of jobs.
+    replace(checkout, configuration="config/iteroar.yaml").configure(seeds=[0])
     return checkout
 
 

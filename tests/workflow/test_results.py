@@ -1,8 +1,11 @@
 """Results of a run: the same for the same seeds, at the paths in DESIGN, and with their provenance."""
 
 import json
+import os
 import re
+from collections.abc import Iterator
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -201,13 +204,33 @@ def test_a_second_run_does_nothing(finished: Checkout) -> None:
     assert {path: path.stat().st_mtime_ns for path in (finished.root / "results").rglob("*")} == before
 
 
-def test_the_same_seeds_give_the_same_bytes_elsewhere(finished_once: Checkout, fresh: Checkout) -> None:
+@pytest.fixture
+def poor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """ASCII alone, no home, no folder for temporary files, clocks half an hour off, and files for oneself alone."""
+    cache = tmp_path / "cache"  # Snakemake has one somewhere, or does not start
+    changes = {
+        **{"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "TZ": "America/St_Johns"},
+        **{"HOME": "/proc", "TMPDIR": "/nowhere/at/all", "MPLCONFIGDIR": "/proc/nowhere"},
+        "XDG_CACHE_HOME": str(cache),
+    }
+    for name, value in changes.items():
+        monkeypatch.setenv(name, value)
+    before = os.umask(0o077)
+    yield
+    os.umask(before)
+
+
+def test_the_same_seeds_give_the_same_bytes_elsewhere(
+    finished_once: Checkout, fresh: Checkout, poor: None
+) -> None:
+    """In another folder, locale and time zone, without a home folder or a folder for temporary files."""
     fresh.make()
     one, two = made(finished_once), made(fresh)
     assert set(one) == set(two)
     differing = {name for name in one if one[name] != two[name] and not name.startswith("costs/")}
     # Snakemake writes its run's date and paths into the report.
     assert differing <= {"report.html", *(f"figures/{page}.html" for page in MEASURED)}
+    assert (fresh.root / "results/data/digits.zarr.zip").stat().st_mode & 0o777 == 0o600
 
 
 def test_another_data_seed_gives_other_images(finished: Checkout) -> None:
