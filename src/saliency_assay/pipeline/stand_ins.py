@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from saliency_assay.config.records import Config, Model
+from saliency_assay.config.records import Config, Model, Study
 from saliency_assay.data.download.catalog import DOWNLOADS
 
 IMAGES = {
@@ -35,10 +35,8 @@ def image_counts(config: Config, name: str) -> tuple[int, int]:
         KeyError: the set is not public or composed, so that its size is unknown.
     """
     entry = config.sets.get(name)
-    if entry is None:  # a set of image pairs of a study
-        return 0, 2 * next(
-            study.pair_sets[name] for study in config.studies.values() if name in study.pair_sets
-        )
+    if entry is None:
+        return 0, 2 * _study_of_pairs(config, name).pair_sets[name]
     parameters = entry.parameters
     if entry.source:
         train, test = image_counts(config, entry.source)
@@ -67,11 +65,16 @@ def image_size(config: Config, name: str) -> tuple[int, int]:
     Raises:
         KeyError: the set is of a custom kind without the parameter ``size``.
     """
-    entry = config.sets.get(name) or next(data for data in config.data.values() if data.scenes)
+    entry = config.sets.get(name) or config.data[_study_of_pairs(config, name).data]
     if entry.source:
         return image_size(config, entry.source)
     gray = entry.kind in ("mnist", "digits")
     return 1 if gray else 3, entry.parameters.get("size") or SIZES[entry.kind]
+
+
+def _study_of_pairs(config: Config, name: str) -> Study:
+    """Return the study that has the set ``name`` of image pairs."""
+    return next(study for study in config.studies.values() if name in study.pair_sets)
 
 
 def image_shape(config: Config, name: str) -> tuple[int, int, int, int]:

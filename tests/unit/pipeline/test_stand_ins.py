@@ -85,6 +85,12 @@ def test_shapes_are_those_of_the_built_sets(name: str, shape: tuple[int, ...]) -
     assert image_shape(studies(TINY).config, name) == shape
 
 
+def test_image_pairs_have_the_size_of_their_studys_data() -> None:
+    larger = {name: {**TINY["data"]["bam"], "size": size} for name, size in (("first", 32), ("bam", 24))}
+    config = studies({**TINY, "data": {**larger, **TINY["data"]}}).config
+    assert image_shape(config, "bam_delta_seed0") == (16, 3, 24, 24)
+
+
 def test_sizes_of_public_data_have_the_limits_of_the_configuration(folder: Path) -> None:
     entry = {"kind": "mnist", "path": "data/mnist"}
     config = studies({"data": {"all": entry, "some": {**entry, "images_per_class": 20, "size": 32}}}).config
