@@ -78,9 +78,9 @@ download: $(READY) ## Download public data: DATA="cifar10 coco"; MIRROR=https://
 test: $(READY_DEV) ## Run the tests in ten minutes: all but the slow ones and those on real images or a Slurm cluster
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadscope -m "not (slow or real or slurm)"
 
-# Three processes on two cores, because the tests on a local Slurm cluster mostly wait for its scheduler.
+# Four processes on two cores, because many tests wait: for a Slurm cluster's scheduler, or for a run that others share.
 test-all: $(READY_DEV) ## Run all tests, with more examples of the property-based ones
-	HYPOTHESIS_PROFILE=full $(BIN)/python -m pytest --numprocesses 3 --dist loadscope
+	HYPOTHESIS_PROFILE=full $(BIN)/python -m pytest --numprocesses 4 --dist loadscope
 
 generate: $(READY_DEV) ## Generate the schema and the documentation's tables from registries and settings
 	$(BIN)/python -m tools.configuration_reference

@@ -1,11 +1,11 @@
-"""Faults of clusters: the run always ends with the tables of an undisturbed run."""
+"""Faults of clusters: the run always ends with the files of an undisturbed run."""
 
 import os
 import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +51,8 @@ def site(checkout: Checkout, **train: Any) -> None:
     change_profile(checkout, **{"set-resources": asked | {"train": asked["train"] | train}})
 
 
-def start(checkout: Checkout) -> "subprocess.Popen[str]":
-    return checkout.start(*TABLES, profile=PROFILE)
+def start(checkout: Checkout, *targets: str) -> "subprocess.Popen[str]":
+    return checkout.start(*(targets or TABLES), profile=PROFILE)
 
 
 def finish(running: "subprocess.Popen[str]") -> str:
@@ -81,8 +81,8 @@ def check_goes_on(checkout: Checkout) -> None:
     assert EPOCHS // 8 < int(found[1]) < EPOCHS
 
 
-def check_same(checkout: Checkout, undisturbed: Checkout) -> None:
-    for file in COMPARED:
+def check_same(checkout: Checkout, undisturbed: Checkout, files: Sequence[str] = COMPARED) -> None:
+    for file in files:
         assert (checkout.root / file).read_bytes() == (undisturbed.root / file).read_bytes(), file
     assert not (checkout.root / STATE).exists()
 
@@ -118,7 +118,7 @@ def test_a_training_goes_on(
     fault: Callable[[Slurm, str], None], slurm: Slurm, prepared: Checkout, undisturbed: Checkout
 ) -> None:
     before = len(slurm.jobs("train"))
-    running = start(prepared)
+    running = start(prepared, WEIGHTS)
     half_way(prepared, running)
     (job,) = [job for job in slurm.jobs("train") if job.state == "RUNNING"]
     fault(slurm, job.number)
@@ -129,17 +129,17 @@ def test_a_training_goes_on(
         assert [job.memory for job in jobs] == [32000, 64000]  # twice as much for the second attempt
         assert jobs[1].limit == "1-08:00:00"
     check_goes_on(prepared)
-    check_same(prepared, undisturbed)
+    check_same(prepared, undisturbed, [WEIGHTS])
 
 
 def test_a_training_that_is_killed_goes_on(slurm: Slurm, prepared: Checkout, undisturbed: Checkout) -> None:
-    running = start(prepared)
+    running = start(prepared, WEIGHTS)
     half_way(prepared, running)
     kill_job(signal.SIGKILL, "train")(prepared)
     finish(running)
     assert [job.state for job in slurm.jobs("train")[-2:]] == ["FAILED", "COMPLETED"]
     check_goes_on(prepared)
-    check_same(prepared, undisturbed)
+    check_same(prepared, undisturbed, [WEIGHTS])
 
 
 def test_a_training_is_told_before_its_time_is_over(slurm: Slurm, prepared: Checkout) -> None:
