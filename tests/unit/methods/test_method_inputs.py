@@ -11,7 +11,7 @@ from support import CLASSES, SmoothNet, classifier, with_random_state
 
 from saliency_assay.data.selection import background_images, explained_images
 from saliency_assay.data.splits import TEST, TRAIN
-from saliency_assay.methods.inputs import arguments_of, explained
+from saliency_assay.methods.inputs import arguments_of, explained, map_seed
 from saliency_assay.methods.path import integrated_gradients
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.runtime import shards
@@ -247,3 +247,15 @@ def test_a_method_is_given_its_base_and_a_background_of_training_images(data: za
     assert len(sample) == 5
     np.testing.assert_allclose(given["background"], IMAGES[sample] / np.float32(255))
     assert set(given) == {"base", "background"}
+
+
+def test_only_methods_of_one_noise_group_share_the_seed_of_their_maps() -> None:
+    seed = map_seed(0, "digits", "digits", "smoothgrad")
+    assert seed == map_seed(0, "digits", "digits", "smoothgrad")
+    others = [
+        map_seed(1, "digits", "digits", "smoothgrad"),
+        map_seed(0, "other", "digits", "smoothgrad"),
+        map_seed(0, "digits", "other", "smoothgrad"),
+        map_seed(0, "digits", "digits", "vargrad"),
+    ]
+    assert len({seed, *others}) == 5
