@@ -17,6 +17,9 @@ SNAKEMAKE := $(CHECK) && $(BIN)/snakemake $(OPTIONS)
 CACHE := $(or $(XDG_CACHE_HOME),$(if $(HOME),$(HOME)/.cache,$(CURDIR)/.snakemake/cache))
 export XDG_CACHE_HOME := $(shell mkdir -p "$(CACHE)" 2>/dev/null && test -w "$(CACHE)" && echo "$(CACHE)" || echo "$(CURDIR)/.snakemake/cache")
 
+# Containers often set this variable; each of the hundreds of processes of a run would then compile all modules again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help env dev demo run table plan dry download test test-all lint generate docs format lock clean
 

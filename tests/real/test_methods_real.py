@@ -25,7 +25,7 @@ from saliency_assay.models.normalization import IMAGENET
 from saliency_assay.models.weights import load_initial, read_state
 from saliency_assay.registry.records import record_of, resolve
 
-EACH = 10
+EACH = 5
 FEWER = {
     "integrated_gradients": {"steps": 50},
     "integrated_gradients_smoothgrad": {"samples": 4, "steps": 5},
@@ -37,12 +37,12 @@ FEWER = {
     "optimal_square": {"largest": 10, "squares": 60, "ridge": 0.1},
     "optimal_noisy_baseline": {"samples": 4000},
 }
-"""Parameters that keep a hundred images within two minutes; the others have their defaults."""
+"""Parameters that keep fifty images within a minute; the others have their defaults."""
 
 
 @pytest.fixture(scope="module")
 def cifar(real_data: Path) -> tuple[np.ndarray, np.ndarray]:
-    """The first ten test images of each class, uint8 ``[100, 3, 32, 32]``, and their classes."""
+    """The first five test images of each class, uint8 ``[50, 3, 32, 32]``, and their classes."""
     classes, images, labels = {}, [], []
     with tarfile.open(real_data / "cifar10/cifar10_jpg.tar.xz") as archive:
         for member in archive:
@@ -97,14 +97,14 @@ def model(request: pytest.FixtureRequest, real_data: Path) -> Classifier:
 
 @pytest.fixture(scope="module")
 def logits(model: Classifier, cifar: tuple[np.ndarray, np.ndarray]) -> Tensor:
-    """Logits of the hundred images, float64 ``[100, 10]``."""
+    """Logits of all images, float64 ``[50, 10]``."""
     with torch.no_grad():
         return model(to_pixels(torch.from_numpy(cifar[0]))).double()
 
 
 @pytest.fixture(scope="module")
 def maps(model: Classifier, cifar: tuple[np.ndarray, np.ndarray]) -> dict[str, Tensor]:
-    """Maps of all images by every method that the network has what it needs for, float64 ``[100, C or 1, 32, 32]``."""
+    """Maps of all images by every method that the network has what it needs for, float64 ``[50, C or 1, 32, 32]``."""
     images, labels = cifar
     pool_linear = any(isinstance(part, nn.AdaptiveAvgPool2d) for part in model.modules())
     drawn = {}
@@ -131,7 +131,9 @@ def test_all_maps_are_finite_and_look_at_the_image(maps: dict[str, Tensor]) -> N
     for name, found in maps.items():
         assert found.isfinite().all(), name
         if name != "constant":
-            assert len(found.flatten(1).unique(dim=0)) > 90, name  # GradCAM's ReLU may empty some
+            assert len(found.flatten(1).unique(dim=0)) > 0.9 * len(found), (
+                name
+            )  # GradCAM's ReLU may empty some
 
 
 PROMISES = {

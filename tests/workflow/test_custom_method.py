@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from checkout import TINY, Checkout
+from checkout import SMALLEST, Checkout
 from tiny_jobs import combined, with_page_jobs
 
 pytestmark = pytest.mark.slow
@@ -32,46 +32,40 @@ def slope(model, images, targets):
 
 
 @pytest.fixture
-def elsewhere(finished: Checkout, tmp_path: Path) -> Checkout:
+def elsewhere(smallest: Checkout, tmp_path: Path) -> Checkout:
     """The finished run, with a configuration in another folder that has a method of its own beside it."""
     folder = tmp_path / "my study"
     folder.mkdir()
     (folder / "mine.py").write_text(MINE)
     (folder / "helpers.py").write_text(HELPERS)
-    content = yaml.safe_load(TINY.read_text())
+    content = yaml.safe_load(SMALLEST.read_text())
     content["methods"]["bright"] = {"function": "mine:bright", "level": 0.25}
-    content["studies"]["bam"]["methods"].append("bright")
+    content["studies"]["digits"]["methods"].append("bright")
     (folder / "study.yaml").write_text(yaml.safe_dump(content))
-    return replace(finished, configuration=str(folder / "study.yaml"))
+    return replace(smallest, configuration=str(folder / "study.yaml"))
 
 
+METRICS = ("faithfulness", "infidelity", "sensitivity")
 SHOWN = {
-    *(f"tabulate_{what} bam" for what in ("bam", "series", "independence")),
-    *(f"plot_{what} bam" for what in ("bam", "series", "independence", "pairs", "gallery")),
-    "check_claims bam",
-    "tabulate_reliability bam",
-    "plot_reliability bam",
+    *(f"{rule} digits" for rule in ("tabulate_scores", "plot_scores", "plot_scatter", "plot_gallery")),
+    *(f"{rule} digits" for rule in ("tabulate_reliability", "plot_reliability")),
+    *(f"plot_metric digits {metric} scores" for metric in METRICS),
     "report",
     "all",
-}
-DRAWN = {
-    *(f"attribute f_o 0 {data} bright" for data in ("bam_os", "bam_os_scale")),
-    *(f"attribute f_s 0 {data} bright" for data in ("bam_os", "bam_os_scale", "bam_0s", "bam_delta_seed0")),
-    "attribute f_k01 0 bam_os_k01 bright",
-    "attribute f_k10 0 bam_os_k10 bright",
-    *(f"{rule} bam 0 bright" for rule in ("score_bam", "score_series", "score_independence")),
 }
 
 
 def test_it_runs_through_the_workflow_and_again_after_an_edit(elsewhere: Checkout) -> None:
     folder = Path(elsewhere.configuration).parent
-    # The cost of a custom method is unknown, so its maps are jobs of their own.
-    alone = {job for job in DRAWN if job.startswith("attribute")}
-    others = {f"score_{name} bam 0 gradcam" for name in ("bam", "series", "independence")}
-    planned = combined(with_page_jobs(DRAWN | SHOWN, configured=True), others, alone)
+    maps = "attribute digits 0 digits bright"
+    scores = {f"score {metric} digits 0 digits bright" for metric in METRICS}
+    others = {f"score {metric} digits 0 digits gradient" for metric in METRICS}
+    # The cost of a custom method is unknown, so its maps, and scores that need further maps, are jobs of their own.
+    alone = {maps, "score sensitivity digits 0 digits bright"}
+    planned = combined(with_page_jobs({maps, *scores, *SHOWN}, configured=True), others, alone)
     assert elsewhere.planned() == planned
     elsewhere.make()
-    table = (elsewhere.root / "results/tables/bam/metrics.csv").read_text()
+    table = (elsewhere.root / "results/tables/digits/summary.csv").read_text()
     assert "bright" in table
     assert elsewhere.planned() == set()
     (folder / "mine.py").write_text(MINE + "\n# A remark.\n")
@@ -88,7 +82,7 @@ def test_it_runs_through_the_workflow_and_again_after_an_edit(elsewhere: Checkou
 FAULTS = {
     "wrong shape": (
         "return images[:, :, 1:]",
-        r"returned float32 \[\d+, 3, 23, 24\] on cpu, expected float32 \[\d+, 3 or 1, 24, 24\] on cpu",
+        r"returned float32 \[\d+, 1, 7, 8\] on cpu, expected float32 \[\d+, 1, 8, 8\] on cpu",
     ),
     "NaN": (
         "return images.new_full(images.shape, float('nan'))",
@@ -106,7 +100,7 @@ def test_what_breaks_the_contract_is_one_line(fault: str, elsewhere: Checkout) -
     body, line = FAULTS[fault]
     module = Path(elsewhere.configuration).parent / "mine.py"
     module.write_text(f"def bright(model, images, targets, *, generator, level):\n    {body}\n")
-    target = "results/maps/f_o/seed0/bam_os/bright.zarr.zip"
+    target = "results/maps/digits/seed0/digits/bright.zarr.zip"
     status, said = elsewhere.snakemake(target)
     assert status == 1
     assert "Traceback" not in said

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,8 @@ def test_jobs_that_have_never_run_are_counted(fresh: Checkout) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("file", CONFIGURATIONS, ids=lambda path: path.stem)
 def test_a_plan_needs_no_data(file: Path, fresh: Checkout) -> None:
+    if file.stem == "iteroar":  # thousands of jobs of each seed
+        replace(fresh, configuration=f"config/{file.name}").configure(seeds=[0])
     before = sorted(path for path in fresh.root.rglob("*") if ".snakemake" not in path.parts)
     lines = printed("plan", fresh.root, f"config/{file.name}").splitlines()
     assert lines[0].split() == ["jobs", "models", "model", "time", "other", "time", "storage,", "GB"]

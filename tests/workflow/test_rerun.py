@@ -571,51 +571,27 @@ def test_an_edit_runs_what_it_concerns(name: str, plans: Plans, dependents: Depe
 
 
 @pytest.mark.slow
-def test_what_a_plan_promises_is_what_happens(finished: Checkout) -> None:
+def test_what_a_plan_promises_is_what_happens(smallest: Checkout) -> None:
     """A method's parameter makes that method's results anew and touches no others; then all is settled."""
-    results = finished.root / "results"
+    results = smallest.root / "results"
 
     def times() -> dict[str, int]:
         files = (path for path in results.rglob("*") if path.is_file())
         return {str(path.relative_to(results)): path.stat().st_mtime_ns for path in files}
 
-    gradcam = [f"{model}/seed0/{data}/gradcam" for model, sets in COMPARED.items() for data in sets]
-    scores = [f"scores/{kind}/bam/seed0/gradcam.parquet" for kind in ("bam", "series", "independence")]
-    tables = (
-        "premise",
-        "metrics",
-        "commonality",
-        "series",
-        "correlation",
-        "independence",
-        "deltas",
-        "ranking",
-        "claims",
-    )
-    concepts = {f"figures/bam/{name}" for name in ("concepts.svg", "concepts.html")}
-    metrics = "faithfulness", "infidelity", "sensitivity"
+    maps, metrics = "digits/seed0/digits/smooth", ("faithfulness", "infidelity", "sensitivity")
+    rules = ("tabulate_scores", "plot_scores", "plot_scatter", "plot_gallery", "tabulate_reliability")
     jobs = [
-        *(f"attribute/{maps}" for maps in gradcam),
-        *(f"{rule}/bam/seed0/gradcam" for rule in ("score_bam", "score_series", "score_independence")),
-        "attribute/digits/seed0/digits/smooth",
-        *(f"{rule}/bam" for rule in ("tabulate_bam", "plot_bam", "plot_gallery", "check_claims")),
-        *(f"{rule}/bam" for rule in ("tabulate_series", "plot_series", "plot_pairs")),
-        *(f"{rule}/bam" for rule in ("tabulate_independence", "plot_independence")),
-        "plot_gallery/digits",
-        *(f"score/{metric}/digits/seed0/digits/smooth" for metric in metrics),
+        f"attribute/{maps}",
+        *(f"score/{metric}/{maps}" for metric in metrics),
         *(f"plot_metric/digits/{metric}_scores" for metric in metrics),
-        *(f"{rule}/digits" for rule in ("tabulate_scores", "plot_scores", "plot_scatter")),
-        *(
-            f"{rule}/{study}"
-            for rule in ("tabulate_reliability", "plot_reliability", "summarize")
-            for study in ("bam", "digits")
-        ),
+        *(f"{rule}/digits" for rule in (*rules, "plot_reliability", "summarize")),
         *("overview", "document_methods", "provenance", "report"),
         "plot_training",  # reads evaluations, which are restored with new dates
     ]
-    before, files = times(), finished.files()
-    finished.configure(methods__gradcam__upsampling="nearest")
-    finished.make()
+    before, files = times(), smallest.files()
+    smallest.configure(methods__gradcam__upsampling="nearest")
+    smallest.make()
     # Each part of a combined job that runs writes its log and its benchmark file.
     written = {name for name, time in times().items() if before.get(name) != time}
     ran = {name for name in written if name.startswith(("logs/", "benchmarks/"))}
@@ -623,21 +599,17 @@ def test_what_a_plan_promises_is_what_happens(finished: Checkout) -> None:
         *(f"logs/{job}.log" for job in jobs),
         *(f"benchmarks/{job}.tsv" for job in jobs),
     }
-    changed = {name for name, content in finished.files().items() if files.get(name) != content} - ran
-    assert {name for name in changed if name.startswith("maps/")} == {
-        *(f"maps/{maps}.zarr.zip" for maps in (*gradcam, "digits/seed0/digits/smooth"))
-    }
+    changed = {name for name, content in smallest.files().items() if files.get(name) != content} - ran
+    assert {name for name in changed if name.startswith("maps/")} == {f"maps/{maps}.zarr.zip"}
     assert {name for name in changed if not name.startswith((".state/", "maps/"))} <= {
-        *(f"costs/{maps}.json" for maps in (*gradcam, "digits/seed0/digits/smooth")),
+        f"costs/{maps}.json",
         *(f"figures/{page}.html" for page in ("overview", "methods", "metrics", "provenance")),
-        *scores,
-        *(f"tables/bam/{name}.csv" for name in tables),
-        *(f"scores/{metric}/digits/seed0/digits/smooth.parquet" for metric in metrics),
-        *(f"curves/{metric}/digits/seed0/digits/smooth.zarr.zip" for metric in metrics),
+        *(f"scores/{metric}/{maps}.parquet" for metric in metrics),
+        *(f"curves/{metric}/{maps}.zarr.zip" for metric in metrics),
         *(f"tables/digits/{name}" for name in ("summary.csv", "scores.parquet")),
-        *(f"tables/{study}/{name}.csv" for study in ("bam", "digits") for name in RELIABILITY),
-        *({name for name in files if name.startswith(("figures/bam/", "figures/digits/"))} - concepts),
+        *(f"tables/digits/{name}.csv" for name in RELIABILITY),
+        *(name for name in files if name.startswith("figures/digits/")),
         "report.html",
         "configuration.yaml",
     }
-    assert finished.planned() == NOTHING
+    assert smallest.planned() == NOTHING

@@ -185,7 +185,8 @@ def _check_unchanged(name: str, before: dict[str, Tensor], after: dict[str, Tens
 
 def _check_maps(name: str, maps: object, pixels: Tensor) -> None:
     count, channels, height, width = pixels.shape
-    expected = f"expected float32 [{count}, {channels} or 1, {height}, {width}] on {pixels.device}"
+    channels_text = f"{channels} or 1" if channels > 1 else "1"
+    expected = f"expected float32 [{count}, {channels_text}, {height}, {width}] on {pixels.device}"
     if not isinstance(maps, Tensor):
         raise ValueError(f"{name}: returned {type(maps).__name__}, {expected}")
     shapes = [(count, channels, height, width), (count, 1, height, width)]
