@@ -8,6 +8,7 @@ rule plot_gallery:
         maps=INPUTS.gallery_maps,
     output:
         image="<results>/figures/{study}/gallery.png",
+        thumbnails="<results>/figures/{study}/gallery.json",
         page=report(
             "<results>/figures/{study}/gallery.html",
             caption="../workflow/report/gallery.rst",
@@ -115,6 +116,7 @@ rule overview:
     """Write the overview page."""
     input:
         summaries=INPUTS.all_summary_files(),
+        thumbnails=INPUTS.all_thumbnails(),
         evaluations=INPUTS.all_evaluations(),
         figures=INPUTS.all_figures(),
         maps=INPUTS.all_maps(),

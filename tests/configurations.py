@@ -95,6 +95,7 @@ def metric(name: str, *takes: str, scores_single_maps: bool = True, **parameters
         "",
         f"what {name} is",
         (Score(f"{name}_score", "higher", (0, 1), f"the {name}"),),
+        "faithfulness",
         "sum",
         scores_single_maps,
         takes,

@@ -43,10 +43,10 @@ PARSED = ("check", "settings", "read", "inputs", "params")
 KINDS = sorted(PACKAGE.glob("studies/*/__init__.py"))
 REGISTRIES = {
     **{
-        PACKAGE / name / "__init__.py": {"registry.records", "registry.signatures"}
+        PACKAGE / name / "__init__.py": {"registry.properties", "registry.records", "registry.signatures"}
         for name in ("data", "models", "methods", "metrics")
     },
-    **{path: {"registry.study_kind"} for path in KINDS},
+    **{path: {"registry.properties", "registry.study_kind"} for path in KINDS},
     PACKAGE / "studies/__init__.py": {module_name(path) for path in KINDS},
 }
 """Modules of records, with the project's modules that they may import."""

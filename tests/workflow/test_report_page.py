@@ -193,6 +193,9 @@ def check_category(page: Page, category: str) -> None:
     """All figures and tables of a category are on its page, with their captions."""
     shown = turn_to(page, category)
     names = set(SHOWN[category])
+    if len(names) > 1:
+        shown.get_by_role("button", name="Unfold all").click()
+    assert shown.locator("section:not(#part0) > details:not([open])").count() == 0
     headings = {heading.inner_text().strip() for heading in shown.locator("h2.part").all()}
     assert headings == (names - {SUMMARY} if len(names) > 1 else set())
     assert shown.locator("section").count() == len(names)
@@ -249,11 +252,53 @@ def test_links_lead_from_the_overview_to_a_study_by_keyboard(
     browser: Browser, finished_once: Checkout
 ) -> None:
     with opened(browser, finished_once, WIDE) as page:
-        link = inside(page).get_by_text("Digits: all figures and tables")
+        link = inside(page).get_by_role("link", name="Digits", exact=True)
         link.focus()
         page.keyboard.press("Enter")
         page.locator('iframe[title="Study Digits"]').wait_for()
         assert inside(page).locator("h1").first.inner_text() == "Digits"
+
+
+def test_a_page_unfolds_its_first_figures_and_those_that_its_contents_link_to(
+    browser: Browser, smallest_once: Checkout
+) -> None:
+    with opened(browser, smallest_once, WIDE) as page:
+        shown = turn_to(page, "Study Digits")
+        parts = shown.locator("section:not(#part0) > details")
+        unfolded = "parts => parts.map(part => part.open)"
+        count = len(SHOWN["Study Digits"]) - 1
+        assert parts.evaluate_all(unfolded) == [True, True, *[False] * (count - 2)]
+        titles = [heading.inner_text() for heading in shown.locator("h2.part").all()]
+        tables = ["Tables of all scores", "Tables of reliability, agreement and ranks"]
+        assert titles[-2:] == tables
+        link = shown.locator("nav").get_by_role("link", name=tables[0])
+        link.focus()
+        page.keyboard.press("Enter")
+        assert parts.evaluate_all(unfolded) == [True, True, *[False] * (count - 4), True, False]
+
+
+def test_a_heat_map_is_sorted_by_a_metric_and_saved_with_means(
+    browser: Browser, smallest_once: Checkout, tmp_path: Path
+) -> None:
+    with opened(browser, smallest_once, WIDE) as page:
+        shown = turn_to(page, "Study Digits")
+        table = shown.locator("table.heat")
+        details = table.locator("tbody td small").first
+        assert not details.is_visible()
+        shown.get_by_label("show means with 95 % CI").check()
+        assert details.is_visible()
+        keys = "table => [...table.tBodies[0].rows].map(row => Number(row.cells[1].dataset.value))"
+        button = table.locator("thead button").nth(1)
+        for reverse in (False, True):
+            button.click()
+            found = table.evaluate(keys)
+            assert found == sorted(found, reverse=reverse)
+        with page.expect_download() as download:
+            shown.get_by_role("button", name="Download as CSV: Digits: rank sets of the methods").click()
+        download.value.save_as(tmp_path / "heat.csv")
+        saved = pd.read_csv(tmp_path / "heat.csv")
+        assert saved.shape == (2, 4)
+        assert saved.iloc[:, 1:].map(lambda text: "mean " in text).all(axis=None)
 
 
 @pytest.mark.slow

@@ -83,7 +83,7 @@ STORES = {
 MODELS = ("f_o", "f_s", "f_k01", "f_k10", *CAPTIONED, "digits", "searched")
 MODEL_FILES = ("weights.pt", "training.csv", "evaluation.json", "predictions.parquet")
 FIGURES = (
-    *("premise.html", "mcs.svg", "idr.svg", "metrics.html", "gallery.png", "gallery.html"),
+    *("premise.html", "mcs.svg", "idr.svg", "metrics.html", "gallery.png", "gallery.json", "gallery.html"),
     *("commonality.html", "series.svg", "series_maps.html", "concepts.svg", "concepts.html"),
     *("iir.svg", "iir_difference.svg", "delta.png", "delta.html", "convergence.svg", "independence.html"),
     *("pairs.png", "pairs.html"),
@@ -119,7 +119,10 @@ RESULTS = {
     "scores/retrain/retrain/iteroar/gradient/mean/seed0.parquet",
     *(f"tables/retrain/{name}" for name in ("summary.csv", "scores.parquet", "means.parquet", "leakage.csv")),
     *(f"figures/retrain/{name}" for name in ("accuracy.svg", "overlap.svg", "summary.html")),
-    *(f"figures/retrain/{name}" for name in ("leakage.svg", "leakage.html", "gallery.png", "gallery.html")),
+    *(
+        f"figures/retrain/{name}"
+        for name in ("leakage.svg", "leakage.html", "gallery.png", "gallery.json", "gallery.html")
+    ),
     *(f"figures/retrain/iteroar_mean/{name}" for name in ("matrices.svg", "images.html")),
     *(
         f"scores/{kind}/bam/seed0/{method}.parquet"
@@ -135,9 +138,10 @@ RESULTS = {
     ),
     *(f"tables/captions/{name}.csv" for name in ("premise", "table")),
     *(f"figures/captions/{name}" for name in ("caption.html", "infidelity.svg", "attribution.svg")),
-    *(f"figures/captions/{name}" for name in ("gallery.png", "gallery.html")),
+    *(f"figures/captions/{name}" for name in ("gallery.png", "gallery.json", "gallery.html")),
     *(f"tables/bam/{name}.csv" for name in TABLES),
     *(f"figures/bam/{name}" for name in FIGURES),
+    "figures/digits/gallery.json",
     "figures/digits/gallery.png",
     "figures/digits/gallery.html",
     "figures/digits/scores.html",

@@ -1,12 +1,14 @@
 """Plot the same images under every method and model of a study."""
 
+import json
+
 import torch
 
 from saliency_assay.data.selection import explained_images, fitting
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.plotting.gallery import gallery, titles
-from saliency_assay.plotting.html import image_page
 from saliency_assay.plotting.style import save, styled
+from saliency_assay.plotting.thumbnails import gallery_page, thumbnails
 from saliency_assay.registry.labels import Labels
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import zarr_store
@@ -31,8 +33,11 @@ with run_job(snakemake) as job:
             with open_stores(next(paths), kind="maps", expect=expect) as store:
                 rows = zarr_store.rows_of("image", indices, store)
                 maps[model][method] = reduce(torch.from_numpy(store["map"][rows]), "visual").numpy()
+    display = Labels(**settings["labels"])
     with styled():
-        figure = gallery(images, maps, titles=captions, masks=masks, labels=Labels(**settings["labels"]))
+        figure = gallery(images, maps, titles=captions, masks=masks, labels=display)
         save(figure, job.output.image)
-    page = image_page(job.output.image.read_bytes(), title="Maps of the same images by every method")
+    small = thumbnails(images, maps, titles=captions, masks=masks, labels=display)
+    job.output.thumbnails.write_text(json.dumps(small), encoding="utf-8")
+    page = gallery_page(small, title="Maps of the same images by every method")
     job.output.page.write_text(page, encoding="utf-8")

@@ -8,6 +8,7 @@ from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.labels import label_of
 from saliency_assay.config.records import Catalog, Metric
 from saliency_assay.config.settings import CustomMetric, RegisteredMetric
+from saliency_assay.registry.properties import OTHER
 from saliency_assay.registry.records import resolve
 from saliency_assay.registry.signatures import GENERATOR, OFFERED, check_call, describe_function
 
@@ -79,6 +80,7 @@ def _metric(name: str, entry: RegisteredMetric | CustomMetric, catalog: Catalog)
         units={score.name: score.unit for score in record.scores},
         sub_variants=record.sub_variants,
         figures=dict(record.figures),
+        measures=record.measures,
         summary=record.summary,
         score_summaries={score.name: score.summary or record.summary for score in record.scores},
     )
@@ -109,6 +111,7 @@ def _custom_metric(name: str, entry: CustomMetric) -> Metric:
         units={name: ""},
         sub_variants={},
         figures={"scores": BOXES},
+        measures=entry.measures or OTHER,
         summary=description.summary or entry.function,
         score_summaries={name: description.summary or entry.function},
     )

@@ -173,6 +173,8 @@ class Metric:
     """Patterns of the labels of sub-variants (``registry.labels``)."""
     figures: Mapping[str, Any]
     """Figures by name, each with its ``function`` and the results that it ``reads``."""
+    measures: str
+    """Property of a map that it measures (``registry.properties``)."""
     summary: str
     score_summaries: Mapping[str, str]
     """Description of each of its scores."""

@@ -14,6 +14,7 @@ from pydantic import Discriminator, Field, Tag, create_model
 
 from saliency_assay.data import DATA_KINDS
 from saliency_assay.data.bam.classes import OBJECTS, SCENES
+from saliency_assay.registry.properties import COMPLEXITY, FAITHFULNESS, OTHER
 from saliency_assay.registry.records import resolve
 from saliency_assay.registry.settings import (
     INTEGER,
@@ -285,6 +286,11 @@ class CustomMetric(Entry):
     label: OrAbsent[Line] = Field(None, description=LABEL)
     direction: OrAbsent[Literal["higher", "lower"]] = Field(None, description="Which scores are better.")
     target: OrAbsent[Number] = Field(None, description="The ideal score; scores closer to it are better.")
+    measures: OrAbsent[Line] = Field(
+        None,
+        description=f"Property of a map that it measures, such as `{FAITHFULNESS}` or `{COMPLEXITY}`, by which heat"
+        f" maps group metrics; by default `{OTHER}`.",
+    )
 
 
 Model = Annotated[

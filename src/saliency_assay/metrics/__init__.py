@@ -9,6 +9,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
 
+from saliency_assay.registry.properties import (
+    FAITHFULNESS,
+    LOCALIZATION,
+    RANDOMIZATION,
+    RELATIVE_IMPORTANCE,
+    ROBUSTNESS,
+)
 from saliency_assay.registry.records import Limits, Parameter
 from saliency_assay.registry.signatures import parameters_of
 
@@ -56,6 +63,8 @@ class Metric:
     summary: str
     scores: tuple[Score, ...]
     """Scores that are computed from the same passes through the model."""
+    measures: str
+    """Property of a map that it measures, one of ``registry.properties.PROPERTIES``."""
     reduction: str = "sum"
     """Reduction of raw maps that is part of the metric's definition; empty if the metric scores raw maps."""
     scores_single_maps: bool = True
@@ -117,6 +126,7 @@ METRICS: tuple[Metric, ...] = (
             Score("aopc_morf", "higher", (-1, 1), "AOPC (MoRF)"),
             Score("aopc_lerf", "lower", (-1, 1), "AOPC (LeRF)"),
         ),
+        measures=FAITHFULNESS,
         takes=("mean",),
         responses="saliency_assay.metrics.aopc:random_orders",
         sub_variants={"L=(.+)": "(L = {})"},
@@ -137,6 +147,7 @@ METRICS: tuple[Metric, ...] = (
         "correlation of a pixel's relevance with the decrease of the output when that pixel is replaced",
         formula="F = Pearson's ρ(R_i, f(x) − f(x without pixel i)) over random pixels i",
         scores=(Score("faithfulness", "higher", (-1, 1), "Faithfulness", unit="Pearson's ρ"),),
+        measures=FAITHFULNESS,
         takes=("mean", "responses"),
         responses="saliency_assay.metrics.faithfulness:single_pixels",
         figures={"scores": Figure("saliency_assay.studies.fidelity.figures:distributions")},
@@ -157,6 +168,7 @@ METRICS: tuple[Metric, ...] = (
             Score("tpn", "lower", (0, inf), "TPN", True),
             Score("tps", "lower", (0, inf), "TPS", True),
         ),
+        measures=FAITHFULNESS,
         takes=("mean",),
         noise_group="criteria",  # its name in version 0.1, so that random fills stay the same
         figures={
@@ -183,6 +195,7 @@ METRICS: tuple[Metric, ...] = (
         "area under the curve of the output as pixels are removed, the most salient first",
         formula="∫₀¹ f(x with the share p of its most salient pixels replaced by the fill) dp",
         scores=(Score("deletion", "lower", (0, 1), "Deletion", unit="AUC"),),
+        measures=FAITHFULNESS,
         takes=("mean",),
         figures={"curves": _REMOVAL_CURVES, "scores": BOXES},
         limits={**_STEPS, "fill": Limits(choices=_FILLS), **_OUTPUT},
@@ -195,6 +208,7 @@ METRICS: tuple[Metric, ...] = (
         "area under the curve of the output as pixels are inserted, the most salient first",
         formula="∫₀¹ f(fill image with the share p of x's most salient pixels inserted) dp",
         scores=(Score("insertion", "higher", (0, 1), "Insertion", unit="AUC"),),
+        measures=FAITHFULNESS,
         takes=("mean",),
         figures={"curves": _REMOVAL_CURVES, "scores": BOXES},
         limits={**_STEPS, "fill": Limits(choices=_FILLS), **_OUTPUT},
@@ -211,6 +225,7 @@ METRICS: tuple[Metric, ...] = (
             Score("road_morf", "lower", (0, 1), "ROAD (MoRF)"),
             Score("road_lerf", "higher", (0, 1), "ROAD (LeRF)"),
         ),
+        measures=FAITHFULNESS,
         figures={"curves": _REMOVAL_CURVES, "scores": BOXES},
         limits={"points": Limits(minimum=1), "noise": Limits(minimum=0), **_OUTPUT},
     ),
@@ -222,6 +237,7 @@ METRICS: tuple[Metric, ...] = (
         "correlation of a random subset's summed attribution with the decrease of the output when it is removed",
         formula="mean over n of Pearson's ρ(Σ_{i ∈ S} R_i, f(x) − f(x without S)) over random sets S of n pixels",
         scores=(Score("sensitivity_n", "higher", (-1, 1), "Sensitivity-n", unit="Pearson's ρ"),),
+        measures=FAITHFULNESS,
         takes=("mean", "responses"),
         responses="saliency_assay.metrics.sensitivity_n:random_subsets",
         sub_variants={"n=(.+)": "(n = {})"},
@@ -242,6 +258,7 @@ METRICS: tuple[Metric, ...] = (
         "squared error of the map's prediction of how the logit changes when a square turns black",
         formula=f"{_INFD}, I the image inside a square",
         scores=_INFIDELITY,
+        measures=FAITHFULNESS,
         reduction="",
         takes=("responses",),
         responses="saliency_assay.metrics.infidelity:removed_squares",
@@ -261,6 +278,7 @@ METRICS: tuple[Metric, ...] = (
         "squared error of the map's prediction of how the logit changes when pixels are replaced by noise around black",
         formula=f"{_INFD}, I = x − z, z noise around black",
         scores=_INFIDELITY,
+        measures=FAITHFULNESS,
         reduction="",
         takes=("responses",),
         responses="saliency_assay.metrics.infidelity:noisy_baselines",
@@ -278,6 +296,7 @@ METRICS: tuple[Metric, ...] = (
         "squared error of the map's prediction of how the logit changes when random pixels turn black",
         formula=f"{_INFD}, I the image at a random subset of pixels",
         scores=_INFIDELITY,
+        measures=FAITHFULNESS,
         reduction="",
         takes=("responses",),
         responses="saliency_assay.metrics.infidelity:removed_subsets",
@@ -291,6 +310,7 @@ METRICS: tuple[Metric, ...] = (
         "squared error of the map's prediction of how the logit changes when a Shapley coalition of pixels turns black",
         formula=f"{_INFD}, I the image at a subset sampled by the Shapley kernel",
         scores=_INFIDELITY,
+        measures=FAITHFULNESS,
         reduction="",
         takes=("responses",),
         responses="saliency_assay.metrics.infidelity:removed_coalitions",
@@ -304,6 +324,7 @@ METRICS: tuple[Metric, ...] = (
         "squared error of the map's prediction of how the logit changes when the left or the right half turns black",
         formula=f"{_INFD}, I the image inside its left or its right half",
         scores=_INFIDELITY,
+        measures=FAITHFULNESS,
         reduction="",
         takes=("responses",),
         responses="saliency_assay.metrics.infidelity:removed_halves",
@@ -317,6 +338,7 @@ METRICS: tuple[Metric, ...] = (
         "largest change of the map under small perturbations of the image, relative to the map's norm",
         formula="max over ‖y − x‖_∞ ≤ r of ‖Φ(f, y) − Φ(f, x)‖ / ‖Φ(f, x)‖ (not divided if `relative` is false)",
         scores=(Score("sensitivity_max", "lower", (0, inf), "SENS_MAX", True),),
+        measures=ROBUSTNESS,
         reduction="",
         takes=("explain",),
         limits={"radius": Limits(minimum=0), "samples": Limits(minimum=1)},
@@ -329,6 +351,7 @@ METRICS: tuple[Metric, ...] = (
         "hit rate: share of maps whose maximum lies on the object",
         formula="1 if the maximum lies within the tolerance of the object, else 0",
         scores=(Score("pointing_game", "higher", (0, 1), "Pointing game", unit="hit rate"),),
+        measures=LOCALIZATION,
         takes=("mask",),
         limits={"tolerance": Limits(minimum=0)},
     ),
@@ -348,6 +371,7 @@ METRICS: tuple[Metric, ...] = (
                 "Relevance rank accuracy",
             ),
         ),
+        measures=LOCALIZATION,
         takes=("mask",),
     ),
     Metric(
@@ -358,6 +382,7 @@ METRICS: tuple[Metric, ...] = (
         "share of the absolute attribution on the caption or the object",
         formula="Σ_M |Φ| / Σ |Φ|",
         scores=(Score("block_attribution", "higher", (0, 1), "Block attribution", True),),
+        measures=LOCALIZATION,
         reduction="abs_sum",
         takes=("mask",),
     ),
@@ -373,6 +398,7 @@ METRICS: tuple[Metric, ...] = (
             Score("randomization_spearman_absolute", "target 0", (-1, 1), "Spearman's ρ of absolute values"),
             Score("randomization_ssim", "target 0", (-1, 1), "SSIM"),
         ),
+        measures=RANDOMIZATION,
         takes=("explain", "randomized_model"),
         figures={"curves": _RANDOMIZATION_CURVES},
         sub_variants={
@@ -392,6 +418,7 @@ METRICS: tuple[Metric, ...] = (
         "model trained on scene labels",
         formula="MCS = G_c(f_o, X_os) − G_c(f_s, X_os), G_c the mean of visual attribution on the object's pixels c",
         scores=(Score("mcs", "higher", (-1, 1), "MCS"),),
+        measures=RELATIVE_IMPORTANCE,
         reduction="visual",
         scores_single_maps=False,
         figures={},
@@ -407,6 +434,7 @@ METRICS: tuple[Metric, ...] = (
         "that it covers",
         formula="IDR = share of images with g_c(f_s, x with the object) < g_c(f_s, x without it)",
         scores=(Score("idr", "higher", (0, 1), "IDR"),),
+        measures=RELATIVE_IMPORTANCE,
         reduction="visual",
         scores_single_maps=False,
         figures={},
@@ -431,6 +459,7 @@ METRICS: tuple[Metric, ...] = (
                 summary="relative change of a region's attribution under a patch that does not change the output",
             ),
         ),
+        measures=RELATIVE_IMPORTANCE,
         reduction="visual",
         scores_single_maps=False,
         figures={},
@@ -460,6 +489,7 @@ METRICS: tuple[Metric, ...] = (
         "significant",
         formula="TCAV = |{x : ∂f_t(x)/∂a_l · v_l > 0}| / |X|, v_l the direction towards the concept at layer l",
         scores=(Score("tcav", "higher", (0, 1), "TCAV"),),
+        measures=RELATIVE_IMPORTANCE,
         reduction="",
         scores_single_maps=False,
         figures={},

@@ -66,6 +66,7 @@ class Facts:
             },
             "methods": study.methods,
             "score_summaries": self.studies.questions(name),
+            "measured": self.studies.measured(name),
             "seeds": len(self.config.seeds),
             "level": self.config.reliability.level,
         }

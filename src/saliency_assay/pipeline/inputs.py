@@ -253,6 +253,14 @@ class Inputs(Results):
         """Return the figures of a study in the report."""
         return [f"{self.paths.figures}/{study}/{name}" for name in self.studies.figures(study)]
 
+    def thumbnails(self, study: str) -> str:
+        """Return the images and maps of a study's gallery for pages of the report."""
+        return f"{self.paths.figures}/{study}/gallery.json"
+
+    def all_thumbnails(self) -> list[str]:
+        """Return the images and maps of the galleries of all studies."""
+        return list(map(self.thumbnails, self.studies.all))
+
     def all_figures(self) -> list[str]:
         """Return all figures in the order of the report, without the pages overview and provenance."""
         pages = ["methods.html", "metrics.html"] if self.studies.all else []

@@ -393,7 +393,10 @@ class Params(EntrySettings):
         studies = [
             {
                 **self.facts.study(name),
-                "files": self.inputs.summary_files({"study": name}),
+                "files": {
+                    **self.inputs.summary_files({"study": name}),
+                    "thumbnails": self.inputs.thumbnails(name),
+                },
                 "evaluations": self.inputs.evaluations(name),
             }
             for name in self.studies.all

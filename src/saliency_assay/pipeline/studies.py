@@ -107,6 +107,13 @@ class Studies:
         metric_scores = [metric.score_summaries for metric in self.metrics(name)]
         return {score: text for summaries in metric_scores for score, text in summaries.items()} | kind_scores
 
+    def measured(self, name: str) -> dict[str, str]:
+        """Return for each score of a study the property that it measures (``registry.properties``)."""
+        kind_scores = {score.name: score.measures for score in self.kind(name).scores}
+        return {
+            score: metric.measures for metric in self.metrics(name) for score in metric.directions
+        } | kind_scores
+
     def study_question(self, name: str) -> str:
         """Return the research question of a study."""
         return self.kind(name).question_for(metric.takes for metric in self.metrics(name))
@@ -137,4 +144,4 @@ class Studies:
         kind_figures = dict.fromkeys(
             pattern.format(**values) for pattern in patterns for values in self.study(name).figure_values
         )
-        return ["study.html", "gallery.html", *kind_figures, *(RATED_FIGURES if name in self.rated else ())]
+        return ["study.html", *kind_figures, "gallery.html", *(RATED_FIGURES if name in self.rated else ())]

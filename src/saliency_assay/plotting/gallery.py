@@ -4,12 +4,16 @@ from collections.abc import Mapping, Sequence
 from textwrap import fill, wrap
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy import ndarray as Array
 
 from saliency_assay.plotting.style import SKY
 from saliency_assay.registry.labels import UNLABELED, Labels
+
+COLORS = colormaps["inferno"]
+"""Colors of maps, which are in [0, 1]."""
 
 
 def show_image(axes: Axes, image: Array, mask: Array | None = None) -> None:
@@ -25,7 +29,7 @@ def show_map(axes: Axes, saliency: Array, mask: Array | None = None) -> None:
         axes.set_box_aspect(saliency.shape[0] / saliency.shape[1])
         axes.text(0.5, 0.5, "×", ha="center", va="center", transform=axes.transAxes, fontsize=18)
         return
-    axes.imshow(saliency, cmap="inferno", vmin=0, vmax=1)
+    axes.imshow(saliency, cmap=COLORS, vmin=0, vmax=1)
     outline(axes, mask)
 
 

@@ -14,6 +14,8 @@ class RatingScore:
     direction: str
     """``higher`` or ``lower`` is better, or ``target X`` (``registry.directions``)."""
     summary: str
+    measures: str
+    """Property of a map that it measures, one of ``registry.properties.PROPERTIES``."""
 
 
 @dataclass(frozen=True)

@@ -219,6 +219,7 @@ def test_an_entry_takes_all_from_its_record() -> None:
         units={"deletion_score": ""},
         sub_variants={},
         figures={"scores": Figure("saliency_assay.studies.fidelity.figures:boxes")},
+        measures="faithfulness",
         summary="what deletion is",
         score_summaries={"deletion_score": "what deletion is"},
     )
@@ -270,9 +271,15 @@ def test_a_function_of_ones_own_is_a_metric(own: Path, direction: str) -> None:
         units={"mine": ""},
         sub_variants={},
         figures={"scores": BOXES},
+        measures="other",
         summary="own_metrics:tuned",
         score_summaries={"mine": "own_metrics:tuned"},
     )
+
+
+def test_a_custom_metric_may_name_what_it_measures(own: Path) -> None:
+    record = mine(function="own_metrics:tuned", direction="higher", level=2, measures="complexity")
+    assert record.measures == "complexity"
 
 
 @pytest.mark.parametrize(

@@ -75,8 +75,8 @@ def test_figures_and_tables_come_in_the_order_of_the_report() -> None:
     pairs = params(TINY).of_kind("fidelity").plot_scatter({"study": "digits"})["pairs"]
     assert pairs == [["infidelity", "sensitivity"]]
     assert tiny.figures("digits") == [
-        "study.html", "gallery.html", "faithfulness_scores.svg", "infidelity_scores.svg", "sensitivity_scores.svg",
-        "infidelity_sensitivity.svg", "scores.html", "reliability.svg", "agreement.svg", "order.svg",
+        "study.html", "faithfulness_scores.svg", "infidelity_scores.svg", "sensitivity_scores.svg",
+        "infidelity_sensitivity.svg", "scores.html", "gallery.html", "reliability.svg", "agreement.svg", "order.svg",
         "consistency.svg", "reliability.html",
     ]  # fmt: skip
     assert tiny.tables("captions")[:3] == ["premise", "table", "reliability"]

@@ -2,7 +2,9 @@
 
 import struct
 import xml.etree.ElementTree as ET
+from base64 import b64decode
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 
 import matplotlib as mpl
@@ -10,11 +12,14 @@ import numpy as np
 import pytest
 import torch
 from matplotlib.figure import Figure
+from parsed_pages import Page
+from PIL import Image
 from spaced import SPACED
 
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.plotting.gallery import gallery, titles
 from saliency_assay.plotting.style import save, styled
+from saliency_assay.plotting.thumbnails import gallery_page, thumbnails
 
 SIDE = 6
 
@@ -117,6 +122,56 @@ def test_masks_are_outlined() -> None:
         corners = np.concatenate([path.vertices for path in axes.collections[0].get_paths()])
         assert (corners.min(0).tolist(), corners.max(0).tolist()) == ([1.5, 0.5], [4.5, 2.5])  # x, y
     assert [len(axes.collections) for axes in shown[1]] == [0, 0]  # an empty mask has no outline
+
+
+# --- pages --------------------------------------------------------------------------------------------------
+
+
+def pixels_of(encoded: str) -> np.ndarray:
+    return np.asarray(Image.open(BytesIO(b64decode(encoded))))
+
+
+def test_thumbnails_are_the_images_and_maps_pixel_by_pixel() -> None:
+    maps = visual(torch.cat([raw_maps(1), -raw_maps(1)]))  # the second is positive nowhere
+    masks = np.zeros((2, SIDE, SIDE), dtype=bool)
+    masks[0, 1:4, 2:5] = True
+    found = thumbnails(
+        pictures(), {"f_o": {"my_method": maps}}, titles=["7", "8"], masks=masks, labels=SPACED
+    )
+    for encoded, image in zip(found["images"], pictures(), strict=True):
+        np.testing.assert_array_equal(pixels_of(encoded), image.transpose(1, 2, 0))
+    shown, undefined = found["maps"]["f o"]["my method"]
+    expected = mpl.colormaps["inferno"](maps[0], bytes=True)[..., :3]
+    np.testing.assert_array_equal(pixels_of(shown), expected)
+    outline, none = found["outlines"]
+    opaque = pixels_of(outline)[..., 3] > 0
+    inside = np.kron(masks[0], np.ones((4, 4), dtype=bool))
+    assert opaque.shape == inside.shape == (4 * SIDE, 4 * SIDE)
+    assert (opaque.sum(), (opaque & ~inside).sum()) == (4 * (12 - 1), 0)  # the border of 12 × 12 pixels
+    assert undefined == none == ""
+    gray = thumbnails(pictures(channels=1), {"d": {"edge": maps}}, titles=["7", "8"])
+    np.testing.assert_array_equal(pixels_of(gray["images"][0]), pictures(channels=1)[0, 0])
+    assert gray["outlines"] == ["", ""]
+
+
+def test_the_gallery_page_has_a_row_for_each_image_and_model() -> None:
+    maps = visual(torch.cat([raw_maps(1), -raw_maps(1)]))
+    masks = np.ones((2, SIDE, SIDE), dtype=bool)
+    masks[0, 0] = False
+    of_model = {"edge": maps, "gradient": maps}
+    content = thumbnails(pictures(), {"f": of_model, "g": of_model}, titles=["<7>", "8"], masks=masks)
+    page = Page(gallery_page(content, title="Maps"))
+    rows = [[text.strip() for text, _ in row] for row in page.rows]
+    assert rows == [
+        ["image", "model", "edge", "gradient"],
+        ["<7>", "f", "", ""],
+        ["g", "", ""],
+        ["8", "f", "×", "×"],
+        ["g", "×", "×"],
+    ]
+    assert page.tags.count("img") == 2 + 4 + 5  # images, maps, and outlines on the first image and its maps
+    one = Page(gallery_page(thumbnails(pictures(), {"f": of_model}, titles=["7", "8"]), title="Maps"))
+    assert [text for text, _ in one.rows[0]] == ["image", "edge", "gradient"]
 
 
 def test_titles_name_the_classes() -> None:

@@ -90,6 +90,7 @@ def study_result() -> StudyResult:
         data=LABELS.data_set("digits"),
         models=[LABELS.model("digits")],
         score_summaries=facts["score_summaries"],
+        measured=facts["measured"],
         methods=[LABELS.method(method) for method in facts["methods"]],
         tables=named,
     )

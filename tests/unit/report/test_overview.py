@@ -2,6 +2,7 @@
 
 import json
 import re
+from itertools import pairwise
 from typing import Any
 
 import pandas as pd
@@ -10,20 +11,20 @@ from parsed_pages import Page
 from report_tables import NAN, order_rows, ranking_rows, reliability_rows
 
 from saliency_assay.plotting.page import page_templates
-from saliency_assay.registry.directions import arrow
 from saliency_assay.registry.labels import Labels
-from saliency_assay.report.pages.heat_map import heat_map
+from saliency_assay.report.pages.examples import Example, Examples, examples, selected_methods
+from saliency_assay.report.pages.heat_map import cell_colors, heat_map
 from saliency_assay.report.pages.overview import (
     StudyResult,
     build_page,
     main_scores,
     overview_page,
     summary_page,
-    summary_table,
 )
 from saliency_assay.report.pages.provenance import data_facts
 from saliency_assay.report.pages.reader import with_reader
 from saliency_assay.report.pages.render import TEMPLATES
+from saliency_assay.report.pages.summary import Finding
 
 EVIL = "<script>alert('1')</script> \"q\" & _"
 AGREEMENT = pd.DataFrame(columns=["metric", "variant", "between", "raters", "methods", "correlation"])
@@ -59,6 +60,7 @@ def study(tables: dict[str, pd.DataFrame], **changed: Any) -> StudyResult:
         "data": "digits",
         "models": ["m (resnet8; 97 % right)"],
         "score_summaries": {},
+        "measured": {"good": "faithfulness", "bad": "robustness"},
     }
     return StudyResult(**{**given, "methods": methods, "tables": tables, **changed})
 
@@ -75,9 +77,11 @@ def test_a_score_is_its_variant_without_a_sub_variant_else_its_last() -> None:
 # --- pages --------------------------------------------------------------------------------------------------
 
 
-def heat(order: pd.DataFrame, reliability: pd.DataFrame = RELIABLE) -> str:
+def heat(
+    order: pd.DataFrame, reliability: pd.DataFrame = RELIABLE, measured: dict[str, str] | None = None
+) -> str:
     names = {pair: pair[0] for pair in main_scores(order)}
-    shown = heat_map(order, reliability, names, title="t", level=0.9)
+    shown = heat_map(order, reliability, names, measured or {}, title="t", level=0.9)
     return str(page_templates(TEMPLATES).get_template("heat_map.html.j2").module.heat_map(shown))
 
 
@@ -89,37 +93,76 @@ def cell(text: str, method: str) -> str:
 def test_the_heat_map_has_rank_set_mean_interval_and_alpha() -> None:
     text = heat(CLEAR.assign(rank_high=[1, 3, 3], rank_low=[1, 2, 2]))
     assert "good ↑" in Page(text).text
+    background, color = cell_colors(1, 1, 3)
     assert cell(text, "a") == (
-        'a</th><td style="background:#8cc0e6" data-value="9" data-csv="rank 1, mean 9 [8.5, 9.5]"><b>1</b>'
-        "<small>9 [8.5, 9.5]</small></td>"
+        f'a</th><td style="background-color:{background};color:{color}" data-value="2"'
+        ' data-csv="rank 1, mean 9 [8.5, 9.5]" title="9 [8.5, 9.5]">1<small>9 [8.5, 9.5]</small></td>'
     )
-    # Three quarters of the way from the first rank to the last.
-    assert (
-        'style="background:#e2eff9" data-value="8" data-csv="rank 2–3, mean 8 [7.5, 8.5]"><b>2–3</b>' in text
-    )
-    assert "random <small>baseline: does not use the model</small>" in cell(text, "random")
-    foot = "α without baselines <small>90 % confidence interval</small></th><td>"
-    assert f"{foot}<b>1.00</b><small>[0.99, 1.00]</small>" in text
+    assert 'data-csv="rank 2–3, mean 8 [7.5, 8.5]" title="8 [7.5, 8.5]">2–3<small>' in cell(text, "b")
+    assert "random <small>baseline</small>" in cell(text, "random")
+    foot = '<th scope="row" title="90 % confidence intervals">α without baselines</th><td>'
+    assert f'{foot}<span title="[0.99, 1.00]">1.00</span><small>[0.99, 1.00]</small>' in text
+
+
+def luminance(color: str) -> float:
+    """Return the luminance of a CSS color by the sRGB standard."""
+    values = [int(color[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in values]
+    return sum(weight * value for weight, value in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def test_later_ranks_are_lighter_and_uncertain_ones_gray() -> None:
+    certain = [cell_colors(rank, rank, 10) for rank in range(1, 11)]
+    lightness = [luminance(background) for background, _ in certain]
+    assert lightness == sorted(lightness)
+    assert all(after - before > 0.03 for before, after in pairwise(lightness))
+    for low in range(1, 11):
+        for high in range(low, 11):
+            background, color = cell_colors(low, high, 10)
+            light, text = sorted((luminance(background), luminance(color)), reverse=True)
+            assert (light + 0.05) / (text + 0.05) >= 4.5  # contrast by WCAG 2.2, level AA
+    gray = cell_colors(1, 10, 10)[0]
+    assert gray[1:3] == gray[3:5] == gray[5:7]
+    assert cell_colors(1, 1, 1) == certain[0]
+
+
+def test_metrics_are_grouped_by_what_they_measure_and_baselines_are_apart() -> None:
+    order = pd.concat([named(CLEAR, name) for name in ("new", "robust", "faithful", "custom", "localized")])
+    measured = {
+        "robust": "robustness",
+        "faithful": "faithfulness",
+        "custom": "taste",
+        "localized": "localization",
+    }
+    text = heat(order, measured=measured)
+    places = [text.index(f"<button>{name} ") for name in ("faithful", "localized", "robust", "custom", "new")]
+    assert places == sorted(places)
+    groups = re.findall(r'colspan="1"[^>]*>([A-Za-z]+)</th>', text)
+    assert groups == ["Faithfulness", "Localization", "Robustness", "Taste", "Other"]
+    together = heat(order, measured=dict.fromkeys(order["metric"], "localization"))
+    assert 'colspan="5" title="is the attribution on the object?">Localization</th>' in together
+    methods, baselines = text.split('<tbody class="baselines">')
+    assert ('data-value="b"' in methods, 'data-value="random"' in baselines) == (True, True)
 
 
 def test_a_method_that_is_not_above_the_baselines_is_hatched_whatever_its_ranks() -> None:
     text = heat(order_rows({"a": (1, 1), "b": (1, 1), "random": (2, 2)}, above_baselines={"b": 0.0}))
-    assert 'background:#8cc0e6"' in cell(text, "a")
-    assert "repeating-linear-gradient(135deg,#8cc0e6 0 5px,#fff 5px 10px)" in cell(text, "b")
+    assert "hatched" not in cell(text, "a")
+    assert 'class="hatched"' in cell(text, "b")
     assert Page(text).text.count("not significantly better than every baseline") == 1
 
 
 def test_the_heat_map_shows_missing_scores_ranks_and_intervals() -> None:
     text = heat(order_rows({"a": (1, 1), "b": (2, 2), "c": (NAN, NAN)}, undefined={"a": 0.5}))
-    assert "<td>no score</td>" in cell(text, "c")
-    assert "<small>50\u00a0% of scores missing</small>" in cell(text, "a")
-    assert 'background:#ffffff"' in cell(text, "b")  # the last of the two methods that are ranked
+    assert '<td class="none">no score</td>' in cell(text, "c")
+    assert "50\u00a0% of scores missing</small>" in cell(text, "a")
+    assert cell_colors(2, 2, 2)[0] in cell(text, "b")  # the last of the two methods that are ranked
     alone = heat(order_rows({"a": (1, 1)}).assign(rank_low=NAN, rank_high=NAN, low=NAN, high=NAN))
-    assert 'background:#ffffff" data-value="9" data-csv="mean 9"><b></b><small>9</small>' in alone
+    assert 'data-value="9" data-csv="mean 9" title="9"><small>9</small>' in alone
     few = heat(CLEAR, reliability_rows((0.5, NAN, NAN)))
-    assert "<b>0.50</b><small>too few images for a CI</small>" in few
+    assert '<span title="too few images for a CI">0.50</span>' in few
     seeds = reliability_rows((0.5, 0.4, 0.6), (NAN, NAN, NAN))
-    assert "<td><small>undefined for 1 of 2 seeds</small></td>" in heat(CLEAR, seeds)
+    assert '<span title="undefined for 1 of 2 seeds">–</span>' in heat(CLEAR, seeds)
 
 
 @pytest.mark.parametrize(
@@ -131,25 +174,79 @@ def test_the_heat_map_shows_missing_scores_ranks_and_intervals() -> None:
     ],
 )
 def test_the_heat_map_says_which_scores_are_better(direction: str, mark: str) -> None:
-    order = CLEAR.assign(direction=direction)
-    assert f"<button>good {mark}</button>" in heat(order)
-    assert summary_table([study(tables_of(order))])["metric"].iloc[0] == f"good {arrow(direction)}"
+    assert f"<button>good {mark}</button>" in heat(CLEAR.assign(direction=direction))
 
 
-def test_the_summary_table_has_a_row_for_every_score() -> None:
-    order = pd.concat([CLEAR, named(TIED, "bad", direction="lower")])
-    result = study(tables_of(order), score_summaries={"good": "what it measures"})
-    found = summary_table([result, study({})])
-    assert list(found["metric"]) == ["good ↑: what it measures", "bad ↓"]
-    assert list(found["images with the best score"]) == [
-        "a 100\u00a0%",
-        "a 100\u00a0%, b 0\u00a0% and random 0\u00a0%",
+# --- the card of a study ------------------------------------------------------------------------------------
+
+
+def test_the_answer_counts_the_metrics_on_which_methods_rank_first() -> None:
+    led = order_rows({"a": (2, 2), "b": (3, 3), "random": (1, 1)})
+    orders = {"x": CLEAR, "y": CLEAR, "z": order_rows({"a": (2, 2), "b": (1, 1)}), "v": TIED, "w": led}
+    order = pd.concat([named(rows, name) for name, rows in orders.items()])
+    assert study(tables_of(order)).answer == (
+        "a ranks first on 2 of 5 metrics, b on 1. A baseline ranks first: random on 1."
+        " On the other 1, no single method ranks first."
+    )
+    assert study(tables_of(CLEAR)).answer == "a ranks first on 1 of 1 metric."
+    assert study(tables_of(TIED)).answer == "No method that uses the model ranks first (0 of 1 metric)."
+    assert "no ranks" in study(tables_of(order_rows({"a": (1, 1)}))).answer
+    assert study({}).answer == ""
+
+
+def test_warnings_name_the_number_of_metrics() -> None:
+    agreed = tables_of(pd.concat([CLEAR, named(CLEAR, "bad")]))
+    assert study(agreed, cautions=["Mind the gap."]).warnings == ["Mind the gap."]
+    led = order_rows({"a": (1, 2), "random": (1, 2)}, undefined={"a": 0.06})
+    low = pd.concat([RELIABLE, named(reliability_rows((0.3, 0.1, 0.64)), "bad")])
+    found = study(tables_of(pd.concat([CLEAR, named(led, "bad")]), reliability=low))
+    assert found.warnings == [
+        "No method is significantly better than every baseline: 1 of 2 metrics.",
+        "Images do not agree on the ranking (α < 0.65): 1 of 2 metrics.",
+        "Scores are missing: 1 of 2 metrics.",
     ]
-    assert list(found["not significantly better than every baseline"]) == ["", "a and b"]
-    assert list(found["best methods (rank set)"]) == ["a (1)", "a (1–2), b (1–2) and random, baseline (1–3)"]
-    assert list(found["training seeds"]) == ["1", "1"]
-    reliability = found["inter-rater reliability (α, without baselines)"]
-    assert list(reliability) == ["1.00: images agree on the ranking (CI ≥ 0.65)"] * 2
+
+
+def findings(*tables: pd.DataFrame) -> list[Finding]:
+    return [Finding("metric", table, None) for table in tables]
+
+
+def test_examples_are_of_the_best_and_the_worst_method_and_of_a_baseline() -> None:
+    ranks = {"a": (2, 3), "b": (1, 1), "c": (3, 4), "edge": (2, 2), "random": (5, 5)}
+    last = {"a": (3, 3), "b": (1, 1), "c": (2, 2), "edge": (4, 5), "random": (4, 5)}
+    few = order_rows({"a": (1, 1)})
+    found = selected_methods(findings(order_rows(ranks), order_rows(ranks), order_rows(last), few))
+    assert found == {"best": "b", "worst": "c", "baseline": "edge"}
+    tied = order_rows({"a": (1, 3), "b": (1, 3), "random": (1, 3)})
+    assert selected_methods(findings(tied)) == {"a": "a", "b": "b", "baseline": "random"}
+    assert selected_methods(findings(order_rows({"a": (1, 1), "random": (2, 2)}))) == {
+        "best": "a",
+        "baseline": "random",
+    }
+    assert selected_methods([]) == selected_methods(findings(few)) == {}
+
+
+def test_examples_have_the_maps_of_the_first_model() -> None:
+    content = {
+        "titles": list("pqrst"),
+        "images": [f"i{place}" for place in range(5)],
+        "maps": {
+            model: {method: [f"{model}{method}{place}" for place in range(5)] for method in "abc"}
+            for model in ("m", "n")
+        },
+    }
+    shown = examples(content, findings(order_rows({"b": (1, 1), "a": (2, 2)})), ["a", "b", "c"])
+    assert shown == Examples(
+        "m",
+        {"best": "b", "worst": "a"},
+        [Example("pqrst"[place], f"i{place}", [f"mb{place}", f"ma{place}"]) for place in range(4)],
+    )
+    assert list(examples(content, [], ["a", "b", "c"]).columns) == ["a", "b", "c"]
+    text = overview_page([study({}, methods=list("abc"), thumbnails=content)], seeds=[0], ran="")
+    assert "data:image/png;base64,mc3" in text
+    assert "nc3" not in text
+    missing = {**content, "maps": {"m": {method: [""] * 5 for method in "abc"}}}
+    assert "<td>×</td>" in overview_page([study({}, methods=["a"], thumbnails=missing)], seeds=[0], ran="")
 
 
 def test_the_overview_summarizes_ranks_baselines_and_reliability() -> None:
@@ -160,18 +257,27 @@ def test_the_overview_summarizes_ranks_baselines_and_reliability() -> None:
     page = Page(overview_page([result], seeds=[0], ran="0.2 hours of computing on cpu."))
     for words in (
         "3 methods (including baselines) in 1 study; 1 training seed. 0.2 hours of computing on cpu.",
+        "a ranks first on 1 of 2 metrics. On the other 1, no single method ranks first.",
+        "No method is significantly better than every baseline: 1 of 2 metrics.",
+        "of K metrics, up to about K × 5 %",
+        "Mind the gap.",
+    ):
+        assert words in page.text, words
+    assert page.text.count("so retraining may change the order of the methods") == 1
+    page = Page(summary_page(result))
+    for words in (
+        "a ranks first on 1 of 2 metrics.",
         "On 1 of 2 metrics, a method that uses the model ranks first: a on good. Rank sets are based on 60 images",
         "The best methods are not distinguishable on these metrics: a, b and random (baseline) on bad"
         " (rank sets 1–2, 1–2 and 1–3).",
         "No method is significantly better than these baselines: random on bad.",
         "has the best score on most of them: good (a, 100\u00a0%).",
-        "of K metrics, up to about K × 5 %",
         "Mean Spearman's ρ over methods within images is at least 0.5 for: good and bad (60 images).",
-        "Data: digits. Models: m (resnet8; 97 % right). Methods: a, b and random.",
+        "m (resnet8; 97 % right)",
+        "a, b, random",
         "Mind the gap.",
     ):
         assert words in page.text, words
-    assert page.text.count("so retraining may change the order of the methods") == 1
 
 
 def test_scores_of_a_caption_study_are_not_compared_as_metrics() -> None:
@@ -181,7 +287,6 @@ def test_scores_of_a_caption_study_are_not_compared_as_metrics() -> None:
     for variants, count in (("variants", 1), ("models", 0)):
         result = study(tables, variants=variants)
         assert summary_page(result).count("is at least 0.5 for") == count
-        assert overview_page([result], seeds=[0], ran="").count("is at least 0.5 for") == count
 
 
 def test_a_study_without_scores_is_shown_without_ranks() -> None:

@@ -25,18 +25,23 @@ def test_methods_whose_masks_leak_are_named_once_with_their_greatest_accuracy() 
 @pytest.mark.parametrize(
     ("table", "words"),
     [
-        (leakage(("a", 0.9, 0.4, False), ("b", 0.9, NAN, False)), "detected in any tested arm (1)"),
         (leakage(("b", 0.9, NAN, False)), "could not be tested"),
         (None, "was not measured"),
     ],
 )
-def test_no_leakage_is_claimed_without_a_significant_test(table: pd.DataFrame | None, words: str) -> None:
+def test_unknown_leakage_is_a_caution(table: pd.DataFrame | None, words: str) -> None:
     (sentence,) = cautions({} if table is None else {"leakage": table}, Labels())
     assert words in sentence
     assert "Masks alone predict" not in sentence
 
 
-def test_claims_of_a_paper_are_counted_by_verdict() -> None:
-    table = pd.DataFrame({"verdict": ["holds", "holds", "does not hold"]})
+def test_arms_without_significant_leakage_are_none() -> None:
+    table = leakage(("a", 0.9, 0.4, False), ("b", 0.9, NAN, False))
+    assert cautions({"leakage": table}, Labels()) == []
+
+
+def test_claims_that_do_not_hold_are_counted() -> None:
+    table = pd.DataFrame({"verdict": [claims.HOLDS, claims.HOLDS, claims.FAILS, claims.UNTESTED]})
     (words,) = claims.cautions({"claims": table}, Labels())
-    assert "2 hold, 1 do not hold, 0 not tested" in words
+    assert words.startswith("1 of 3 tested claims")
+    assert claims.cautions({"claims": table[:2]}, Labels()) == []

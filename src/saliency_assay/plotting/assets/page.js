@@ -1,5 +1,5 @@
 'use strict';
-for (const table of document.querySelectorAll('table')) {
+for (const table of document.querySelectorAll('table:not([data-plain])')) {
   const value = cell => cell.dataset.value ?? cell.textContent.trim();
   const quoted = text => /[",\n]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text;
   const title = table.caption ? table.caption.textContent.trim() : document.title;
@@ -11,17 +11,19 @@ for (const table of document.querySelectorAll('table')) {
       const text = value(row.cells[head.cellIndex]), number = Number(text);
       return text === '' || text === '–' ? null : Number.isNaN(number) ? text : number;
     };
-    const rows = [...table.tBodies[0].rows].map(row => [key(row), row]);
-    rows.sort(([a], [b]) => a === null || b === null ? (a === null) - (b === null)
-      : (typeof a === typeof b ? (a < b ? -1 : a > b) : typeof a === 'number' ? -1 : 1) * (up ? 1 : -1));
-    table.tBodies[0].append(...rows.map(([, row]) => row));
+    for (const body of table.tBodies) {
+      const rows = [...body.rows].map(row => [key(row), row]);
+      rows.sort(([a], [b]) => a === null || b === null ? (a === null) - (b === null)
+        : (typeof a === typeof b ? (a < b ? -1 : a > b) : typeof a === 'number' ? -1 : 1) * (up ? 1 : -1));
+      body.append(...rows.map(([, row]) => row));
+    }
   });
   const button = document.createElement('button');
   button.className = 'csv';
   button.textContent = 'Download as CSV';
   button.setAttribute('aria-label', 'Download as CSV: ' + title);
   button.onclick = () => {
-    const lines = [...table.querySelectorAll('thead tr, tbody tr')].map(
+    const lines = [...table.querySelectorAll('thead tr:not(.groups), tbody tr')].map(
       row => [...row.cells].map(cell => quoted(cell.dataset.csv ?? value(cell))).join(','));
     const link = document.createElement('a');
     link.href = URL.createObjectURL(new Blob(['\ufeff' + lines.join('\r\n') + '\r\n'], {type: 'text/csv'}));
@@ -37,3 +39,14 @@ for (const link of document.querySelectorAll('a[data-page], a[data-list]')) link
   event.preventDefault();
   window.parent.postMessage({...link.dataset}, '*');
 };
+// A link to a folded part unfolds it; prints show all parts. Chromium blocks links within a page that has no URL of its own.
+const unfold = parts => parts.forEach(part => part.open = true);
+const allParts = () => document.querySelectorAll('details');
+for (const link of document.querySelectorAll('a[href^="#part"]')) link.onclick = event => {
+  event.preventDefault();
+  const part = document.querySelector(link.getAttribute('href'));
+  unfold(part.querySelectorAll('details'));
+  part.scrollIntoView();
+};
+for (const button of document.querySelectorAll('button.unfold')) button.onclick = () => unfold(allParts());
+window.addEventListener('beforeprint', () => unfold(allParts()));

@@ -28,24 +28,30 @@
   // The first line of a label is the title; a second line is the beginning of the caption.
   const linesOf = path => (Object.values(results[path].labels ?? {})[0] ?? results[path].name).split('\n');
   const titleOf = path => linesOf(path)[0];
+  // Content and caption of a result, with its title for all but the first. Only the first OPEN parts are unfolded.
+  const OPEN = 3;
+  const isTable = path => results[path].mime_type === 'text/html' && !bodyOf(results[path].data_uri).includes('<img');
   const sectionOf = (path, number, alone) => {
     const result = results[path], title = titleOf(path);
     const body = result.mime_type === 'text/html' ? bodyOf(result.data_uri)
       : `<div class="scroll" tabindex="0" role="region" aria-label="${attribute(title)}">
          <img src="${result.data_uri}" alt="${attribute(title)}"></div>`;
-    const heading = alone || number === 0 && result.mime_type === 'text/html' ? '' : `<h2 class="part">${text(title)}</h2>`;
     const lines = linesOf(path).slice(1).map(line => `<p>${text(line)}</p>`);
     const note = `<div class="note">${lines.join('')}${result.caption ?? ''}</div>`;
-    return `<section id="part${number}">${heading}${body}${note}</section>`;
+    const content = `${body}${note}`;
+    if (alone || number === 0 && result.mime_type === 'text/html') return `<section id="part${number}">${content}</section>`;
+    const heading = `<summary><h2 class="part">${text(title)}</h2></summary>`;
+    return `<section id="part${number}"><details${number < OPEN ? ' open' : ''}>${heading}${content}</details></section>`;
   };
   const pageOf = category => {
-    const paths = members(category), alone = paths.length === 1;
+    const [first, ...others] = members(category), alone = others.length === 0;
+    const paths = [first, ...others.filter(path => !isTable(path)), ...others.filter(isTable)];
     const contents = paths.slice(1).map((path, i) => `<li><a href="#part${i + 1}">${text(titleOf(path))}</a></li>`);
     const sections = paths.map((path, i) => sectionOf(path, i, alone));
     if (!alone) {
-      const files = `<p class="note"><a href="#" data-list="${attribute(category)}">Separate files</a> with the code and
-        parameters that produced them</p>`;
-      const list = `<ul>${contents.join('')}</ul>`;
+      const files = `<p class="note"><button class="unfold">Unfold all</button>
+        <a href="#" data-list="${attribute(category)}">Separate files</a> with the code and parameters that produced them</p>`;
+      const list = `<ul class="contents">${contents.join('')}</ul>`;
       sections.splice(1, 0, `<nav aria-label="contents"><h2>Figures and tables</h2>${list}${files}</nav>`);
     }
     return reader.shell.replace('<!--body-->', () => sections.join('\n'));

@@ -2,17 +2,24 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib import colormaps
+from numpy import ndarray as Array
 
 from saliency_assay.plotting.text import span_text
 from saliency_assay.registry import directions
+from saliency_assay.registry.properties import OTHER, PROPERTIES
 from saliency_assay.reliability.tables import rank_text
 from saliency_assay.report.pages.words import UNDEFINED, alpha_row, alpha_words, number, percent, two
 
-BEST, WORST = (0x8C, 0xC0, 0xE6), (0xFF, 0xFF, 0xFF)  # one hue, also distinct in gray; black text on both
+COLORS = colormaps["Blues"]
+BEST, WORST = 0.9, 0.06  # positions in COLORS of the first and the last rank
+LIGHTEST_FOR_WHITE = 0.179  # luminance below which white text has more contrast than black text
+MOST_HORIZONTAL = 6  # columns above which the names of metrics are rotated
 
 
 @dataclass(frozen=True)
@@ -21,10 +28,17 @@ class ScoreCell:
 
     ranks: str = ""  # rank set, empty without one
     mean: str = ""  # mean with its interval; empty if no image has a score
-    background: str = ""  # CSS value
-    value: str = ""  # mean, the sort key
+    background: str = "#ffffff"  # CSS colors
+    color: str = "#000000"
+    hatched: bool = False  # true if the method is not significantly better than every baseline
+    key: str = ""  # sort key: twice the middle of the rank set, or the mean without one
     saved: str = ""  # content of the cell in a CSV file
     notes: Sequence[str] = ()
+
+    @property
+    def details(self) -> str:
+        """Mean with its interval, and the notes."""
+        return "; ".join([self.mean, *self.notes])
 
 
 @dataclass(frozen=True)
@@ -41,6 +55,7 @@ class MetricColumn:
     """Column of a metric and variant."""
 
     name: str
+    measures: str  # property of a map that it measures
     direction: str
     arrow: str
     alpha: AlphaCell | None
@@ -48,11 +63,19 @@ class MetricColumn:
 
 
 @dataclass(frozen=True)
+class Group:
+    """Adjacent columns of metrics that measure the same property."""
+
+    measures: str
+    question: str
+    columns: int
+
+
+@dataclass(frozen=True)
 class MethodRow:
     """Row of a method; ``cells`` has its score under each metric, None where it is not scored."""
 
     method: str
-    baseline: bool
     cells: Sequence[ScoreCell | None]
 
 
@@ -64,66 +87,93 @@ class HeatMap:
     level: str  # confidence level of the intervals of α
     without_baselines: bool  # true if α is computed without them
     columns: Sequence[MetricColumn]
-    rows: Sequence[MethodRow]
+    methods: Sequence[MethodRow]
+    baselines: Sequence[MethodRow]
+
+    @property
+    def groups(self) -> list[Group]:
+        """Groups of the columns, from left to right."""
+        return [
+            Group(measures, PROPERTIES.get(measures, ""), len(list(columns)))
+            for measures, columns in groupby(self.columns, key=lambda column: column.measures)
+        ]
+
+    @property
+    def legend(self) -> dict[str, str]:
+        """Example colors of rank sets, by description."""
+        sets = {"first": (1, 1), "last": (2, 2), "uncertain: a large rank set": (1, 2)}
+        return {text: cell_colors(low, high, 2)[0] for text, (low, high) in sets.items()}
+
+    @property
+    def upright(self) -> bool:
+        """True if the names of metrics are rotated, so that many columns fit."""
+        return len(self.columns) > MOST_HORIZONTAL
 
 
 def heat_map(
     order: pd.DataFrame,
     reliability: pd.DataFrame,
     names: Mapping[tuple[str, str], str],
+    measured: Mapping[str, str],
     *,
     title: str,
     level: float,
 ) -> HeatMap:
-    """Return the rank sets of one study, methods in the order of ``order``.
+    """Return the rank sets of one study, methods in the order of ``order``, metrics grouped by what they measure.
 
-    The color of a cell follows the middle of its rank set. A cell is hatched if the method is not significantly better
-    than all baselines.
+    The lightness of a cell follows the middle of its rank set, and its saturation decreases with the size of the set,
+    so that uncertain ranks are gray. A cell is hatched if the method is not significantly better than every baseline.
 
     Args:
         order: result of ``reliability.tables.order_table`` for one set and model.
         reliability: result of ``reliability.tables.reliability_table`` for the same.
         names: labels of the metrics and variants to show.
+        measured: for each metric the property that it measures.
         title: title of the heat map.
         level: confidence level of the intervals of α.
     """
-    baselines = set(order.loc[order["baseline"], "method"])
-    alphas = {pair: alpha_row(reliability, *pair) for pair in names}
-    scores = {
-        pair: order[(order["metric"] == pair[0]) & (order["variant"] == pair[1])].set_index("method")
-        for pair in names
-    }
-    rows = [
-        MethodRow(
-            method, method in baselines, [_score_cell(metric_rows, method) for metric_rows in scores.values()]
-        )
-        for method in dict.fromkeys(order["method"])
+    pairs = sorted(names, key=lambda pair: _group_place(measured.get(pair[0], OTHER)))
+    alphas = [alpha_row(reliability, *pair) for pair in pairs]
+    scores = [
+        order[(order["metric"] == metric) & (order["variant"] == variant)].set_index("method")
+        for metric, variant in pairs
     ]
     columns = []
-    for pair, name in names.items():
-        direction = str(scores[pair]["direction"].iloc[0])
-        phrase, arrow = directions.phrase(direction), directions.arrow(direction)
+    for pair, rows, alpha in zip(pairs, scores, alphas, strict=True):
+        direction = str(rows["direction"].iloc[0])
         columns.append(
-            MetricColumn(name, phrase, arrow, _alpha_cell(alphas[pair]), span_text(scores[pair]["images"]))
+            MetricColumn(
+                names[pair],
+                measured.get(pair[0], OTHER),
+                directions.phrase(direction),
+                directions.arrow(direction),
+                _alpha_cell(alpha),
+                span_text(rows["images"]),
+            )
         )
-    without_baselines = any(row and row["baselines"] == "without" for row in alphas.values())
-    return HeatMap(title, f"{100 * level:.4g} %", without_baselines, columns, rows)
+    methods: dict[bool, list[MethodRow]] = {False: [], True: []}
+    for method, baseline in dict(zip(order["method"], order["baseline"], strict=True)).items():
+        methods[bool(baseline)].append(MethodRow(method, [_score_cell(rows, method) for rows in scores]))
+    without_baselines = any(row and row["baselines"] == "without" for row in alphas)
+    return HeatMap(
+        title, f"{100 * level:.4g} %", without_baselines, columns, methods[False], baselines=methods[True]
+    )
+
+
+def _group_place(measures: str) -> tuple[int, str]:
+    """Return the sort key of a group: named properties in the order of ``PROPERTIES``, custom ones before ``other``."""
+    known = list(PROPERTIES)
+    return (known.index(measures), "") if measures in known else (known.index(OTHER) - 1, measures)
 
 
 def _score_cell(scores: pd.DataFrame, method: str) -> ScoreCell | None:
     if method not in scores.index:
         return None
     row = dict[Any, Any](scores.loc[method])
-    ranked = int(scores["rank_low"].count())
     if np.isnan(row["mean"]):
         return ScoreCell()
-    ranks, background, notes = rank_text(row["rank_low"], row["rank_high"]), "#ffffff", []
-    if ranks:
-        worse = ((row["rank_low"] + row["rank_high"]) / 2 - 1) / max(ranked - 1, 1)
-        color = (f"{round(a + (b - a) * worse):02x}" for a, b in zip(BEST, WORST, strict=True))
-        background = f"#{''.join(color)}"
+    notes = []
     if row["above_baselines"] == 0:
-        background = f"repeating-linear-gradient(135deg,{background} 0 5px,#fff 5px 10px)"
         notes.append("not significantly better than every baseline")
     if row["undefined"] > UNDEFINED:
         notes.append(f"{percent(row['undefined'])} of scores missing")
@@ -131,8 +181,34 @@ def _score_cell(scores: pd.DataFrame, method: str) -> ScoreCell | None:
     if not np.isnan(row["low"]):
         mean += f" [{number(row['low'])}, {number(row['high'])}]"
         saved_mean += f" [{row['low']:.6g}, {row['high']:.6g}]"
-    saved = f"rank {ranks}, mean {saved_mean}" if ranks else f"mean {saved_mean}"
-    return ScoreCell(ranks, mean, background, f"{row['mean']:.6g}", saved, notes)
+    ranks = rank_text(row["rank_low"], row["rank_high"])
+    if not ranks:
+        return ScoreCell("", mean, key=f"{row['mean']:.6g}", saved=f"mean {saved_mean}", notes=notes)
+    background, color = cell_colors(row["rank_low"], row["rank_high"], int(scores["rank_low"].count()))
+    hatched = row["above_baselines"] == 0
+    key = f"{row['rank_low'] + row['rank_high']:g}"
+    return ScoreCell(ranks, mean, background, color, hatched, key, f"rank {ranks}, mean {saved_mean}", notes)
+
+
+def cell_colors(rank_low: float, rank_high: float, methods: int) -> tuple[str, str]:
+    """Return the background and the text color of a rank set among ``methods`` ranked methods as CSS colors.
+
+    The background mixes a blue, whose lightness follows the middle of the set, with the gray of the same luminance in
+    proportion to the size of the set.
+    """
+    steps = max(methods - 1, 1)
+    worse, uncertain = ((rank_low + rank_high) / 2 - 1) / steps, (rank_high - rank_low) / steps
+    blue = np.array(COLORS(BEST + (WORST - BEST) * worse)[:3])
+    gray = 1.055 * _luminance(blue) ** (1 / 2.4) - 0.055
+    mixed = np.round(255 * ((1 - uncertain) * blue + uncertain * gray)).astype(int)
+    color = "#ffffff" if _luminance(mixed / 255) < LIGHTEST_FOR_WHITE else "#000000"
+    return "#{:02x}{:02x}{:02x}".format(*mixed), color
+
+
+def _luminance(color: Array) -> float:
+    """Return the relative luminance of a color in sRGB, three values in [0, 1] (IEC 61966-2-1)."""
+    linear = np.where(color <= 0.04045, color / 12.92, ((color + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
 
 
 def _alpha_cell(row: Mapping[str, Any] | None) -> AlphaCell | None:

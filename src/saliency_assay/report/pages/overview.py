@@ -1,22 +1,25 @@
-"""Overview, the first page of the report: the run, rank sets of the methods, and reliability; and a study's summary."""
+"""Overview, the first page of the report, with a card for each study; and the first part of a study's page."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from saliency_assay.plotting.html import table_of
-from saliency_assay.plotting.text import joined, span_text
-from saliency_assay.registry import directions
 from saliency_assay.registry.labels import Labels
 from saliency_assay.reliability.figures import scored_names
-from saliency_assay.reliability.tables import rank_text
 from saliency_assay.report.pages import words
+from saliency_assay.report.pages.examples import Examples, examples
 from saliency_assay.report.pages.heat_map import HeatMap, heat_map
 from saliency_assay.report.pages.render import render
-from saliency_assay.report.pages.summary import Finding, summary_words
+from saliency_assay.report.pages.summary import (
+    Finding,
+    answer_words,
+    has_one_seed,
+    summary_words,
+    warning_words,
+)
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,8 @@ class StudyResult:
     labels: Labels
     score_summaries: Mapping[str, str]
     """Summary of each score, by name."""
+    measured: Mapping[str, str]
+    """Property of a map that each score measures, by name."""
     methods: Sequence[str]
     """Labels of its methods."""
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
@@ -48,12 +53,23 @@ class StudyResult:
     """Kind of the variants of a score: ``variants`` of a metric, or ``models``, all of which have sentences."""
     cautions: Sequence[str] = ()
     """Sentences on limitations of the ranks."""
+    thumbnails: Mapping[str, Any] = field(default_factory=dict)
+    """Images and maps for the overview, see ``plotting.thumbnails.thumbnails``; empty for the summary page."""
 
     @property
-    def about(self) -> list[str]:
-        """Paragraphs with its question, data, models and methods."""
-        run = f"Data: {self.data}. Models: {'; '.join(self.models)}. Methods: {joined(self.methods)}."
-        return [self.question, run]
+    def short_question(self) -> str:
+        """Its question without the explanation that follows."""
+        return "".join(self.question.partition("?")[:2])
+
+    @property
+    def answer(self) -> str:
+        """Its result in one or two sentences; empty if no method is scored."""
+        return answer_words(self.findings) if self.tables else ""
+
+    @property
+    def warnings(self) -> list[str]:
+        """Short sentences on the limits of its ranks."""
+        return [*(warning_words(self.findings) if self.tables else []), *self.cautions]
 
     @property
     def names(self) -> dict[tuple[str, str], str]:
@@ -87,35 +103,6 @@ def main_scores(order: pd.DataFrame) -> list[tuple[str, str]]:
     return list(scored_names(keyed[keyed["bare"] | ~has_bare], most=0))
 
 
-def summary_table(results: Sequence[StudyResult]) -> pd.DataFrame:
-    """Return one row for each study and score: the best methods and the reliability of the ranking."""
-    rows = []
-    for result in results:
-        if not result.tables:
-            continue
-        for (metric, _), finding in zip(result.names, result.findings, strict=True):
-            scored = words.ranked(finding.rows)
-            leading = words.top(scored).to_dict("records")
-            name = f"{finding.name} {directions.arrow(str(finding.rows['direction'].iloc[0]))}"
-            rows.append(
-                {
-                    "study": result.label,
-                    "metric": f"{name}: {summary}"
-                    if (summary := result.score_summaries.get(metric))
-                    else name,
-                    "best methods (rank set)": joined(map(_rank_text, leading)) or "none",
-                    "images with the best score": joined(
-                        f"{row['method']} {words.percent(row['wins'])}" for row in leading
-                    ),
-                    "not significantly better than every baseline": joined(words.weak_methods(finding.rows)),
-                    "images": span_text(scored["images"]) if len(scored) else "0",
-                    "training seeds": span_text(finding.rows["seeds"]),
-                    "inter-rater reliability (α, without baselines)": _alpha_text(finding.alpha),
-                }
-            )
-    return pd.DataFrame(rows)
-
-
 def overview_page(results: Sequence[StudyResult], *, seeds: Sequence[int], ran: str) -> str:
     """Return the overview as an HTML page.
 
@@ -124,20 +111,15 @@ def overview_page(results: Sequence[StudyResult], *, seeds: Sequence[int], ran: 
         seeds: training seeds.
         ran: text with hours, devices and versions, see ``provenance.ran``.
     """
-    scored = [result for result in results if result.tables]
-    methods = dict.fromkeys(method for result in scored for method in result.methods)
+    methods = dict.fromkeys(method for result in results if result.tables for method in result.methods)
     counts = f"{_count_text(len(methods), 'method')} (including baselines) in"
     counts += f" {_count_text(len(results), 'study', 'studies')}; {_count_text(len(seeds), 'training seed')}."
-    table, title = summary_table(results), "Best methods and reliability by metric"
-    heat_title = "rank sets of the methods, means with 95 % CI, and reliability"
-    return render(
-        "overview",
-        counts=counts,
-        ran=ran,
-        summaries={result.label: [*summary_words(result.findings), *result.cautions] for result in scored},
-        summary=table_of(table, title, 2) if len(table) else None,
-        studies=[(result, _heat_map(result, heat_title)) for result in results],
+    studies = [(result, _heat_map(result), _examples(result)) for result in results]
+    legends = [heat for _, heat, _ in studies if heat][:1]
+    one_seed = (
+        words.ONE_SEED if any(has_one_seed(result.findings) for result in results if result.tables) else ""
     )
+    return render("overview", counts=counts, ran=ran, one_seed=one_seed, legends=legends, studies=studies)
 
 
 def build_page(
@@ -177,33 +159,25 @@ def summary_page(result: StudyResult) -> str:
     return render(
         "study",
         result=result,
-        heat=_heat_map(result, "rank sets of the methods"),
+        heat=_heat_map(result),
+        one_seed=words.ONE_SEED if result.tables and has_one_seed(result.findings) else "",
+        sentences=summary_words(result.findings) if result.tables else [],
         metrics=metrics,
         variants={name: text for name, text in variants.items() if text},
     )
 
 
-def _heat_map(result: StudyResult, title: str) -> HeatMap | None:
+def _heat_map(result: StudyResult) -> HeatMap | None:
     if not result.tables:
         return None
     order, reliability = result.tables["order"], result.tables["reliability"]
-    full_title = f"{result.label}: {title}"
-    return heat_map(order, reliability, result.names, title=full_title, level=result.level)
+    title = f"{result.label}: rank sets of the methods"
+    return heat_map(order, reliability, result.names, result.measured, title=title, level=result.level)
 
 
-def _alpha_text(alpha: Mapping[str, Any] | None) -> str:
-    if alpha is None:
-        return "–"
-    return (
-        words.alpha_words(alpha)
-        if np.isnan(alpha["alpha"])
-        else f"{words.two(alpha['alpha'])}: {words.alpha_words(alpha)}"
-    )
-
-
-def _rank_text(row: Mapping[Any, Any]) -> str:
-    note = ", baseline" if row["baseline"] else ""
-    return f"{row['method']}{note} ({rank_text(row['rank_low'], row['rank_high'])})"
+def _examples(result: StudyResult) -> Examples | None:
+    findings = result.findings if result.tables else []
+    return examples(result.thumbnails, findings, result.methods) if result.thumbnails else None
 
 
 def _select(table: pd.DataFrame, metric: str, variant: str) -> pd.DataFrame:

@@ -26,9 +26,10 @@ def study_result(
 
     Args:
         facts: ``name, label, page, labels, data, models`` (``{name: {label, architecture, trained_on, data}}``),
-            ``methods, score_summaries, references, level`` (of the intervals of α), and from its kind ``question,
-            variants, explains_all_images, cautions``.
-        files: ``data``, the data set; ``TABLES``, if methods are scored; and the tables that ``cautions`` takes.
+            ``methods, score_summaries, measured, references, level`` (of the intervals of α), and from its kind
+            ``question, variants, explains_all_images, cautions``.
+        files: ``data``, the data set; ``TABLES``, if methods are scored; ``thumbnails``, if the page shows images; and
+            the tables that ``cautions`` takes.
         maps: all shards of the maps of one method.
         evaluations: for each model the ``evaluation.json`` files of all seeds.
     """
@@ -47,10 +48,12 @@ def study_result(
         data=_data_text(facts, labels.data_set(facts["data"]), files["data"], maps),
         models=models,
         score_summaries=facts["score_summaries"],
+        measured=facts["measured"],
         methods=list(map(labels.method, facts["methods"])),
         level=facts["level"],
         tables=tables,
         cautions=[*facts["references"], *_read_cautions(facts["cautions"], files, labels)],
+        thumbnails=json.loads(files["thumbnails"].read_bytes()) if "thumbnails" in files else {},
     )
 
 
@@ -82,6 +85,8 @@ def _accuracy(files: Sequence[Path], data: str) -> str:
 def _read_cautions(function: str, files: Mapping[str, Path], labels: Labels) -> list[str]:
     if not function:
         return []
-    tables = {name: read_table(path) for name, path in files.items() if name not in ("data", *TABLES)}
+    tables = {
+        name: read_table(path) for name, path in files.items() if name not in ("data", "thumbnails", *TABLES)
+    }
     cautions: list[str] = resolve(function)(tables, labels)
     return cautions

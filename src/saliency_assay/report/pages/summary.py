@@ -1,5 +1,6 @@
 """Sentences about all metrics of a study, with the conditions under which they are written."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,62 @@ class Finding:
     name: str  # label
     rows: pd.DataFrame  # rows of order.csv
     alpha: Mapping[str, Any] | None  # result of report.pages.words.alpha_row
+
+
+def answer_words(findings: Sequence[Finding]) -> str:
+    """Return the answer of a study in one or two sentences: on how many metrics each method ranks first.
+
+    - A method ranks first under a metric if it alone has the rank set 1; baselines are counted apart.
+    - Under the remaining metrics, no single method ranks first.
+    - Metrics with fewer than two ranked methods are left out.
+    """
+    compared = _compared(findings)
+    if not compared:
+        return "Fewer than two methods have a score under any metric, so there are no ranks."
+    leading = [row for finding in compared if (row := words.first(finding.rows)) is not None]
+    counts = {
+        kind: Counter(row["method"] for row in leading if bool(row["baseline"]) == kind)
+        for kind in (False, True)
+    }
+    total, metrics = len(compared), f"{len(compared)} metric{'s' if len(compared) > 1 else ''}"
+    if counts[False]:
+        (best, most), *others = counts[False].most_common()
+        text = f"{best} ranks first on {most} of {metrics}"
+        text += "".join(f", {method} on {count}" for method, count in others) + "."
+    else:
+        text = f"No method that uses the model ranks first (0 of {metrics})."
+    if counts[True]:
+        names = joined(f"{method} on {count}" for method, count in counts[True].most_common())
+        text += f" A baseline ranks first: {names}."
+    if leading and total > len(leading):
+        text += f" On the other {total - len(leading)}, no single method ranks first."
+    return text
+
+
+def warning_words(findings: Sequence[Finding]) -> list[str]:
+    """Return short warnings about the ranks of a study, with the number of metrics that each concerns.
+
+    - A baseline has ``rank_low`` 1: no method is significantly better.
+    - ``alpha_high`` < ``RELIABLE``: images do not agree on the ranking.
+    - A method lacks more than ``UNDEFINED`` of its scores.
+    """
+    conditions = {
+        "No method is significantly better than every baseline": lambda finding: (
+            finding.rows["baseline"] & (finding.rows["rank_low"] == 1)
+        ).any(),
+        f"Images do not agree on the ranking (α < {words.RELIABLE})": lambda finding: (
+            finding.alpha is not None and finding.alpha["alpha_high"] < words.RELIABLE
+        ),
+        "Scores are missing": lambda finding: (finding.rows["undefined"] > words.UNDEFINED).any(),
+    }
+    counts = {text: sum(map(condition, findings)) for text, condition in conditions.items()}
+    metrics = f"{len(findings)} metric{'s' if len(findings) > 1 else ''}"
+    return [f"{text}: {count} of {metrics}." for text, count in counts.items() if count]
+
+
+def has_one_seed(findings: Sequence[Finding]) -> bool:
+    """Return True if ranks of any metric are based on a single training seed or weights file."""
+    return any((words.ranked(finding.rows)["seeds"] == 1).any() for finding in _compared(findings))
 
 
 def summary_words(findings: Sequence[Finding]) -> list[str]:

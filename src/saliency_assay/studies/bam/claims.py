@@ -569,6 +569,9 @@ def summary(table: pd.DataFrame) -> str:
 
 
 def cautions(tables: Mapping[str, pd.DataFrame], labels: Labels = UNLABELED) -> list[str]:
-    """Return one sentence on the verdicts of the table ``claims``."""
-    counts = summary(tables["claims"])
-    return [f"Claims of Yang & Kim (2019): {counts}; see the table of claims."]
+    """Return one sentence on the claims in the table ``claims`` that do not hold; none if all tested claims hold."""
+    verdicts = tables["claims"]["verdict"]
+    fails, tested = (verdicts == FAILS).sum(), (verdicts != UNTESTED).sum()
+    if not fails:
+        return []
+    return [f"{fails} of {tested} tested claims of Yang & Kim (2019) do not hold; see the table of claims."]

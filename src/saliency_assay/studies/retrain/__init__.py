@@ -1,5 +1,6 @@
 """Retrain study: retraining on occluded images, by ROAR (Hooker et al., 2019) and IteROAR."""
 
+from saliency_assay.registry.properties import FAITHFULNESS
 from saliency_assay.registry.study_kind import Outputs, RatingScore, StudyKind
 
 RETRAIN = StudyKind(
@@ -28,6 +29,7 @@ RETRAIN = StudyKind(
             "Accuracy after retraining",
             "lower",  # important pixels are occluded
             "test accuracy of a model that is retrained without the pixels that a method highlights",
+            FAITHFULNESS,
         ),
     ),
     rated_scores="saliency_assay.studies.retrain.rated_scores:rated_scores",

@@ -1,0 +1,74 @@
+"""Images and maps as small PNG files within pages, and the gallery page."""
+
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+from matplotlib.colors import to_rgba
+from numpy import ndarray as Array
+from PIL import Image
+from scipy.ndimage import binary_erosion
+
+from saliency_assay.plotting.gallery import COLORS
+from saliency_assay.plotting.page import page_templates
+from saliency_assay.plotting.style import SKY
+from saliency_assay.registry.labels import UNLABELED, Labels
+
+OUTLINE_SCALE = 4  # pixels of an outline per pixel of its mask
+
+
+def thumbnails(
+    images: Array,
+    maps: Mapping[str, Mapping[str, Array]],
+    *,
+    titles: Sequence[str],
+    masks: Array | None = None,
+    labels: Labels = UNLABELED,
+) -> dict[str, Any]:
+    """Return images and maps as small files for pages: PNG with one pixel per pixel, encoded in base64.
+
+    Args:
+        images, maps, titles, masks, labels: as in ``plotting.gallery.gallery``.
+
+    Returns:
+        ``titles``, ``images`` and ``outlines``, a list of ``N`` each, and ``maps``: for each label of a model and of a
+        method a list of ``N``. An undefined map is an empty string, and so is the outline of an image without a mask.
+    """
+    return {
+        "titles": list(titles),
+        "images": [_encoded(image.transpose(1, 2, 0)) for image in images],
+        "outlines": [""] * len(images) if masks is None else list(map(_encoded_outline, masks)),
+        "maps": {
+            labels.model(model): {
+                labels.method(method): [
+                    "" if np.isnan(saliency).any() else _encoded(COLORS(saliency, bytes=True)[..., :3])
+                    for saliency in of_method
+                ]
+                for method, of_method in of_model.items()
+            }
+            for model, of_model in maps.items()
+        },
+    }
+
+
+def gallery_page(content: Mapping[str, Any], *, title: str) -> str:
+    """Return ``thumbnails`` as an HTML page: images in rows and methods in columns, one row per image and model."""
+    return page_templates().get_template("gallery.html.j2").render(title=title, content=content)
+
+
+def _encoded_outline(mask: Array) -> str:
+    """Return the outline of a mask as a transparent image of a finer grid; empty if there is no border."""
+    if not mask.any() or mask.all():
+        return ""
+    fine = np.kron(mask, np.ones((OUTLINE_SCALE, OUTLINE_SCALE), dtype=bool))
+    line = fine & ~binary_erosion(fine, border_value=1)
+    return _encoded((line[..., None] * np.array(to_rgba(SKY)) * 255).astype(np.uint8))
+
+
+def _encoded(pixels: Array) -> str:
+    """Return uint8 ``[H, W, C]`` as a PNG in base64."""
+    file = BytesIO()
+    Image.fromarray(pixels.squeeze(-1) if pixels.shape[-1] == 1 else pixels).save(file, "png", optimize=True)
+    return b64encode(file.getvalue()).decode("ascii")

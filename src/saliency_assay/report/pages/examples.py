@@ -1,0 +1,78 @@
+"""Example images of a study with the maps of its best and worst method and of a baseline."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from saliency_assay.report.pages.summary import Finding
+from saliency_assay.report.pages.words import ranked
+
+MOST_IMAGES = 4
+MOST_METHODS = 8  # most methods of a study without scores
+
+
+@dataclass(frozen=True)
+class Example:
+    """One image and its maps as base64-encoded PNG files, maps in the order of ``Examples.columns``."""
+
+    title: str
+    image: str
+    maps: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Content of ``templates/examples.html.j2``."""
+
+    model: str
+    columns: Mapping[str, str]  # method by role, such as ``best``
+    rows: Sequence[Example]
+
+
+def examples(thumbnails: Mapping[str, Any], findings: Sequence[Finding], methods: Sequence[str]) -> Examples:
+    """Return the first images of a gallery with the maps of its first model.
+
+    Args:
+        thumbnails: content of ``gallery.json``, see ``plotting.thumbnails.thumbnails``.
+        findings: results that select the methods; see ``selected_methods``.
+        methods: labels of the methods of the study; the first ones are shown if no method is scored.
+    """
+    model, maps = next(iter(thumbnails["maps"].items()))
+    columns = selected_methods(findings) or {name: name for name in methods[:MOST_METHODS]}
+    images = zip(thumbnails["titles"], thumbnails["images"], strict=True)
+    rows = [
+        Example(title, image, [maps[method][place] for method in columns.values()])
+        for place, (title, image) in enumerate(images)
+    ]
+    return Examples(model, columns, rows[:MOST_IMAGES])
+
+
+def selected_methods(findings: Sequence[Finding]) -> dict[str, str]:
+    """Return the ``best``, the ``worst`` and a ``baseline`` method of a study, as far as there are three methods.
+
+    The best method ranks first, with the rank set 1, on the most metrics. The worst one ranks last, with a smallest
+    rank above 1, on the most metrics among the methods that use the model. A method that does so on no metric has no
+    role; its key is then its name. Ranks are not averaged over metrics.
+    """
+    first, last = Counter[str](), Counter[str]()
+    baselines: dict[str, None] = {}
+    for rows in (ranked(finding.rows) for finding in findings):
+        if len(rows) < 2:
+            continue
+        baselines |= dict.fromkeys(rows.loc[rows["baseline"], "method"])
+        methods = rows[~rows["baseline"]]
+        alone = methods["rank_high"] == 1
+        worst = (methods["rank_low"] > 1) & (methods["rank_high"] == methods["rank_high"].max())
+        first.update(dict(zip(methods["method"], alone.astype(int), strict=True)))
+        last.update(dict(zip(methods["method"], worst.astype(int), strict=True)))
+    if not first:
+        return {}
+    (best, wins) = first.most_common(1)[0]
+    selected = {"best" if wins else best: best}
+    if others := [(name, count) for name, count in last.most_common() if name != best]:
+        worst, losses = others[0]
+        selected["worst" if losses else worst] = worst
+    if baselines:
+        selected["baseline"] = next(iter(baselines))
+    return selected
