@@ -163,15 +163,15 @@ def test_the_gallery_page_has_a_row_for_each_image_and_model() -> None:
     page = Page(gallery_page(content, title="Maps"))
     rows = [[text.strip() for text, _ in row] for row in page.rows]
     assert rows == [
-        ["image", "model", "edge", "gradient"],
-        ["<7>", "f", "", ""],
+        ["class", "image", "model", "edge", "gradient"],
+        ["<7>", "", "f", "", ""],
         ["g", "", ""],
-        ["8", "f", "×", "×"],
+        ["8", "", "f", "×", "×"],
         ["g", "×", "×"],
     ]
     assert page.tags.count("img") == 2 + 4 + 5  # images, maps, and outlines on the first image and its maps
     one = Page(gallery_page(thumbnails(pictures(), {"f": of_model}, titles=["7", "8"]), title="Maps"))
-    assert [text for text, _ in one.rows[0]] == ["image", "edge", "gradient"]
+    assert [text for text, _ in one.rows[0]] == ["class", "image", "edge", "gradient"]
 
 
 def test_titles_name_the_classes() -> None:
