@@ -180,9 +180,11 @@ class Slurm:
     def lose_node(self) -> None:
         """As when its power is cut: the daemon and everything that it started are gone at once."""
         number = int((self.folder / "slurmd.pid").read_text())
-        for process in [*_steps(), number]:
-            for child in [*_descendants(process), process]:
-                _kill_if_there(child)
+        daemons = [number, *_steps()]
+        children = [child for daemon in daemons for child in _descendants(daemon)]
+        # The daemons first, or they report that a job has failed.
+        for process in [*daemons, *children]:
+            _kill_if_there(process)
         wait_until(lambda: self.node().startswith("down"))
 
     def node(self) -> str:
