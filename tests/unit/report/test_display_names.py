@@ -17,9 +17,10 @@ from saliency_assay.registry.labels import Labels
 from saliency_assay.reliability.figures import order_figure, reliability_figure
 from saliency_assay.report.pages.catalog import cost_table, methods_page, metrics_page
 from saliency_assay.report.pages.models_page import accuracy_table, displayed_accuracy, training_curves
-from saliency_assay.report.pages.overview import StudyResult, build_page, overview_page, summary_page
+from saliency_assay.report.pages.overview import build_page, overview_page, summary_page
 from saliency_assay.report.pages.provenance import data_facts, packages_of, provenance_page, times
 from saliency_assay.report.pages.reliability_page import page_tables
+from saliency_assay.report.pages.study import StudyResult
 
 CONFIGURATION: dict[str, Any] = {
     **TINY,

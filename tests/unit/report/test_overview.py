@@ -14,17 +14,13 @@ from saliency_assay.plotting.page import page_templates
 from saliency_assay.registry.labels import Labels
 from saliency_assay.report.pages.examples import Example, Examples, examples, selected_methods
 from saliency_assay.report.pages.heat_map import cell_colors, heat_map
-from saliency_assay.report.pages.overview import (
-    StudyResult,
-    build_page,
-    main_scores,
-    overview_page,
-    summary_page,
-)
+from saliency_assay.report.pages.overview import build_page, overview_page, summary_page
 from saliency_assay.report.pages.provenance import data_facts
 from saliency_assay.report.pages.reader import with_reader
 from saliency_assay.report.pages.render import TEMPLATES
+from saliency_assay.report.pages.study import StudyResult, main_scores
 from saliency_assay.report.pages.summary import Finding
+from saliency_assay.report.pages.trust import Axis, TrustedMetric, reasons, trusted_metrics
 
 EVIL = "<script>alert('1')</script> \"q\" & _"
 AGREEMENT = pd.DataFrame(columns=["metric", "variant", "between", "raters", "methods", "correlation"])
@@ -278,6 +274,60 @@ def test_the_overview_summarizes_ranks_baselines_and_reliability() -> None:
         "Mind the gap.",
     ):
         assert words in page.text, words
+
+
+# --- trust --------------------------------------------------------------------------------------------------
+
+
+def test_a_ranking_tells_nothing_if_no_method_leads_a_baseline_does_or_images_disagree() -> None:
+    def found(order: pd.DataFrame, alpha_high: float = 1.0) -> list[str]:
+        return reasons(Finding("metric", order, {"alpha_high": alpha_high}))
+
+    assert found(CLEAR) == []
+    assert found(order_rows({"a": (1, 2), "b": (1, 2), "random": (3, 3)})) == []
+    assert found(CLEAR, 0.1) == ["images agree on the ranking hardly more than by chance"]
+    assert found(CLEAR, NAN) == []
+    assert found(TIED) == ["no method is distinguishable from another one"]
+    led = order_rows({"a": (2, 3), "b": (2, 3), "random": (1, 1)})
+    assert found(led) == ["no method is significantly better than random"]
+    assert found(order_rows({"a": (1, 1)})) == ["fewer than two methods have scores"]
+    assert reasons(Finding("metric", CLEAR, None)) == []
+
+
+def test_every_metric_has_its_reliability_baselines_and_the_most_similar_metric() -> None:
+    orders = {"good": CLEAR, "bad": TIED.assign(undefined=[0, 0.4, 0]), "third": CLEAR}
+    order = pd.concat([named(rows, name) for name, rows in orders.items()])
+    alphas = {"good": (0.4, -0.5, 1.0), "bad": (0.5, NAN, NAN), "third": (NAN, NAN, NAN)}
+    reliability = pd.concat([named(reliability_rows(alpha), name) for name, alpha in alphas.items()])
+    rankings = ranking_rows({("good", "bad"): 0.7, ("good", "third"): 0.9})
+    result = study(tables_of(order, reliability=reliability, rankings=rankings))
+    good, bad, third = trusted_metrics(result)
+    assert good == TrustedMetric(
+        study="Study S",
+        page="Study S",
+        name="good",
+        measures="faithfulness",
+        alpha="0.40",
+        interval="[-0.50, 1.00]",
+        axis=Axis(60.0, 0.0, 120.0, 85.0),  # 0.4 is in the middle between −0.2 and 1
+        images="60",
+        missing="",
+        baselines="2 of 2 methods are better",
+        closest="third (ρ = 0.90)",
+        reasons=[],
+    )
+    assert (bad.interval, bad.axis, bad.missing) == (
+        "too few images for a CI",
+        Axis(70.0, None, None, 85.0),
+        "40\u00a0%",
+    )
+    assert (bad.baselines, bad.closest) == ("0 of 2 methods are better", "good (ρ = 0.70)")
+    assert (third.alpha, third.interval, third.axis) == ("–", "undefined", None)
+    assert third.measures == "other"
+    text = overview_page([result], seeds=[0], ran="")
+    assert "tells nothing under 1 of 3 metrics" in " ".join(Page(text).text.split())
+    assert text.count('<svg class="axis"') == 2
+    assert [metric.closest for metric in trusted_metrics(study(result.tables, variants="models"))] == [""] * 3
 
 
 def test_scores_of_a_caption_study_are_not_compared_as_metrics() -> None:

@@ -1,0 +1,98 @@
+"""Results of one study, which the overview and the first part of the study's page show."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from saliency_assay.registry.labels import Labels
+from saliency_assay.reliability.figures import scored_names
+from saliency_assay.report.pages import words
+from saliency_assay.report.pages.summary import Finding, answer_words, warning_words
+
+
+@dataclass(frozen=True)
+class StudyResult:
+    """Results of one study for the overview and its summary page."""
+
+    name: str
+    """Key in the configuration, which is its folder of figures."""
+    label: str
+    page: str
+    """Page of the report with its figures and tables."""
+    question: str
+    """Question that its kind of study answers."""
+    data: str
+    """Description of its data set."""
+    models: Sequence[str]
+    """Descriptions of its models with their accuracy."""
+    labels: Labels
+    score_summaries: Mapping[str, str]
+    """Summary of each score, by name."""
+    measured: Mapping[str, str]
+    """Property of a map that each score measures, by name."""
+    methods: Sequence[str]
+    """Labels of its methods."""
+    tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    """``order``, ``reliability``, ``rankings`` and ``agreement`` from ``reliability.tables`` and
+    ``reliability.agreement``, methods by their labels in ``order``; empty if no method is scored."""
+    level: float = 0.999
+    """Confidence level of the intervals of α."""
+    variants: str = "variants"
+    """Kind of the variants of a score: ``variants`` of a metric, or ``models``, all of which have sentences."""
+    cautions: Sequence[str] = ()
+    """Sentences on limitations of the ranks."""
+    thumbnails: Mapping[str, Any] = field(default_factory=dict)
+    """Images and maps for the overview, see ``plotting.thumbnails.thumbnails``; empty for the summary page."""
+
+    @property
+    def short_question(self) -> str:
+        """Its question without the explanation that follows."""
+        return "".join(self.question.partition("?")[:2])
+
+    @property
+    def answer(self) -> str:
+        """Its result in one or two sentences; empty if no method is scored."""
+        return answer_words(self.findings) if self.tables else ""
+
+    @property
+    def warnings(self) -> list[str]:
+        """Short sentences on the limits of its ranks."""
+        return [*(warning_words(self.findings) if self.tables else []), *self.cautions]
+
+    @property
+    def names(self) -> dict[tuple[str, str], str]:
+        """Labels of the metrics and variants that have sentences."""
+        order = self.tables["order"]
+        # Models expect different maps, so none of them is left out.
+        pairs = scored_names(order, most=len(order)) if self.variants == "models" else main_scores(order)
+        return {pair: self.labels.score(*pair) for pair in pairs}
+
+    @property
+    def findings(self) -> list[Finding]:
+        """Rank sets and reliability of each of ``names``."""
+        order, reliability = self.tables["order"], self.tables["reliability"]
+        return [
+            Finding(name, rows_of(order, *pair), words.alpha_row(reliability, *pair))
+            for pair, name in self.names.items()
+        ]
+
+    @property
+    def agreement(self) -> str:
+        """Sentence on metrics that agree on the ranking; empty if variants are models, as they share one metric."""
+        return "" if self.variants == "models" else words.ranking_words(self.tables["rankings"], self.names)
+
+
+def main_scores(order: pd.DataFrame) -> list[tuple[str, str]]:
+    """Return metric and variant of one variant of each score: the one without a sub-variant, else the last."""
+    bare = [" " not in variant for variant in order["variant"]]
+    entries = [variant.partition(" ")[0] for variant in order["variant"]]
+    keyed = order.assign(bare=bare, entry=entries)
+    has_bare = keyed.groupby(["metric", "entry"], sort=False)["bare"].transform("any")
+    return list(scored_names(keyed[keyed["bare"] | ~has_bare], most=0))
+
+
+def rows_of(table: pd.DataFrame, metric: str, variant: str) -> pd.DataFrame:
+    """Return the rows of a metric and variant."""
+    return table[(table["metric"] == metric) & (table["variant"] == variant)]
