@@ -50,6 +50,12 @@ rule plot_reliability:
             category=STUDIES.report_page,
             labels={"result": "Rank sets of the methods"},
         ),
+        score_pairs=report(
+            "<results>/figures/{study}/score_pairs.svg",
+            caption="../workflow/report/score_pairs.rst",
+            category=STUDIES.report_page,
+            labels={"result": "Methods under two metrics"},
+        ),
         consistency=report(
             "<results>/figures/{study}/consistency.svg",
             caption="../workflow/report/consistency.rst",

@@ -2,8 +2,9 @@
 
 
 rule table:
-    """Export all results as tables."""
+    """Export all results as tables, and the figures as PDF."""
     input:
+        figures=INPUTS.vector_figures(),
         tables=INPUTS.all_tables(),
         evaluations=expand("<results>/models/{model}/seed{seed}/evaluation.json", **MODELS),
     output:
@@ -11,6 +12,7 @@ rule table:
         models="<results>/export/models.csv",
         tex=expand("<results>/export/{study}.tex", study=STUDIES.rated),
         copies=INPUTS.exported_tables(),
+        figures=INPUTS.exported_figures(),
     log:
         "<logs>/table.log",
     benchmark:

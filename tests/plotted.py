@@ -1,4 +1,4 @@
-"""Lines and bands of the axes of figures, and overlaps of their texts."""
+"""Lines and bands of figures and charts, and overlaps of texts."""
 
 from collections.abc import Sequence
 
@@ -6,6 +6,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.transforms import BboxBase
+
+from saliency_assay.plotting.charts import Panel
 
 
 def marked_lines(axes: Axes) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -31,3 +33,17 @@ def assert_apart(extents: Sequence[BboxBase], figure: Figure) -> None:
         assert 0 <= extent.x0 <= extent.x1 <= figure.bbox.width
         assert 0 <= extent.y0 <= extent.y1 <= figure.bbox.height
         assert not any(extent.overlaps(other) for other in extents[:place])
+
+
+def chart_lines(panel: Panel) -> dict[str, dict[str, np.ndarray]]:
+    """Return the columns of each line of a chart by its label."""
+    return {
+        str(series): {name: rows[name].to_numpy() for name in rows.columns if name != "series"}
+        for series, rows in panel.rows.groupby("series", sort=False)
+    }
+
+
+def half_widths(line: dict[str, np.ndarray]) -> np.ndarray:
+    """Return half the width of the band at each point."""
+    widths: np.ndarray = (line["high"] - line["low"]) / 2
+    return widths

@@ -31,12 +31,13 @@ HOMES = {
     "skimage": {"methods", "metrics", "studies"},
     "snakemake": {"pipeline"},
     "jinja2": {"plotting"},
+    "vl_convert": {"plotting"},
     "pycocotools": {"data"},
 }
 """Packages of the project that may import a library."""
 NETWORK, FETCH = {"urllib", "http", "requests", "ftplib"}, PACKAGE / "data/download/fetch.py"
 """Libraries that access the network, and the only module that may import them."""
-HEAVY = {"torch", "pandas", "captum", "zarr", "numpy", "scipy", "sklearn", "matplotlib", "PIL"}
+HEAVY = {"torch", "pandas", "captum", "zarr", "numpy", "scipy", "sklearn", "matplotlib", "PIL", "vl_convert"}
 """Libraries that no module imported by the Snakefile may load, because every job parses the Snakefile."""
 PARSED = ("check", "settings", "read", "inputs", "params")
 """Fields of records whose functions and classes are used when the Snakefile is parsed."""

@@ -99,7 +99,7 @@ RELIABILITY = {
         f"{name}.csv" for name in ("reliability", "agreement", "order", "consistency", "rankings", "variance")
     ],
     "figures": [
-        *(f"{name}.svg" for name in ("reliability", "agreement", "order", "consistency")),
+        *(f"{name}.svg" for name in ("reliability", "agreement", "order", "consistency", "score_pairs")),
         "reliability.html",
     ],
 }

@@ -8,6 +8,7 @@ from saliency_assay.reliability.figures import (
     consistency_figure,
     order_figure,
     reliability_figure,
+    score_pairs_chart,
 )
 from saliency_assay.report.pages.reliability_page import page_tables
 from saliency_assay.runtime.job import run_job
@@ -25,6 +26,7 @@ with run_job(snakemake) as job:
         save(reliability_figure(tables["reliability"], level=level, labels=labels), output.reliability)
         save(agreement_figure(tables["agreement"], labels), output.agreement)
         save(order_figure(tables["order"], labels), output.order)
+        save(score_pairs_chart(tables["order"], labels), output.score_pairs)
         figure = consistency_figure(tables["consistency"], settings["baselines"], labels)
         save(figure, output.consistency)
     page_contents = page_tables(tables, study, labels, level=level)

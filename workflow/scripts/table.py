@@ -1,10 +1,11 @@
-"""Export all results: a tidy table, the tables of every study as CSV and LaTeX, and the accuracies of the models."""
+"""Export all results: a tidy table, the tables of every study as CSV and LaTeX, accuracies of models, PDF figures."""
 
 import json
 import shutil
 
 import pandas as pd
 
+from saliency_assay.plotting.charts import pdf
 from saliency_assay.registry.labels import Labels
 from saliency_assay.registry.records import resolve
 from saliency_assay.report.export.export import TIDY, study_tex, tidy_table
@@ -36,3 +37,5 @@ with run_job(snakemake) as job:
         tex.write_text(text, encoding="utf-8")
     table = pd.concat(tidy_tables) if tidy_tables else pd.DataFrame(columns=TIDY)
     table.to_csv(output.results, index=False)
+    for figure, copy in zip(paths.figures, output.figures, strict=True):
+        copy.write_bytes(pdf(figure.read_text(encoding="utf-8")))

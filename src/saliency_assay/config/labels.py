@@ -8,6 +8,11 @@ from saliency_assay.config.records import Catalog, Config, Metric
 from saliency_assay.registry.labels import Labels
 
 R = TypeVar("R")
+FIRST_METHODS = (
+    *("gradient", "gradient_x_input", "integrated_gradients", "gradcam", "guided_backprop", "smoothgrad"),
+    *("lrp_epsilon", "deeplift"),
+)
+"""Methods that are compared most often: the first places of the palette, whose lines are solid and differ in color."""
 
 
 def label_of(name: str, configured: str | None, record: Any = None) -> str:
@@ -75,7 +80,26 @@ def labels_of(config: Config, catalog: Catalog, studies: Iterable[str] | None = 
         studies={study.name: study.label for study in sorted(selected_studies, key=lambda study: study.name)},
         entry_scores={name: _entry_scores(metric, catalog) for name, metric in sorted(metrics.items())},
         sub_variants=dict(sorted(sub_variants.items())) | ({"": shared} if shared else {}),
+        places={name: place for name, place in _places(config, catalog).items() if name in methods},
     )
+
+
+def _places(config: Config, catalog: Catalog) -> dict[str, int]:
+    """Return ``Labels.places`` of all methods.
+
+    A method with the name of its record has the place of the record, so that its look is the same in every report.
+    Others follow, sorted by name.
+    """
+    own_names = {name for name, method in config.methods.items() if name == method.method}
+    places = {}
+    for uses_model in (True, False):
+        registered = dict.fromkeys([*FIRST_METHODS, *catalog.methods])
+        names = [name for name in registered if catalog.methods[name].uses_model == uses_model]
+        other_names = sorted(config.methods.keys() - own_names)
+        names += [name for name in other_names if config.methods[name].uses_model == uses_model]
+        for index, name in enumerate(names):
+            places[name] = index if uses_model else -1 - index
+    return {name: place for name, place in sorted(places.items()) if name in config.methods}
 
 
 def _only(records: Mapping[str, R], names: Container[str]) -> dict[str, R]:

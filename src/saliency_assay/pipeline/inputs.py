@@ -286,6 +286,17 @@ class Inputs(Results):
         """Return the copies of the tables in the export."""
         return self._table_files(f"{self.paths.export}/{{study}}")
 
+    def vector_figures(self) -> list[str]:
+        """Return all figures that are SVG files."""
+        return [path for path in self.all_figures() if path.endswith(".svg")]
+
+    def exported_figures(self) -> list[str]:
+        """Return the PDF files of the figures in the export."""
+        return [
+            f"{self.paths.export}/figures{path.removeprefix(self.paths.figures).removesuffix('.svg')}.pdf"
+            for path in self.vector_figures()
+        ]
+
     def _table_files(self, folder: str) -> list[str]:
         return [
             f"{folder.format(study=study)}/{name}.csv"

@@ -6,7 +6,10 @@ from saliency_assay.config.records import Config, Metric, Model, Study
 from saliency_assay.registry.study_kind import StudyKind
 
 RATED_TABLES = ("reliability", "agreement", "order", "consistency", "rankings", "variance")
-RATED_FIGURES = ("reliability.svg", "agreement.svg", "order.svg", "consistency.svg", "reliability.html")
+RATED_FIGURES = (
+    *("order.svg", "score_pairs.svg", "reliability.svg", "agreement.svg", "consistency.svg"),
+    "reliability.html",
+)
 
 
 class Studies:

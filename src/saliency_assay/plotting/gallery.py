@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy import ndarray as Array
 
-from saliency_assay.plotting.style import SKY
+from saliency_assay.plotting.palette import SKY
 from saliency_assay.registry.labels import UNLABELED, Labels
 
 COLORS = colormaps["inferno"]

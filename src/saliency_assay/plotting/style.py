@@ -1,6 +1,6 @@
-"""Style of all figures: a palette for color-blind readers, fonts, and file metadata."""
+"""Style of all figures: fonts, axes, and the writing of files."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
@@ -13,12 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import SymmetricalLogLocator
 from numpy import ndarray as Array
 
-# Okabe & Ito (2008), "Color Universal Design".
-BLUE, ORANGE, GREEN, SKY = "#0072B2", "#E69F00", "#009E73", "#56B4E9"
-VERMILION, PURPLE, GRAY = "#D55E00", "#CC79A7", "#8A8A8A"
-CYCLE = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, GRAY)
-MARKERS = "osD^vP*X<>hpd"  # more than a study usually has methods, for legible prints in gray
-LINES = ("-", "--", ":")
+from saliency_assay.plotting.charts import LineChart, PointChart, svg
+
 LOG_SPAN = 100.0
 MOST_DECADES = 6
 LEAST = 1e-9
@@ -45,9 +41,12 @@ def styled() -> Iterator[None]:
         yield
 
 
-def save(figure: Figure, path: Path) -> None:
-    """Write ``figure`` as SVG or PNG, by the suffix of the path, without a date in the file."""
+def save(figure: Figure | LineChart | PointChart, path: Path) -> None:
+    """Write ``figure`` as SVG or PNG, by the suffix of the path, without a date in the file; a chart as SVG."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    if isinstance(figure, LineChart | PointChart):
+        path.write_text(svg(figure.specification()), encoding="utf-8")
+        return
     metadata = {"Date": None} if path.suffix == ".svg" else {"Software": None}
     figure.savefig(path, dpi=130, metadata=metadata)
 
@@ -57,30 +56,6 @@ def png(figure: Figure) -> bytes:
     content = BytesIO()
     figure.savefig(content, format="png", dpi=130, metadata={"Software": None})
     return content.getvalue()
-
-
-def look(place: int) -> dict[str, Any]:
-    """Return the color, line style and marker of the method with index ``place`` in the study."""
-    line = LINES[place // len(CYCLE) % len(LINES)]
-    return {"color": CYCLE[place % len(CYCLE)], "linestyle": line, "marker": MARKERS[place % len(MARKERS)]}
-
-
-def line_styles(
-    names: Sequence[str],
-    *,
-    colors: Sequence[str],
-    lines: Sequence[Any],
-    fixed: Mapping[str, dict[str, Any]],
-    **style: Any,
-) -> dict[str, dict[str, Any]]:
-    """Return color, line style and marker of each name: from ``fixed``, else the next of the cycle, with ``style``."""
-    styles: dict[str, dict[str, Any]] = {}
-    for name in names:
-        place = sum(other not in fixed for other in styles)
-        line = lines[place // len(colors) % len(lines)]
-        usual = {"color": colors[place % len(colors)], "linestyle": line, **style}
-        styles[name] = fixed.get(name, {**usual, "marker": MARKERS[place % len(MARKERS)]})
-    return styles
 
 
 def spread_out(

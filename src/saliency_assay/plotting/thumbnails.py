@@ -13,7 +13,7 @@ from scipy.ndimage import binary_erosion
 
 from saliency_assay.plotting.gallery import COLORS
 from saliency_assay.plotting.page import page_templates
-from saliency_assay.plotting.style import SKY
+from saliency_assay.plotting.palette import SKY
 from saliency_assay.registry.labels import UNLABELED, Labels
 
 OUTLINE_SCALE = 4  # pixels of an outline per pixel of its mask

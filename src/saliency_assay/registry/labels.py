@@ -27,6 +27,8 @@ class Labels:
     """For each entry under ``metrics`` the labels of its scores, which differ from those of other entries."""
     sub_variants: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Patterns of sub-variants for each entry under ``metrics``; those under ``""`` apply to all entries."""
+    places: Mapping[str, int] = field(default_factory=dict)
+    """Place of each method in the palette of lines, the same in all figures; negative for baselines."""
 
     def method(self, name: str) -> str:
         """Return the label of a method, or of another row among the methods in tables; without a label the key."""

@@ -12,8 +12,10 @@ from numpy import ndarray as Array
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
-from saliency_assay.plotting.style import BLUE, GRAY, GREEN, ORANGE, VERMILION
+from saliency_assay.plotting.charts import PointChart
+from saliency_assay.plotting.palette import BLUE, GRAY, GREEN, ORANGE, VERMILION, looks
 from saliency_assay.plotting.text import span_text
+from saliency_assay.registry.directions import phrase
 from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.reliability.raters import SPLITS
 from saliency_assay.reliability.tables import PAIR, rank_text
@@ -262,3 +264,28 @@ def _style_matrix(axes: Axes, columns: list[str], rows: list[str]) -> None:
     axes.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0)
     axes.grid(visible=False)
     axes.spines[:].set_visible(False)
+
+
+def score_pairs_chart(table: pd.DataFrame, labels: Labels = UNLABELED) -> Figure | PointChart:
+    """Plot the mean scores of methods under two scores, with 95 % intervals; a reader selects the scores.
+
+    For a study with a single score the figure is a message.
+
+    Args:
+        table: result of ``reliability.tables.order_table`` for one set and model.
+        labels: labels of methods and scores.
+    """
+    names, methods = scored_names(table, labels, most=MOST_ROWS), list(dict.fromkeys(table["method"]))
+    if len(names) < 2:
+        return _message_figure("only one score: no other score to compare with")
+    rows = pd.DataFrame({"series": [labels.method(method) for method in methods]})
+    axes = []
+    for index, ((metric, variant), name) in enumerate(names.items()):
+        of_name = table[(table["metric"] == metric) & (table["variant"] == variant)]
+        axes.append(f"{name} ({phrase(of_name['direction'].iloc[0])})")
+        by_method = of_name.groupby("method", sort=False)[["mean", "low", "high"]].first().reindex(methods)
+        for end in by_method:
+            rows[f"{end}{index}"] = by_method[end].to_numpy()
+    other = next((index for index, (metric, _) in enumerate(names) if metric != next(iter(names))[0]), 1)
+    method_looks = {labels.method(method): look for method, look in looks(methods, labels).items()}
+    return PointChart(rows, axes, method_looks, "Mean scores of methods under two scores", (0, other))

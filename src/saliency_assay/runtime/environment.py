@@ -9,7 +9,10 @@ from contextvars import ContextVar
 from functools import cache
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 
-DISTRIBUTIONS = {"PIL": "pillow", "skimage": "scikit-image", "sklearn": "scikit-learn", "yaml": "pyyaml"}
+DISTRIBUTIONS = {
+    **{"PIL": "pillow", "skimage": "scikit-image", "sklearn": "scikit-learn"},
+    **{"vl_convert": "vl-convert-python", "yaml": "pyyaml"},
+}
 """Distribution names of modules, where they differ from the import name."""
 WITHOUT_EFFECT = frozenset({"tqdm", "yaml"})
 """Modules on whose version results do not depend: they read configurations or show progress."""

@@ -76,8 +76,8 @@ def test_figures_and_tables_come_in_the_order_of_the_report() -> None:
     assert pairs == [["infidelity", "sensitivity"]]
     assert tiny.figures("digits") == [
         "study.html", "faithfulness_scores.svg", "infidelity_scores.svg", "sensitivity_scores.svg",
-        "infidelity_sensitivity.svg", "scores.html", "gallery.html", "reliability.svg", "agreement.svg", "order.svg",
-        "consistency.svg", "reliability.html",
+        "infidelity_sensitivity.svg", "scores.html", "gallery.html", "order.svg", "score_pairs.svg",
+        "reliability.svg", "agreement.svg", "consistency.svg", "reliability.html",
     ]  # fmt: skip
     assert tiny.tables("captions")[:3] == ["premise", "table", "reliability"]
     assert tiny.tables("bam")[4:11] == [

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from report_tables import order_rows
 from spaced import SPACED
 
+from saliency_assay.plotting.charts import PointChart
 from saliency_assay.plotting.style import save, styled
 from saliency_assay.registry.labels import Labels
 from saliency_assay.reliability.figures import (
@@ -17,8 +18,11 @@ from saliency_assay.reliability.figures import (
     grouped,
     order_figure,
     reliability_figure,
+    score_pairs_chart,
     scored_names,
 )
+
+NAN = float("nan")
 
 
 def drawn(figure: Figure, folder: Path) -> Figure:
@@ -193,3 +197,31 @@ def test_figures_of_nothing_say_so(tmp_path: Path) -> None:
         order_figure(order_rows({"a": (1, 1)}).head(0)),
     ):
         assert "score" in drawn(figure, tmp_path).axes[0].texts[0].get_text()
+
+
+def test_pairs_of_scores_have_the_means_and_intervals_of_the_rank_table() -> None:
+    methods = {"a": (1, 2), "b": (1, 3), "random": (3, 3)}
+    second = {
+        "metric": "infidelity",
+        "variant": "squares",
+        "direction": "lower",
+        "mean": {"a": 0.5, "b": NAN},
+    }
+    table = pd.concat([order_rows(methods), order_rows(methods, **second)])
+    chart = score_pairs_chart(table, SPACED)
+    assert isinstance(chart, PointChart)
+    names = list(scored_names(table, SPACED, most=30))
+    assert len(chart.axes) == len(names) > 1
+    for index, (metric, variant) in enumerate(names):
+        of_name = table[(table["metric"] == metric) & (table["variant"] == variant)].set_index("method")
+        assert of_name["direction"].iloc[0] in chart.axes[index]
+        for end in ("mean", "low", "high"):
+            expected = of_name[end].reindex(list(dict.fromkeys(table["method"])))
+            np.testing.assert_array_equal(chart.rows[f"{end}{index}"], expected)
+    assert chart.selected == (0, 1)
+
+
+def test_a_single_score_has_no_pair() -> None:
+    figure = score_pairs_chart(order_rows({"a": (1, 1), "b": (2, 2)}), SPACED)
+    assert isinstance(figure, Figure)
+    assert "only one score" in figure.axes[0].texts[0].get_text()

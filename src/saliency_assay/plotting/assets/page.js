@@ -50,3 +50,10 @@ for (const link of document.querySelectorAll('a[href^="#part"]')) link.onclick =
 };
 for (const button of document.querySelectorAll('button.unfold')) button.onclick = () => unfold(allParts());
 window.addEventListener('beforeprint', () => unfold(allParts()));
+// Charts: the image next to a specification is replaced by what Vega-Lite renders from it.
+const actions = {export: true, source: false, compiled: false, editor: false};
+for (const chart of typeof vegaEmbed === 'undefined' ? [] : document.querySelectorAll('script.chart')) {
+  const place = document.createElement('div'), image = chart.nextElementSibling;
+  chart.after(place);
+  vegaEmbed(place, JSON.parse(chart.textContent), {renderer: 'svg', actions}).then(() => image.remove());
+}

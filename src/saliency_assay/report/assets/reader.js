@@ -1,7 +1,7 @@
 'use strict';
 // Arranges Snakemake's report as pages: the overview opens first, each category opens as one page with all its figures,
-// tables and captions, and links connect the pages. It uses the report's variables `results` and `categories` and its
-// views (`app`); `reader` has the layout of a page and the order of results.
+// tables and captions, and links connect the pages. It uses the report's variables `results` and `categories`, its views
+// (`app`) and its copy of Vega-Lite; `reader` has the layout of a page and the order of results.
 (function start() {
   if (typeof app === 'undefined' || !app) {
     requestAnimationFrame(start);
@@ -18,13 +18,29 @@
   const members = category => Object.values(categories[category]).flat().sort((a, b) => place(a) - place(b));
   const ordered = Object.keys(categories).sort((a, b) => place(members(a)[0]) - place(members(b)[0]));
 
+  const parsed = (uri, type) => {
+    const bytes = Uint8Array.from(atob(uri.slice(uri.indexOf(',') + 1)), letter => letter.charCodeAt(0));
+    return new DOMParser().parseFromString(new TextDecoder().decode(bytes), type);
+  };
   // The body of a result that is an HTML page.
   const bodyOf = uri => {
-    const bytes = Uint8Array.from(atob(uri.slice(uri.indexOf(',') + 1)), letter => letter.charCodeAt(0));
-    const page = new DOMParser().parseFromString(new TextDecoder().decode(bytes), 'text/html');
-    page.querySelectorAll('script').forEach(script => script.remove());
+    const page = parsed(uri, 'text/html');
+    page.querySelectorAll('script:not([type="application/json"])').forEach(script => script.remove());
     return page.body.innerHTML;
   };
+  // A figure: the image, and the specification that page.js renders in its place, if the SVG has one.
+  const figureOf = (result, title) => {
+    const image = `<img src="${result.data_uri}" alt="${attribute(title)}">`;
+    const metadata = result.mime_type === 'image/svg+xml'
+      && parsed(result.data_uri, 'image/svg+xml').querySelector('metadata')?.textContent;
+    const isChart = metadata && metadata.startsWith('{');
+    const specification = isChart ? metadata.replaceAll('<', '\\u003c') : '';
+    const content = isChart ? `<script type="application/json" class="chart">${specification}<\/script>${image}` : image;
+    return `<div class="scroll" tabindex="0" role="region" aria-label="${attribute(title)}">${content}</div>`;
+  };
+  // The report's copies of Vega, Vega-Lite and vega-embed.
+  const libraries = [...document.scripts].filter(script => /global\.vega|require\('vega'\)/.test(script.text.slice(0, 500)))
+    .map(script => `<script>${script.text}<\/script>`).join('');
   // The first line of a label is the title; a second line is the beginning of the caption.
   const linesOf = path => (Object.values(results[path].labels ?? {})[0] ?? results[path].name).split('\n');
   const titleOf = path => linesOf(path)[0];
@@ -33,9 +49,7 @@
   const isTable = path => results[path].mime_type === 'text/html' && !bodyOf(results[path].data_uri).includes('<img');
   const sectionOf = (path, number, alone) => {
     const result = results[path], title = titleOf(path);
-    const body = result.mime_type === 'text/html' ? bodyOf(result.data_uri)
-      : `<div class="scroll" tabindex="0" role="region" aria-label="${attribute(title)}">
-         <img src="${result.data_uri}" alt="${attribute(title)}"></div>`;
+    const body = result.mime_type === 'text/html' ? bodyOf(result.data_uri) : figureOf(result, title);
     const lines = linesOf(path).slice(1).map(line => `<p>${text(line)}</p>`);
     const note = `<div class="note">${lines.join('')}${result.caption ?? ''}</div>`;
     const content = `${body}${note}`;
@@ -54,7 +68,8 @@
       const list = `<ul class="contents">${contents.join('')}</ul>`;
       sections.splice(1, 0, `<nav aria-label="contents"><h2>Figures and tables</h2>${list}${files}</nav>`);
     }
-    return reader.shell.replace('<!--body-->', () => sections.join('\n'));
+    const body = sections.join('\n');
+    return reader.shell.replace('<!--body-->', () => body + (body.includes('class="chart"') ? libraries : ''));
   };
 
   const urls = {};

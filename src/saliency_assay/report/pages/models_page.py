@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from saliency_assay.plotting.display import displayed
-from saliency_assay.plotting.style import CYCLE
+from saliency_assay.plotting.palette import CYCLE
 from saliency_assay.plotting.text import readable
 from saliency_assay.registry.labels import Labels
 

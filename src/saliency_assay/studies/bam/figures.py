@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy import ndarray as Array
 
-from saliency_assay.plotting.style import BLUE, GRAY, ORANGE, VERMILION
+from saliency_assay.plotting.palette import BLUE, GRAY, ORANGE, VERMILION
 from saliency_assay.plotting.text import span_text
 from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.studies.bam.tables import DIRECTIONS

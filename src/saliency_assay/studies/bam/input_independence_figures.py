@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from numpy import ndarray as Array
 
 from saliency_assay.plotting.gallery import bare, show_image
-from saliency_assay.plotting.style import BLUE, GRAY, ORANGE
+from saliency_assay.plotting.palette import BLUE, GRAY, ORANGE
 from saliency_assay.studies.bam.input_independence_tables import SIMILAR, relative_change
 
 LEAST_STEPS = 5

@@ -1,7 +1,6 @@
 """Figures of the commonality series: curves against k, and one image under every f_k (Yang & Kim, 2019, Figs. 5, 6)."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from textwrap import fill
 from typing import Any
 
@@ -14,7 +13,7 @@ from matplotlib.lines import Line2D
 from numpy import ndarray as Array
 
 from saliency_assay.plotting.gallery import bare, show_image, show_map
-from saliency_assay.plotting.style import BLUE, GRAY, GREEN, ORANGE, PURPLE, SKY, VERMILION, line_styles
+from saliency_assay.plotting.palette import BLACK, looks
 from saliency_assay.plotting.text import seeds_text, span_text
 from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.studies.bam.series_tables import SeriesModel
@@ -24,12 +23,8 @@ WIDTH = 10.4  # inches: the report's 1,000 pixels
 ABOVE, BELOW = 4.4, 3.2
 LEGEND_WIDTH, LEGEND_LINE = 2.2, 0.21
 LEGEND_LETTERS = 18
-COLORS = (ORANGE, GREEN, VERMILION, PURPLE, SKY, GRAY)
-# Without dashes, which are used for the drop, and dots, which are used for TCAV.
-LINES: tuple[Any, ...] = ("-", "-.", (0, (6, 1.5, 1, 1.5, 1, 1.5)))
 DROP: dict[str, Any] = {"color": "black", "linestyle": "--", "linewidth": 2}
-DOTTED: dict[str, Any] = {"color": BLUE, "linestyle": ":", "linewidth": 2.4, "marker": "."}
-method_styles = partial(line_styles, colors=COLORS, lines=LINES, fixed={TCAV: DOTTED}, linewidth=1.5)
+DOTTED: dict[str, Any] = {"color": BLACK, "linestyle": ":", "linewidth": 2.4, "marker": "."}
 DROP_LABEL = "accuracy drop\n(right axis)"
 MCS_AXIS = r"MCS: $G_c(f_k) - G_c(f_{1.0})$" + "\n(saliency and TCAV on a 0–1 scale)"
 DROP_AXIS = "accuracy drop without the object\n(percentage points)"
@@ -58,7 +53,7 @@ def series_figure(
         correlation: from ``correlation_table``.
         labels: labels of methods.
     """
-    styles = method_styles(list(series["method"].unique()))
+    styles = _method_styles(list(series["method"].unique()), labels)
     names = _wrapped_names(styles, labels)
     lines = sum(1 + name.count("\n") for name in names.values()) + 4
     above = max(ABOVE, LEGEND_LINE * lines)
@@ -78,6 +73,13 @@ def series_figure(
     _plot_legend(figure.add_subplot(grid[0, 1]), series, styles, labels)
     _plot_bars(figure.add_subplot(grid[1, :]), correlation, styles, labels)
     return figure
+
+
+def _method_styles(methods: Sequence[str], labels: Labels) -> dict[str, dict[str, Any]]:
+    """Return the line of each method, and of TCAV."""
+    method_looks = looks([method for method in methods if method != TCAV], labels)
+    lines = {method: {**look.line(), "linewidth": 1.5} for method, look in method_looks.items()}
+    return {method: DOTTED if method == TCAV else lines[method] for method in methods}
 
 
 def _plot_curves(axes: Axes, series: pd.DataFrame, styles: dict[str, dict[str, Any]]) -> None:

@@ -5,7 +5,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from saliency_assay.plotting.style import BLUE, GRAY, ORANGE
+from saliency_assay.plotting.palette import BLUE, GRAY, ORANGE
 from saliency_assay.plotting.text import span_text
 from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.studies.bam.tcav_tables import MEAN, Layers, measured

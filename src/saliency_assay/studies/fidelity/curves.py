@@ -1,29 +1,21 @@
 """Curves behind the scores: means over images with their 95 % bands, one line per method."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
-from matplotlib.artist import Artist
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
+import pandas as pd
 from numpy import ndarray as Array
 
+from saliency_assay.plotting.charts import LineChart, Panel, line_rows
 from saliency_assay.plotting.metric_results import MetricResults
+from saliency_assay.plotting.palette import GRAY, Look, looks
 from saliency_assay.plotting.statistics import mean_and_band, mean_of, over_seeds, sparse
-from saliency_assay.plotting.style import GRAY, look
 from saliency_assay.plotting.text import NO_SCORE, better, seeds_text, span_text
 
-MARKERS_A_LINE = 5
-LETTERS_AN_INCH = 13
-LINE = 0.2  # inches
 LAYER_LETTERS = 22
 COUNT_LETTERS = 30
 BAND = "mean and its 95 % band"
 SPARSE = "faint or interrupted: under half of a method's images"
-FAINT: dict[str, Any] = {"linewidth": 1.2, "alpha": 0.5}
 ORDERS = ("morf", "lerf")
 LIKENESS = ("spearman", "spearman_absolute", "ssim")
 RANDOMIZED = {
@@ -32,28 +24,31 @@ RANDOMIZED = {
 }
 
 
-def aopc_curves(results: MetricResults) -> Figure:
+def aopc_curves(results: MetricResults) -> LineChart:
     """Plot AOPC_L minus the mean AOPC_L of random orders, against L: Tomsett et al. (2020), Fig. 2a.
 
     AOPC_L = 1/(L + 1) Σ_{k=1..L} (f(x⁰) − f(xᵏ)); the difference is taken per image. The gray band is the middle
     95 % of the means of random orders.
     """
-    figure = Figure(figsize=(10, 4))
-    panels = figure.subplots(1, 2)  # no shared axis: LeRF changes the output far less
     random = aopc_of(results.responses["random_curve"])
-    for axes, name in zip(panels, ORDERS, strict=True):
-        band = _plot_random_band(axes, results)
-        axes.axhline(0, color="black", linewidth=0.8, linestyle=":")
+    orders = results.responses["random_aopc"].shape[1]
+    random_label = f"random orders: central 95 % of {orders}"
+    panels = []
+    for name in ORDERS:
         values = _method_curves(results, name, change=lambda curve: aopc_of(curve) - random)
-        _plot_lines(axes, results, values, np.arange(random.shape[1]))
-        axes.set_title(results.labels[f"aopc_{name}"], fontsize=11)
-        axes.set_xlabel(f"perturbed pixels L\n{_counts_text(results, values, name)}")
-        axes.set_ylabel(
+        rows = [
+            _random_rows(results, random_label),
+            _rows(results, values, ORDERS, np.arange(random.shape[1])),
+        ]
+        score = f"aopc_{name}"
+        y_title = (
             f"AOPC minus mean AOPC of random orders\n({results.parameters['output']})\n"
-            f"{better(results.directions[f'aopc_{name}'])}"
+            f"{better(results.directions[score])}"
         )
-    _add_legend(figure, results, ORDERS, extra=[band])
-    return figure
+        x_title = f"perturbed pixels L\n{_counts_text(results, values, name)}"
+        panels.append(Panel(results.labels[score], x_title, y_title, pd.concat(rows)))
+    # LeRF changes the output far less, so the panels share no axis.
+    return _chart(results, panels, ORDERS, extra={random_label: Look(GRAY)})
 
 
 def aopc_of(curve: Array) -> Array:
@@ -63,71 +58,59 @@ def aopc_of(curve: Array) -> Array:
     return aopc
 
 
-def _plot_random_band(axes: Axes, results: MetricResults) -> Patch:
-    """Plot the middle 95 % of the mean scores of random orders, relative to their mean at each prefix."""
+def _random_rows(results: MetricResults, label: str) -> pd.DataFrame:
+    """Return a line at 0 with the middle 95 % of the mean scores of random orders, relative to their mean."""
     means = mean_of(results.responses["random_aopc"])  # [orders, prefixes]
-    prefixes = [0, *_sub_variant_numbers(results, "aopc_morf", "L=")]
+    prefixes = np.array([0, *_sub_variant_numbers(results, "aopc_morf", "L=")])
     low, high = np.percentile(means - means.mean(axis=0), (2.5, 97.5), axis=0)
-    axes.fill_between(prefixes, [0, *low], [0, *high], color=GRAY, alpha=0.35, linewidth=0)
-    return Patch(color=GRAY, alpha=0.35, label=f"random orders: central 95 % of {len(means)}")
+    zero = np.zeros(len(prefixes))
+    images = len(results.responses["random_aopc"])
+    return line_rows(label, prefixes, zero, np.array([0, *low]), np.array([0, *high]), images=images)
 
 
-def removal_curves(results: MetricResults) -> Figure:
+def removal_curves(results: MetricResults) -> LineChart:
     """Plot the output against the share of removed or inserted pixels: deletion, insertion and ROAD."""
     names = [name for name in ("curve", *ORDERS) if any(name in curves for curves in results.curves.values())]
-    figure = Figure(figsize=(5.6 * len(names) + 0.4, 4))
-    for axes, name in zip(
-        figure.subplots(1, len(names), squeeze=False, sharey=True).flat, names, strict=True
-    ):
+    panels = []
+    for name in names:
         points = next(curves[name] for curves in results.curves.values() if name in curves).shape[1]
         # ROAD has no point for 100 %, an image without original pixels.
         share = np.linspace(0, 100, points) if name == "curve" else 100 * np.arange(points) / points
-        _plot_lines(axes, results, values := _method_curves(results, name), share)
+        values = _method_curves(results, name)
         score = _score_of_curve(results, name)
-        inserted = score == "insertion"
-        axes.set_title(results.labels[score], fontsize=11)
-        axes.set_xlabel(
-            f"pixels {'inserted' if inserted else 'removed'} (%)\n{_counts_text(results, values, name)}"
-        )
-        axes.set_ylabel(f"output ({results.parameters['output']})\n{better(results.directions[score])}")
-        axes.tick_params(labelleft=True)
-    _add_legend(figure, results, names)
-    return figure
+        verb = "inserted" if score == "insertion" else "removed"
+        x_title = f"pixels {verb} (%)\n{_counts_text(results, values, name)}"
+        y_title = f"output ({results.parameters['output']})\n{better(results.directions[score])}"
+        rows = _rows(results, values, names, share)
+        panels.append(Panel(results.labels[score], x_title, y_title, rows))
+    return _chart(results, panels, names, shared=True)
 
 
-def subset_curves(results: MetricResults) -> Figure:
+def subset_curves(results: MetricResults) -> LineChart:
     """Plot the correlation of a subset's attribution with the drop of the output, against the subset's size."""
-    figure = Figure(figsize=(7.5, 4))
-    axes = figure.add_subplot()
-    values = _method_curves(results, "correlation")
-    _plot_lines(axes, results, values, np.array(_sub_variant_numbers(results, "sensitivity_n", "n=")))
-    axes.axhline(0, color="black", linewidth=0.8, linestyle=":")
-    axes.set_xscale("log")
-    axes.set_xlabel(f"pixels in a subset\n{_counts_text(results, values, 'correlation')}")
-    label = results.axis("sensitivity_n")
-    axes.set_ylabel(f"{label}\n{better(results.directions['sensitivity_n'])}")
-    _add_legend(figure, results, ["correlation"])
-    return figure
+    name, score = "correlation", "sensitivity_n"
+    values = _method_curves(results, name)
+    rows = _rows(results, values, [name], np.array(_sub_variant_numbers(results, score, "n=")))
+    x_title = f"pixels in a subset\n{_counts_text(results, values, name)}"
+    y_title = f"{results.axis(score)}\n{better(results.directions[score])}"
+    panel = Panel(results.labels[score], x_title, y_title, rows, logarithmic=True)
+    return _chart(results, [panel], [name])
 
 
-def randomization_curves(results: MetricResults) -> Figure:
+def randomization_curves(results: MetricResults) -> LineChart:
     """Plot the similarity of maps to those of the model with randomized layers, cascading and independent."""
-    figure = Figure(figsize=(13, 8.6))
-    grid = figure.subplots(2, 3, sharey="col")
-    for panels, (kind, meaning) in zip(grid, RANDOMIZED.items(), strict=True):
-        ticks = ["model", *_layer_names(results, kind)]
-        for axes, name in zip(panels, LIKENESS, strict=True):
-            values = _method_curves(results, curve := f"{kind}_{name}")
-            _plot_lines(axes, results, values, np.arange(len(ticks)))
-            axes.axhline(0, color="black", linewidth=0.8, linestyle=":")
-            axes.set_xticks(range(len(ticks)), ticks, rotation=45, ha="right", fontsize=8)
-            axes.set_title(meaning, fontsize=10)
-            axes.set_xlabel(f"randomized layer\n{_counts_text(results, values, curve)}", fontsize=9)
-            score = f"randomization_{name}"
-            axes.set_ylabel(f"{results.axis(score)}\n{better(results.directions[score])}", fontsize=9)
     names = [f"{kind}_{name}" for kind in RANDOMIZED for name in LIKENESS]
-    _add_legend(figure, results, names, rows=len(RANDOMIZED))
-    return figure
+    panels = []
+    for kind, meaning in RANDOMIZED.items():
+        ticks = ["model", *_layer_names(results, kind)]
+        for name in LIKENESS:
+            curve, score = f"{kind}_{name}", f"randomization_{name}"
+            values = _method_curves(results, curve)
+            x_title = f"randomized layer\n{_counts_text(results, values, curve)}"
+            y_title = f"{results.axis(score)}\n{better(results.directions[score])}"
+            rows = _rows(results, values, names, np.arange(len(ticks)))
+            panels.append(Panel(meaning, x_title, y_title, rows, ticks=ticks))
+    return _chart(results, panels, names)
 
 
 def _layer_names(results: MetricResults, kind: str) -> list[str]:
@@ -154,20 +137,41 @@ def _method_curves(
     return {method: change(curve) for method, curve in method_curves if curve is not None}
 
 
-def _plot_lines(axes: Axes, results: MetricResults, values: Mapping[str, Array], x: Array) -> None:
-    """Plot a line and a band per method; faint and without a band where its images are ``sparse``."""
+def _series(results: MetricResults, names: Sequence[str]) -> dict[str, str]:
+    """Return the text of each method in the legend, with a note if it has none of the curves."""
+    series = {}
+    for method in results.methods:
+        has_no_curve = all(results.curve(method, name) is None for name in names)
+        label = results.names.method(method)
+        series[method] = f"{label}: {NO_SCORE}" if has_no_curve else label
+    return series
+
+
+def _rows(
+    results: MetricResults, values: Mapping[str, Array], names: Sequence[str], x: Array
+) -> pd.DataFrame:
+    """Return a line and a band per method; faint and without a band where its images are ``sparse``."""
+    series = _series(results, names)
+    tables = []
     for index, method in enumerate(results.methods):
         if method not in values:
             continue
-        mean, half = mean_and_band(by_image := over_seeds(values[method], results.seeds))
-        dense_mean = np.where(sparse(by_image), np.nan, mean)
-        step = max(1, len(x) // MARKERS_A_LINE)
-        first = index * step // len(results.methods)  # offsets markers of coinciding lines
-        color = look(index)["color"]
-        if np.isnan(dense_mean[~np.isnan(mean)]).any():
-            axes.plot(x, mean, color=color, **FAINT)
-        axes.plot(x, dense_mean, markevery=(first, step), markersize=5, linewidth=1.5, **look(index))
-        axes.fill_between(x, dense_mean - half, dense_mean + half, color=color, alpha=0.18, linewidth=0)
+        by_image = over_seeds(values[method], results.seeds)
+        mean, half = mean_and_band(by_image)
+        half = np.where(sparse(by_image), np.nan, half)
+        tables.append(
+            line_rows(
+                series[method],
+                x,
+                mean,
+                mean - half,
+                mean + half,
+                images=(~np.isnan(by_image)).sum(axis=0),
+                faint=sparse(by_image) & ~np.isnan(mean),
+                offset=index / len(results.methods),
+            )
+        )
+    return pd.concat(tables) if tables else line_rows(NO_SCORE, x[:0], x[:0])
 
 
 def _counts_text(results: MetricResults, values: Mapping[str, Array], name: str) -> str:
@@ -190,28 +194,18 @@ def _counts_text(results: MetricResults, values: Mapping[str, Array], name: str)
     return "\n".join(lines)
 
 
-def _add_legend(
-    figure: Figure,
+def _chart(
     results: MetricResults,
+    panels: Sequence[Panel],
     names: Sequence[str],
     *,
-    rows: int = 1,
-    extra: Sequence[Patch] = (),
-) -> None:
-    """Add a legend of all methods below the panels, with a note for methods without a curve.
-
-    The figure grows by the height of the legend, and by axis labels of more than three lines for each of its ``rows``.
-    """
-    handles: list[Artist] = []
-    for index, method in enumerate(results.methods):
-        has_no_curve = all(results.curve(method, name) is None for name in names)
-        name = results.names.method(method)
-        label = f"{name}: {NO_SCORE}" if has_no_curve else name
-        handles.append(Line2D([], [], markersize=5, label=label, **look(index)))
-    handles += extra
-    longest = max(len(str(handle.get_label())) for handle in handles) + 8
-    columns = max(1, min(len(handles), int(LETTERS_AN_INCH * figure.get_figwidth()) // longest))
-    label_breaks = max(axes.get_xlabel().count("\n") for axes in figure.axes)
-    lines = -(-len(handles) // columns) + rows * max(0, label_breaks - 2)
-    figure.set_figheight(figure.get_figheight() + LINE * lines)
-    figure.legend(handles=handles, loc="outside lower center", ncols=columns, fontsize=9)
+    extra: Mapping[str, Look] | None = None,
+    shared: bool = False,
+) -> LineChart:
+    """Return the chart of these panels with a legend of all methods and ``extra`` lines."""
+    series = _series(results, names)
+    method_looks = {series[method]: look for method, look in looks(results.methods, results.names).items()}
+    description = (
+        f"Curves of {', '.join(dict.fromkeys(panel.title for panel in panels))}, one line per method."
+    )
+    return LineChart(panels, {**method_looks, **(extra or {})}, description, shared=shared)

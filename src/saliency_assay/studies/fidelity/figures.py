@@ -16,8 +16,9 @@ from matplotlib.ticker import MaxNLocator
 from numpy import ndarray as Array
 
 from saliency_assay.plotting.metric_results import MetricResults
+from saliency_assay.plotting.palette import BLUE, SKY, VERMILION
 from saliency_assay.plotting.statistics import mean_and_band
-from saliency_assay.plotting.style import BLUE, SKY, VERMILION, spread_out
+from saliency_assay.plotting.style import spread_out
 from saliency_assay.plotting.text import NO_SCORE, better, seeds_text, span_text
 from saliency_assay.registry.directions import target_of
 from saliency_assay.registry.labels import UNLABELED, Labels

@@ -10,7 +10,7 @@ from matplotlib.patches import Patch
 from numpy import ndarray as Array
 
 from saliency_assay.plotting.metric_results import MetricResults
-from saliency_assay.plotting.style import BLUE, GRAY, VERMILION
+from saliency_assay.plotting.palette import BLUE, GRAY, VERMILION
 from saliency_assay.plotting.text import NO_SCORE
 from saliency_assay.studies.fidelity.figures import BOX, box_panel, mark
 

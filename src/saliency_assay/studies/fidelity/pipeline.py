@@ -48,7 +48,7 @@ class FidelityParams(StudyParams):
             labels=labels["entry_scores"][metric.name],
             units=metric.units,
             names={
-                **select(labels, "methods", "data"),
+                **select(labels, "methods", "data", "places"),
                 "sub_variants": {name: labels["sub_variants"].get(name, {}) for name in (metric.name, "")},
             },
             directions=metric.directions,

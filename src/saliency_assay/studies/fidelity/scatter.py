@@ -9,8 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy import ndarray as Array
 
+from saliency_assay.plotting.palette import GRAY, looks
 from saliency_assay.plotting.statistics import mean_and_band
-from saliency_assay.plotting.style import GRAY, look, spread_out
+from saliency_assay.plotting.style import spread_out
 from saliency_assay.plotting.text import NO_SCORE, seeds_text, span_text
 from saliency_assay.registry.labels import UNLABELED, Labels
 
@@ -83,6 +84,7 @@ def _plot_points(
         for method in methods
     }
     defined = {method: (x, y) for method, (x, y) in points.items() if np.isfinite(x[0]) and np.isfinite(y[0])}
+    method_looks = looks(methods, labels)
     for method, (x, y) in defined.items():
         axes.errorbar(
             x[0],
@@ -91,7 +93,7 @@ def _plot_points(
             yerr=np.nan_to_num(y[1]),
             capsize=2,
             elinewidth=1,
-            **{**MARK, **look(methods.index(method)), "linestyle": "none"},
+            **{**MARK, **method_looks[method].line(), "linestyle": "none"},
         )
     for axis, position in (("x", 0), ("y", 1)):
         means = np.array([pair[position][0] for pair in defined.values()], dtype=np.float64)
@@ -115,7 +117,7 @@ def _plot_names(
                 1.09, height, f"{labels.method(method)}: {NO_SCORE}", transform=axes.transAxes, va="center"
             )
             continue
-        style = {**MARK, **look(methods.index(method)), "linestyle": "none"}
+        style = {**MARK, **looks(methods, labels)[method].line(), "linestyle": "none"}
         axes.plot([1.06], [height], transform=axes.transAxes, clip_on=False, **style)
         axes.annotate(
             labels.method(method),

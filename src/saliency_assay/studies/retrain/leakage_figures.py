@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from saliency_assay.plotting.style import BLUE, GRAY, SKY, VERMILION
+from saliency_assay.plotting.palette import BLUE, GRAY, SKY, VERMILION
 from saliency_assay.plotting.text import NO_SCORE, span_text
 from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.studies.retrain.leakage_tables import METRICS, leakage_values

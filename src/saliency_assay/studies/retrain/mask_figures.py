@@ -13,7 +13,7 @@ from matplotlib.patches import Patch
 from numpy import ndarray as Array
 
 from saliency_assay.plotting.gallery import bare
-from saliency_assay.plotting.style import ORANGE, PURPLE, SKY
+from saliency_assay.plotting.palette import ORANGE, PURPLE, SKY
 from saliency_assay.plotting.text import seeds_text, span_text
 from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.studies.retrain.tables import named, split_variants

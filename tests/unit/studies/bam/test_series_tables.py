@@ -18,9 +18,9 @@ from spaced import SPACED
 
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.plotting.html import tables_page
-from saliency_assay.plotting.style import BLUE, save, styled
+from saliency_assay.plotting.style import save, styled
 from saliency_assay.storage import score_tables, zarr_store
-from saliency_assay.studies.bam.series_figures import method_styles, select_image, series_figure, series_maps
+from saliency_assay.studies.bam.series_figures import select_image, series_figure, series_maps
 from saliency_assay.studies.bam.series_tables import (
     SeriesModel,
     commonality_table,
@@ -440,16 +440,6 @@ def test_a_series_without_any_score_can_be_drawn(tmp_path: Path) -> None:
         figure = series_figure(series, commonality(), correlation.assign(correlation=NAN))
         save(figure, tmp_path / "series.svg")
     assert [text.get_text() for text in figure.axes[3].texts] == ["×"] * 3
-
-
-def test_every_method_has_a_look_of_its_own() -> None:
-    found = method_styles([*(f"method_{i}" for i in range(18)), "tcav"])
-    styles = {(of["color"], str(of["linestyle"])) for of in found.values()}
-    assert len(styles) == 19
-    assert found["tcav"]["color"] == BLUE
-    assert "--" not in {of["linestyle"] for of in found.values()}  # the drop's
-    assert [name for name, of in found.items() if of["linestyle"] == ":"] == ["tcav"]
-    assert method_styles(["tcav", "a"])["a"] == method_styles(["a", "tcav"])["a"]
 
 
 # --------------------------------------------------------------------------------------------- one image

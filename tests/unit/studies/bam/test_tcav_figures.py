@@ -11,7 +11,8 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from scipy import stats
 
-from saliency_assay.plotting.style import BLUE, ORANGE, save, styled
+from saliency_assay.plotting.palette import BLUE, ORANGE
+from saliency_assay.plotting.style import save, styled
 from saliency_assay.storage import score_tables
 from saliency_assay.storage.csv_tables import read_table
 from saliency_assay.studies.bam.tcav import rows_of

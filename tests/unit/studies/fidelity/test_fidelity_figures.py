@@ -16,8 +16,9 @@ from spaced import SPACED
 
 from saliency_assay.plotting.html import tables_page
 from saliency_assay.plotting.metric_results import MetricResults
+from saliency_assay.plotting.palette import BLUE, VERMILION
 from saliency_assay.plotting.statistics import mean_and_band, over_seeds
-from saliency_assay.plotting.style import BLUE, VERMILION, look, save, spread_out, styled
+from saliency_assay.plotting.style import save, spread_out, styled
 from saliency_assay.plotting.text import better
 from saliency_assay.reliability.printed import printed_values, score_tables, side_by_side
 from saliency_assay.storage.score_tables import COLUMNS
@@ -581,11 +582,6 @@ def test_seeds_stand_one_after_another() -> None:
     np.testing.assert_allclose(over_seeds(rows, 1), rows)
     with pytest.raises(ValueError, match=r"^curves: found 4 rows, expected a multiple of 3, the seeds$"):
         over_seeds(rows, 3)
-
-
-def test_thirteen_methods_look_different_in_gray() -> None:
-    assert len({look(place)["marker"] for place in range(13)}) == 13
-    assert len({(look(place)["color"], look(place)["linestyle"]) for place in range(13)}) == 13
 
 
 def test_better() -> None:

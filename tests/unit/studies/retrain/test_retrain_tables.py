@@ -14,14 +14,15 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from plotted import bands, marked_lines
+from plotted import chart_lines
 from scipy.stats import norm, t
 
 from saliency_assay.plotting.html import tables_page
-from saliency_assay.plotting.style import GRAY, ORANGE, PURPLE, SKY, VERMILION, save, styled
+from saliency_assay.plotting.palette import ORANGE, PURPLE, SKY, VERMILION
+from saliency_assay.plotting.style import save, styled
 from saliency_assay.storage.csv_tables import read_table
 from saliency_assay.storage.score_tables import COLUMNS
-from saliency_assay.studies.retrain.curves import accuracy_curves, method_styles, overlap_curves
+from saliency_assay.studies.retrain.curves import accuracy_curves, overlap_curves
 from saliency_assay.studies.retrain.leakage_figures import displayed_leakage, leakage_bars
 from saliency_assay.studies.retrain.leakage_tables import holm, leakage_table, p_above
 from saliency_assay.studies.retrain.mask_figures import iteration_images, overlap_matrices
@@ -493,11 +494,10 @@ def test_leakage_of_arms_that_differ_in_what_they_have() -> None:
 # --- curves -------------------------------------------------------------------------------------------------
 
 
-def test_accuracy_is_drawn_against_what_is_occluded() -> None:
+def test_accuracy_is_plotted_against_what_is_occluded() -> None:
     table = study()
-    figure = accuracy_curves(means(table), **SIZES, classes=CLASSES)
-    visible = [axes for axes in figure.axes if axes.get_visible()]
-    assert [(axes.get_title(), "measured" in axes.get_xlabel()) for axes in visible] == [
+    chart = accuracy_curves(means(table), **SIZES, classes=CLASSES)
+    assert [(panel.title, "measured" in panel.x_title) for panel in chart.panels] == [
         ("IteROAR, zero fill", False),
         ("IteROAR, mean fill", False),
         ("IteROAR, zero fill", True),
@@ -505,95 +505,80 @@ def test_accuracy_is_drawn_against_what_is_occluded() -> None:
         ("ROAR, zero fill", False),
         ("ROAR, mean fill", False),
     ]
-    assert [text.get_text() for text in visible[-1].texts] == ["no score"]
-    for axes, fill in zip(visible[:4], ("zero", "mean") * 2, strict=True):
-        measured = "measured" in axes.get_xlabel()
-        for (x, y), band, method in zip(marked_lines(axes), bands(axes), METHODS, strict=True):
+    assert chart.panels[-1].x_title.endswith("\nno score")
+    for panel, fill in zip(chart.panels[:4], ("zero", "mean") * 2, strict=True):
+        measured, lines = "measured" in panel.x_title, chart_lines(panel)
+        for method in METHODS:
+            line = lines[method]
             for i in range(ITERATIONS + 1):
                 at = {"method": method, "variant": f"iteroar/{fill}/{i}"}
                 of_seeds = [
                     100 * np.mean(found(table, metric="accuracy", seed=seed, **at)) for seed in (0, 7)
                 ]
-                assert y[i] == pytest.approx(np.mean(of_seeds))
+                assert line["mean"][i] == pytest.approx(np.mean(of_seeds))
                 before = {**at, "variant": f"iteroar/{fill}/{i - 1}"}
                 lacking = 100 * np.mean(found(table, metric="cma", **before)) / AREA if i else 0
-                assert x[i] == pytest.approx(lacking if measured else 100 * i * OCCLUDED / AREA)
-                assert band[round(float(x[i]), 9)] == pytest.approx((min(of_seeds), max(of_seeds)))
-        chance = [line for line in axes.lines if line.get_marker() == "None"]
-        assert [line.get_ydata()[0] for line in chance] == [20]
-    legend = figure.legends[0]
-    assert (
-        legend.get_title().get_text()
-        == "mean and range of 2 seeds; n = 4 test images; masks of k = 10 of A = 40 pixels"
-    )
-    assert [text.get_text() for text in legend.get_texts()] == [*METHODS, "chance: 20 %"]
+                assert line["x"][i] == pytest.approx(lacking if measured else 100 * i * OCCLUDED / AREA)
+                assert (line["low"][i], line["high"][i]) == pytest.approx((min(of_seeds), max(of_seeds)))
+        assert list(lines["chance: 20 %"]["mean"]) == [20, 20]
+    title = "mean and range of 2 seeds; n = 4 test images; masks of k = 10 of A = 40 pixels"
+    assert chart.legend_title == title
+    assert list(chart.looks) == [*METHODS, "chance: 20 %"]
 
 
 def test_masks_that_never_overlap_need_no_panel_of_what_is_measured() -> None:
     table = study(seeds=[0])
-    figure = accuracy_curves(means(table[table["variant"].str.startswith("roar")]), **SIZES, classes=CLASSES)
-    assert [axes.get_title() for axes in figure.axes] == ["ROAR, zero fill"]
-    assert not figure.axes[0].collections
-    assert figure.legends[0].get_title().get_text().startswith("one seed (no band); n = 4 test images; ")
+    chart = accuracy_curves(means(table[table["variant"].str.startswith("roar")]), **SIZES, classes=CLASSES)
+    assert [panel.title for panel in chart.panels] == ["ROAR, zero fill"]
+    assert chart.panels[0].rows["low"].isna().all()
+    assert chart.legend_title.startswith("one seed (no band); n = 4 test images; ")
 
 
-def test_chance_is_seen_above_every_accuracy() -> None:
+def test_chance_is_visible_above_every_accuracy() -> None:
     table = study()
     table["score"] = table["score"].where(table["metric"] != "accuracy", 0.1)
-    assert accuracy_curves(means(table), **SIZES, classes=2).axes[0].get_ylim()[1] > 50
+    limits = accuracy_curves(means(table), **SIZES, classes=2).panels[0].y_limits
+    assert limits is not None
+    assert limits[1] > 50
 
 
-def test_overlap_is_drawn_beside_what_random_masks_have() -> None:
+def test_overlap_is_plotted_beside_that_of_random_masks() -> None:
     table = study()
-    figure = overlap_curves(means(table), **SIZES)
-    names = [axes.get_ylabel().split(":")[0] for axes in figure.axes]
+    chart = overlap_curves(means(table), **SIZES)
+    names = [panel.y_title.split(":")[0] for panel in chart.panels]
     assert names == ["MMO", "MAMO", "CMA"] * 3
     titles = ["IteROAR, zero fill", "IteROAR, mean fill", "ROAR, zero fill"]
-    assert [axes.get_title() for axes in figure.axes] == [title for title in titles for _ in range(3)]
-    for place, axes in enumerate(figure.axes):
+    assert [panel.title for panel in chart.panels] == [title for title in titles for _ in range(3)]
+    for place, panel in enumerate(chart.panels):
         metric, (protocol, fill) = names[place].lower(), ARMS[place // 3]
         whole, count = (AREA, ITERATIONS) if metric == "cma" else (OCCLUDED, ITERATIONS - 1)
-        for (x, y), band, method in zip(marked_lines(axes), bands(axes), METHODS, strict=True):
-            assert list(x) == list(range(count))
+        lines = chart_lines(panel)
+        for method in METHODS:
+            assert list(lines[method]["x"]) == list(range(count))
             for i in range(count):
                 at = {"metric": metric, "method": method, "variant": f"{protocol}/{fill}/{i}"}
                 of_seeds = [100 * np.mean(found(table, seed=seed, **at)) / whole for seed in (0, 7)]
-                assert y[i] == pytest.approx(np.mean(of_seeds))
-                assert band[i] == pytest.approx((min(of_seeds), max(of_seeds)))
-        random, *most = [line.get_ydata() for line in axes.lines if line.get_marker() == "None"]
+                assert lines[method]["mean"][i] == pytest.approx(np.mean(of_seeds))
+                ends = lines[method]["low"][i], lines[method]["high"][i]
+                assert ends == pytest.approx((min(of_seeds), max(of_seeds)))
         by_hand = [100 * expected(metric, i, area=AREA, occluded=OCCLUDED) / whole for i in range(count)]
-        np.testing.assert_allclose(random, by_hand)
+        np.testing.assert_allclose(lines["expected of random masks"]["mean"], by_hand)
+        assert ("no overlap: (i + 1)·k" in lines) == (metric == "cma")
         if metric == "cma":
-            np.testing.assert_allclose(most, [[25, 50, 75]])
-        else:
-            assert not most
-        assert axes.get_ylim()[0] == 0
-        drawn = [y for _, ys in marked_lines(axes) for y in ys]
-        assert axes.get_ylim()[1] > 1.05 * max(drawn)
+            np.testing.assert_allclose(lines["no overlap: (i + 1)·k"]["mean"], [25, 50, 75])
+        assert panel.y_limits is not None
+        assert panel.y_limits[0] == 0
+        assert panel.y_limits[1] > 1.05 * panel.rows["mean"].max()
 
 
 def test_overlap_of_two_iterations_and_of_one() -> None:
-    figure = overlap_curves(means(study(iterations=2)), area=AREA, occluded=OCCLUDED, iterations=2)
-    random = next(line for line in figure.axes[0].lines if line.get_marker() == "None")
-    np.testing.assert_allclose(random.get_ydata(), [25, 25])
-    assert random.get_xdata()[1] - random.get_xdata()[0] > 0.5
-    assert list(figure.axes[0].get_xticks()) == [0]
-    figure = overlap_curves(means(study(iterations=1)), area=AREA, occluded=OCCLUDED, iterations=1)
-    assert [[text.get_text() for text in axes.texts] for axes in figure.axes[:3]] == [
-        ["no score"],
-        ["no score"],
-        [],
-    ]
-
-
-def test_methods_are_told_apart_without_color() -> None:
-    names = [f"method{place}" for place in range(9)]
-    styles = method_styles([*names[:4], "random", *names[4:], "edge"])
-    assert len({(look["linestyle"], look["marker"]) for look in styles.values()}) == 11
-    assert len({(look["linestyle"], look["color"]) for look in styles.values()}) == 11
-    assert (styles["random"]["color"], styles["edge"]["color"]) == (GRAY, "black")
-    assert [name for name, look in styles.items() if look["linestyle"] == "--"] == ["random", "edge"]
-    assert method_styles(names)["method5"] == styles["method5"]  # with baselines or without
+    chart = overlap_curves(means(study(iterations=2)), area=AREA, occluded=OCCLUDED, iterations=2)
+    random = chart_lines(chart.panels[0])["expected of random masks"]
+    np.testing.assert_allclose(random["mean"], [25, 25])
+    assert np.ptp(random["x"]) > 0.5
+    assert chart.panels[0].ticks == ["0"]
+    chart = overlap_curves(means(study(iterations=1)), area=AREA, occluded=OCCLUDED, iterations=1)
+    assert ["no score" in panel.x_title for panel in chart.panels[:3]] == [True, True, False]
 
 
 # --- masks --------------------------------------------------------------------------------------------------
@@ -740,15 +725,13 @@ def drawn(methods: Sequence[str], iterations: int, seeds: Sequence[int]) -> dict
     images = rng.integers(0, 256, (len(methods), iterations + 1, 3, 8, 8), np.uint8)
     masks = rng.random((len(methods), iterations, 8, 8)) < 0.1
     return {
-        "accuracy": lambda: accuracy_curves(means(table), **sizes, classes=CLASSES),
-        "overlap": lambda: overlap_curves(means(table), **sizes),
         "leakage": lambda: bars_of(means(leaks)),
         "matrices": lambda: overlap_matrices(means(table), protocol="iteroar", fill="zero", **sizes),
         "images": lambda: iteration_images(images, masks, names=methods, title="image 3: seven"),
     }
 
 
-@pytest.mark.parametrize("name", ["accuracy", "overlap", "leakage", "matrices", "images"])
+@pytest.mark.parametrize("name", ["leakage", "matrices", "images"])
 @pytest.mark.parametrize(("methods", "iterations", "seeds"), [(MANY, 10, (0, 1)), (METHODS, 2, (0,))])
 def test_figures_fit_their_page(
     name: str, methods: Sequence[str], iterations: int, seeds: Sequence[int], tmp_path: Path
