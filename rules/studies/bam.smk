@@ -202,7 +202,7 @@ rule plot_series:
             labels={"result": "Commonality series: MCS by k"},
         ),
         maps=report(
-            "<results>/figures/{study}/series_maps.html",
+            "<results>/figures/{study}/series_maps.png",
             caption="../../workflow/report/series_maps.rst",
             category=STUDIES.report_page,
             labels={"result": "Commonality series: maps of one image by model"},
@@ -375,7 +375,6 @@ rule plot_independence:
         metrics="<results>/tables/{study}/independence.csv",
         changes="<results>/tables/{study}/deltas.csv",
     output:
-        image="<results>/figures/{study}/delta.png",
         iir=report(
             "<results>/figures/{study}/iir.svg",
             caption="../../workflow/report/iir.rst",
@@ -389,7 +388,7 @@ rule plot_independence:
             labels={"result": "IIR: relative change of attribution"},
         ),
         delta=report(
-            "<results>/figures/{study}/delta.html",
+            "<results>/figures/{study}/delta.png",
             caption="../../workflow/report/delta.rst",
             category=STUDIES.report_page,
             labels={"result": "IIR: examples of δ"},
@@ -426,9 +425,8 @@ rule plot_pairs:
         data=BAM_INPUTS.first_delta,
         maps=BAM_INPUTS.first_delta_maps,
     output:
-        image="<results>/figures/{study}/pairs.png",
-        page=report(
-            "<results>/figures/{study}/pairs.html",
+        image=report(
+            "<results>/figures/{study}/pairs.png",
             caption="../../workflow/report/pairs.rst",
             category=STUDIES.report_page,
             labels={"result": "IIR: maps with and without δ"},

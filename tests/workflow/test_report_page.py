@@ -16,6 +16,7 @@ RELIABILITY = [
     "Inter-rater and inter-method reliability",
     "Agreement of seeds, classes and halves",
     "Rank sets of the methods",
+    "Methods under two metrics",
     "Correlations between metrics",
 ]
 SUMMARY = "Summary"
@@ -116,6 +117,7 @@ WORDS_OF_CAPTIONS = {
     "Inter-rater and inter-method reliability": "A reliable metric need not be valid",
     "Agreement of seeds, classes and halves": "with few methods ρ changes in large steps",
     "Rank sets of the methods": "Ranks under different metrics are not averaged",
+    "Methods under two metrics": "the choice of the metric decides the ranking",
     "Correlations between metrics": "metrics that share their perturbations agree for that reason alone",
     "Accuracy by occluded share": "if masks leak the class, accuracy stays high whichever pixels they occlude",
     "Tables of accuracy and overlap": "which is not yet occluded in D_i",
@@ -299,6 +301,30 @@ def test_a_heat_map_is_sorted_by_a_metric_and_saved_with_means(
         saved = pd.read_csv(tmp_path / "heat.csv")
         assert saved.shape == (2, 4)
         assert saved.iloc[:, 1:].map(lambda text: "mean " in text).all(axis=None)
+
+
+def test_a_chart_shows_the_metrics_that_are_selected_and_the_values_of_a_point(
+    browser: Browser, smallest_once: Checkout
+) -> None:
+    with opened(browser, smallest_once, WIDE) as page:
+        shown = turn_to(page, "Study Digits")
+        shown.get_by_role("button", name="Unfold all").click()
+        part = shown.locator("section", has=shown.get_by_role("heading", name="Methods under two metrics"))
+        chart = part.locator(".vega-embed svg")
+        chart.wait_for()
+        assert part.locator("img").count() == 0
+        assert not part.locator(".vega-embed details").evaluate("menu => menu.open")
+        other = part.get_by_label("y axis")
+        metrics = other.locator("option").all_inner_texts()
+        assert len(metrics) == 3
+        for place in (2, 1):
+            other.select_option(index=place)
+            chart.get_by_text(metrics[place]).wait_for()
+        point = chart.locator(".mark-symbol.role-mark path").first
+        point.hover()
+        values = shown.locator("#vg-tooltip-element.visible")
+        values.wait_for()
+        assert "method: Grad" in " ".join(values.inner_text().split())
 
 
 @pytest.mark.slow

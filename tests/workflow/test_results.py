@@ -84,10 +84,9 @@ MODELS = ("f_o", "f_s", "f_k01", "f_k10", *CAPTIONED, "digits", "searched")
 MODEL_FILES = ("weights.pt", "training.csv", "evaluation.json", "predictions.parquet")
 FIGURES = (
     *("premise.html", "mcs.svg", "idr.svg", "metrics.html", "gallery.png", "gallery.json", "gallery.html"),
-    *("commonality.html", "series.svg", "series_maps.html", "concepts.svg", "concepts.html"),
-    *("iir.svg", "iir_difference.svg", "delta.png", "delta.html", "convergence.svg", "independence.html"),
-    *("pairs.png", "pairs.html"),
-    *("ranking.html", "claims.html"),
+    *("commonality.html", "series.svg", "series_maps.png", "concepts.svg", "concepts.html"),
+    *("iir.svg", "iir_difference.svg", "delta.png", "convergence.svg", "independence.html"),
+    *("pairs.png", "ranking.html", "claims.html"),
 )
 TABLES = (
     *("premise", "metrics", "commonality", "series", "correlation", "concepts", "independence", "deltas"),

@@ -21,6 +21,13 @@ def test_all_results_are_exported_once_and_again_after_an_edit_of_the_export(fin
     assert finished.planned("table") == {"table"}
     finished.make("table")
     files = finished.files("results/export")
+    figures = {name: content for name, content in files.items() if name.startswith("figures/")}
+    files = {name: content for name, content in files.items() if name not in figures}
+    vectors = {
+        name.removesuffix(".svg") for name in finished.files("results/figures") if name.endswith(".svg")
+    }
+    assert figures.keys() == {f"figures/{name}.pdf" for name in vectors}
+    assert all(content.startswith(b"%PDF") for content in figures.values())
     copies = {f"{study}/{name}.csv" for study, names in COPIES.items() for name in names}
     assert copies <= set(files)
     assert set(files) - copies >= {"results.csv", "models.csv", *(f"{study}.tex" for study in COPIES)}

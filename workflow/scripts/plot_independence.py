@@ -4,7 +4,7 @@ import numpy as np
 
 from saliency_assay.plotting.display import displayed
 from saliency_assay.plotting.gallery import class_text
-from saliency_assay.plotting.html import image_page, tables_page
+from saliency_assay.plotting.html import tables_page
 from saliency_assay.plotting.style import save, styled
 from saliency_assay.registry.labels import Labels
 from saliency_assay.runtime.job import run_job
@@ -41,9 +41,7 @@ with run_job(snakemake) as job:
             for name in ("convergence", "output_norm")
         )
         save(convergence_curves(convergence, norms, seeds=len(changes)), output.convergence)
-        save(delta_images(*panels, first["mask"][rows], notes=notes), output.image)
-    page = image_page(output.image.read_bytes(), title=f"{study}: examples of δ")
-    output.delta.write_text(page, encoding="utf-8")
+        save(delta_images(*panels, first["mask"][rows], notes=notes), output.delta)
     tables = {
         f"{study}: IIR and relative change": displayed(table, labels),
         f"{study}: similarity of the outputs (medians over images)": displayed(change_table, labels, HEADS),

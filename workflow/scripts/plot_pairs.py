@@ -5,7 +5,6 @@ import torch
 
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.plotting.gallery import gallery, titles
-from saliency_assay.plotting.html import image_page
 from saliency_assay.plotting.style import save, styled
 from saliency_assay.registry.labels import Labels
 from saliency_assay.runtime.job import run_job
@@ -29,5 +28,3 @@ with run_job(snakemake) as job:
     with styled():
         figure = gallery(images, {settings["model"]: maps}, titles=captions, masks=masks, labels=labels)
         save(figure, output.image)
-    title = f"{labels.study(settings['study'])}: maps with and without δ"
-    output.page.write_text(image_page(output.image.read_bytes(), title=title), encoding="utf-8")

@@ -6,8 +6,8 @@ import torch
 
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.plotting.gallery import class_text
-from saliency_assay.plotting.html import image_page, tables_page
-from saliency_assay.plotting.style import png, save, styled
+from saliency_assay.plotting.html import tables_page
+from saliency_assay.plotting.style import save, styled
 from saliency_assay.registry.labels import Labels
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import zarr_store
@@ -54,6 +54,4 @@ with run_job(snakemake) as job:
     with styled():
         save(series_figure(mcs, accuracy, correlation, labels), job.output.figure)
         texts = {"title": title, "labels": labels}
-        picture = png(series_maps(image, mask, maps, ks=commonalities, right=is_correct, **texts))
-    page = image_page(picture, title=f"{study}: maps of one image by every f_k")
-    job.output.maps.write_text(page, encoding="utf-8")
+        save(series_maps(image, mask, maps, ks=commonalities, right=is_correct, **texts), job.output.maps)

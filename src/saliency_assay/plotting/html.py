@@ -56,13 +56,8 @@ class Table:
     tall: bool  # true if the table scrolls in a separate area
 
 
-def image_page(png: bytes, *, title: str) -> str:
-    """Return a PNG as an HTML page, which scrolls if the image is larger than the window."""
-    return images_page({title: png}, title=title)
-
-
 def images_page(pngs: Mapping[str, bytes], *, title: str) -> str:
-    """Return several PNGs, by title, below each other as an HTML page like ``image_page``."""
+    """Return several PNGs, by title, below each other as an HTML page. Images larger than the window scroll."""
     images = {name: b64encode(png).decode("ascii") for name, png in pngs.items()}
     return page_templates().get_template("images.html.j2").render(title=title, images=images)
 

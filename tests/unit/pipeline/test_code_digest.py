@@ -293,7 +293,7 @@ def test_templates_and_assets_count_for_the_pages_that_show_them() -> None:
     ("package", "module"),
     [
         ("captum", "methods.cam"),
-        ("matplotlib", "studies.fidelity.curves"),
+        ("matplotlib", "studies.fidelity.figures"),
         ("PIL", "data.images"),
         ("pycocotools", "data.bam.coco"),
         ("skimage", "studies.retrain.mask_transforms"),

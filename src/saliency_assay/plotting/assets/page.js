@@ -41,15 +41,15 @@ for (const link of document.querySelectorAll('a[data-page], a[data-list]')) link
 };
 // A link to a folded part unfolds it; prints show all parts. Chromium blocks links within a page that has no URL of its own.
 const unfold = parts => parts.forEach(part => part.open = true);
-const allParts = () => document.querySelectorAll('details');
+const foldedParts = (of = document) => of.querySelectorAll('details:not(.vega-embed *)');
 for (const link of document.querySelectorAll('a[href^="#part"]')) link.onclick = event => {
   event.preventDefault();
   const part = document.querySelector(link.getAttribute('href'));
-  unfold(part.querySelectorAll('details'));
+  unfold(foldedParts(part));
   part.scrollIntoView();
 };
-for (const button of document.querySelectorAll('button.unfold')) button.onclick = () => unfold(allParts());
-window.addEventListener('beforeprint', () => unfold(allParts()));
+for (const button of document.querySelectorAll('button.unfold')) button.onclick = () => unfold(foldedParts());
+window.addEventListener('beforeprint', () => unfold(foldedParts()));
 // Charts: the image next to a specification is replaced by what Vega-Lite renders from it.
 const actions = {export: true, source: false, compiled: false, editor: false};
 for (const chart of typeof vegaEmbed === 'undefined' ? [] : document.querySelectorAll('script.chart')) {

@@ -30,7 +30,7 @@
   };
   // A figure: the image, and the specification that page.js renders in its place, if the SVG has one.
   const figureOf = (result, title) => {
-    const image = `<img src="${result.data_uri}" alt="${attribute(title)}">`;
+    const image = `<img ${result.mime_type === 'image/png' ? 'class="wide" ' : ''}src="${result.data_uri}" alt="${attribute(title)}">`;
     const metadata = result.mime_type === 'image/svg+xml'
       && parsed(result.data_uri, 'image/svg+xml').querySelector('metadata')?.textContent;
     const isChart = metadata && metadata.startsWith('{');

@@ -19,15 +19,15 @@ BAM = StudyKind(
         ),
         Outputs(
             ("commonality", "series", "correlation"),
-            ("commonality.html", "series.svg", "series_maps.html"),
+            ("commonality.html", "series.svg", "series_maps.png"),
             option="series",
         ),
         Outputs(("concepts",), ("concepts.svg", "concepts.html"), option="concepts"),
         Outputs(
             ("independence", "deltas"),
             (
-                *("iir.svg", "iir_difference.svg", "delta.html", "convergence.svg", "independence.html"),
-                "pairs.html",
+                *("iir.svg", "iir_difference.svg", "delta.png", "convergence.svg", "independence.html"),
+                "pairs.png",
             ),
             option="independence",
         ),
