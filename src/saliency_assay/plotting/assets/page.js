@@ -40,7 +40,7 @@ for (const link of document.querySelectorAll('a[data-page], a[data-list]')) link
   window.parent.postMessage({...link.dataset}, '*');
 };
 // A link to a folded part unfolds it; prints show all parts. Chromium blocks links within a page that has no URL of its own.
-const unfold = parts => parts.forEach(part => part.open = true);
+const unfold = parts => parts.forEach(part => part.open ||= !part.matches('.filter'));
 const allParts = () => document.querySelectorAll('details');
 for (const link of document.querySelectorAll('a[href^="#part"]')) link.onclick = event => {
   event.preventDefault();

@@ -18,11 +18,11 @@
   const members = category => Object.values(categories[category]).flat().sort((a, b) => place(a) - place(b));
   const ordered = Object.keys(categories).sort((a, b) => place(members(a)[0]) - place(members(b)[0]));
 
-  // The body of a result that is an HTML page.
+  // The body of a result that is an HTML page, without its scripts but with the data that scripts read.
   const bodyOf = uri => {
     const bytes = Uint8Array.from(atob(uri.slice(uri.indexOf(',') + 1)), letter => letter.charCodeAt(0));
     const page = new DOMParser().parseFromString(new TextDecoder().decode(bytes), 'text/html');
-    page.querySelectorAll('script').forEach(script => script.remove());
+    page.querySelectorAll('script:not([type="application/json"])').forEach(script => script.remove());
     return page.body.innerHTML;
   };
   // The first line of a label is the title; a second line is the beginning of the caption.
