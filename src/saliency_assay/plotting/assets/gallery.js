@@ -71,7 +71,9 @@ for (const gallery of document.querySelectorAll('.gallery')) {
     const seeds = Math.max(...scored.map(score => score.seeds));
     part('.note').textContent = seeds > 1
       ? `Scores are means over ${seeds} training seeds. Map and predictions are of the first seed.` : '';
-    if (!dialog.open) dialog.showModal();
+    if (dialog.open) return;
+    dialog.showModal();
+    part('.close').focus();  // not the attribute autofocus, which Chromium blocks in the report's frame
   };
   gallery.querySelectorAll('li button').forEach(button => button.onclick = () => show(button));
 
