@@ -6,6 +6,8 @@ rule plot_gallery:
     input:
         data=INPUTS.gallery_data,
         maps=INPUTS.gallery_maps,
+        predictions=INPUTS.gallery_predictions,
+        scores=INPUTS.gallery_scores,
     output:
         image="<results>/figures/{study}/gallery.png",
         thumbnails="<results>/figures/{study}/gallery.json",

@@ -50,7 +50,7 @@ def test_it_runs_through_the_workflow_and_again_after_an_edit(elsewhere: Checkou
         f"score {metric} digits 0 digits {method}" for metric in ("sparse", "moved") for method in METHODS
     }
     drawn = {f"plot_metric digits {metric} scores" for metric in ("sparse", "moved")}
-    shown = {f"{rule} digits" for rule in ("tabulate_scores", "plot_scores", "plot_scatter")}
+    shown = {f"{rule} digits" for rule in ("tabulate_scores", "plot_scores", "plot_scatter", "plot_gallery")}
     shown |= {"tabulate_reliability digits", "plot_reliability digits", "report", "all"}
     assert elsewhere.planned() == combined(
         with_page_jobs(scored | drawn | shown, configured=True), shown, scored

@@ -327,6 +327,26 @@ def test_a_chart_shows_the_metrics_that_are_selected_and_the_values_of_a_point(
         assert "method: Grad" in " ".join(values.inner_text().split())
 
 
+def test_an_enlarged_map_has_the_scores_of_its_image(browser: Browser, smallest_once: Checkout) -> None:
+    scores = pd.read_parquet(Path(smallest_once.root, "results/tables/digits/scores.parquet"))
+    with opened(browser, smallest_once, WIDE) as page:
+        shown = turn_to(page, "Study Digits")
+        shown.get_by_role("button", name="Unfold all").click()
+        shown.locator(".gallery li button").first.focus()
+        page.keyboard.press("Enter")
+        dialog = shown.get_by_role("dialog")
+        image = int(dialog.locator("h3").inner_text().rpartition(" ")[2])
+        of_map = scores[(scores["image"] == image) & (scores["method"] == "gradient")]
+        found = dialog.locator("table.scores td:nth-child(2)").all_inner_texts()
+        assert [float(text.replace(",", "")) for text in found] == pytest.approx(
+            list(of_map["score"]), rel=0.01
+        )
+        assert dialog.locator("table.predictions td").nth(2).inner_text() in ("right", "wrong")
+        page.keyboard.press("Escape")
+        assert not dialog.is_visible()
+        assert shown.locator(".gallery details").get_attribute("open") is None  # a filter, not a part
+
+
 @pytest.mark.slow
 def test_the_menu_is_reached_by_keyboard(browser: Browser, finished_once: Checkout) -> None:
     with opened(browser, finished_once, WIDE) as page:

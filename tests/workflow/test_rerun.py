@@ -121,13 +121,18 @@ def reliable(study: str) -> set[str]:
     return {f"tabulate_reliability {study}", f"plot_reliability {study}"}
 
 
+def rated(study: str) -> set[str]:
+    """Return the jobs that read the scores that rate a study's methods."""
+    return reliable(study) | {f"plot_gallery {study}"}
+
+
 JUDGED = {"tabulate_bam bam", "plot_bam bam", "check_claims bam", *REPORT}
-TABULATED = JUDGED | reliable("bam")
+TABULATED = JUDGED | rated("bam")
 SERIES = {"tabulate_series bam", "plot_series bam"}
 CONCEPTS = {"tabulate_concepts bam", "plot_concepts bam", *SERIES}
 INDEPENDENCE = {"tabulate_independence bam", "plot_independence bam"}
-SHOWN = {*SERIES, *INDEPENDENCE, "plot_pairs bam", "plot_gallery bam"} | TABULATED
-SCORED = {"tabulate_scores digits", "plot_scores digits", "plot_scatter digits", *reliable("digits"), *REPORT}
+SHOWN = {*SERIES, *INDEPENDENCE, "plot_pairs bam"} | TABULATED
+SCORED = {"tabulate_scores digits", "plot_scores digits", "plot_scatter digits", *rated("digits"), *REPORT}
 
 
 def of_metric(*metrics: str) -> set[str]:
@@ -139,12 +144,8 @@ def of_metric(*metrics: str) -> set[str]:
 
 
 FIDELITY = of_metric("faithfulness", "infidelity", "sensitivity")
-SMOOTH = {"attribute digits 0 digits smooth", "plot_gallery digits"} | {
-    job for job in FIDELITY if not job.endswith(" gradient")
-}
-GRADIENT = {"attribute digits 0 digits gradient", "plot_gallery digits"} | {
-    job for job in FIDELITY if not job.endswith(" smooth")
-}
+SMOOTH = {"attribute digits 0 digits smooth"} | {job for job in FIDELITY if not job.endswith(" gradient")}
+GRADIENT = {"attribute digits 0 digits gradient"} | {job for job in FIDELITY if not job.endswith(" smooth")}
 DIGITS = {*GRADIENT, *SMOOTH, "respond faithfulness digits 0 digits", "respond infidelity digits 0 digits"}
 
 
@@ -167,12 +168,12 @@ SEARCH = {"trial searched 0", "trial searched 1", "select_hyperparameters search
 RETRAINED_SHOWN = of_rules(
     "tabulate_retrain", "plot_retrain", "plot_masks", "tabulate_leakage", "plot_leakage"
 )
-RETRAINED_SHOWN |= reliable("retrain") | REPORT
+RETRAINED_SHOWN |= rated("retrain") | REPORT
 REMASKED = of_rules("remask", "retrain", "measure_mask_leakage", "score_retrain") | RETRAINED_SHOWN
 CAPTIONED_GRADIENT = {job for job in ALL if "captioned" in job and job.endswith("gradient")}
-CAPTION_TABLES = {"tabulate_caption captions", "plot_caption captions", *reliable("captions")}
-CAPTIONED_SHOWN = {"plot_gallery captions", *CAPTION_TABLES, *REPORT}
-EXPLAINED_GRADIENT = {"attribute searched 0 digits gradient", "plot_gallery retrain", *GRADIENT, *REMASKED}
+CAPTION_TABLES = {"tabulate_caption captions", "plot_caption captions", *rated("captions")}
+CAPTIONED_SHOWN = {*CAPTION_TABLES, *REPORT}
+EXPLAINED_GRADIENT = {"attribute searched 0 digits gradient", *GRADIENT, *REMASKED}
 RETRAINED = {
     "train searched 0",
     "evaluate searched 0",
@@ -283,14 +284,14 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
     "a metric's parameter": (configured(metrics__mcs__samples=4), {"document_methods", *JUDGED}),
     "the threshold of independence": (
         configured(metrics__iir__threshold=0.2),
-        of_rules("score_independence", "check_claims") | INDEPENDENCE | reliable("bam") | REPORT,
+        of_rules("score_independence", "check_claims") | INDEPENDENCE | rated("bam") | REPORT,
     ),
     "how changes without effect are sought": (
         configured(metrics__iir__steps=4),
         {"optimize_patch bam 0", *(job for job in ALL if "bam_delta" in job)}
         | of_rules("score_independence", "plot_pairs", "check_claims")
         | INDEPENDENCE
-        | reliable("bam")
+        | rated("bam")
         | REPORT,
     ),
     "how concepts are tested": (
@@ -332,7 +333,7 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
     "another kind of study": (code("src/saliency_assay/studies/__init__.py"), NOTHING),
     "what rates the methods of one kind of study": (
         code("src/saliency_assay/studies/caption/rated_scores.py"),
-        {*reliable("captions"), *REPORT},
+        {*rated("captions"), *REPORT},
     ),
     "a parameter that only the metric reads": (
         configured(metrics__infidelity__rescale=True),
@@ -372,7 +373,7 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
             "evaluate f_o 0",
             *(job for job in ALL if job.startswith("attribute f_o 0")),
             *of_rules("score_bam", "plot_training"),
-            *("score_concepts bam 0 f_o", "plot_gallery bam"),
+            "score_concepts bam 0 f_o",
             *CONCEPTS,
             *TABULATED,
         },

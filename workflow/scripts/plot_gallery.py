@@ -2,14 +2,17 @@
 
 import json
 
+import pandas as pd
 import torch
 
 from saliency_assay.data.selection import explained_images, fitting
 from saliency_assay.metrics.reductions import reduce
-from saliency_assay.plotting.gallery import gallery, titles
+from saliency_assay.plotting.gallery import class_names, gallery, titles
 from saliency_assay.plotting.style import save, styled
 from saliency_assay.plotting.thumbnails import gallery_page, thumbnails
 from saliency_assay.registry.labels import Labels
+from saliency_assay.registry.records import resolve
+from saliency_assay.report.pages.image_details import image_predictions, image_scores
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import zarr_store
 from saliency_assay.storage.shards import grouped, open_stores
@@ -22,9 +25,9 @@ with run_job(snakemake) as job:
         indices = explained_images(data["split"][:], list(labels.values()), settings["images"], **selection)
         images = data["image"][indices]
         masks = data["mask"][indices] if "mask" in data.names else None
-        captions = titles(
-            {name: label[indices] for name, label in labels.items()}, data.attributes["classes"]
-        )
+        classes = data.attributes["classes"]
+        labels = {name: label[indices] for name, label in labels.items()}
+        captions = titles(labels, classes)
         expect = {"data": data.attributes["digest"]}
     maps = {model: {} for model in settings["models"]}
     paths = iter(grouped(job.input.maps, len(settings["models"]) * len(settings["methods"])))
@@ -39,5 +42,34 @@ with run_job(snakemake) as job:
         save(figure, job.output.image)
     small = thumbnails(images, maps, titles=captions, masks=masks, labels=display)
     job.output.thumbnails.write_text(json.dumps(small), encoding="utf-8")
-    page = gallery_page(small, title="Maps of the same images by every method")
+
+    # Only the rows of these images are read, because tables of scores and predictions may have millions.
+    of_images = [("data", "==", settings["data"]), ("image", "in", indices.tolist())]
+    predictions = {
+        display.model(model): image_predictions(
+            pd.read_parquet(path, filters=of_images), indices, classes[trained_on]
+        )
+        for (model, trained_on), path in zip(settings["models"].items(), job.input.predictions, strict=True)
+    }
+    scores = []
+    if job.input.scores:
+        rated = settings["scores"]
+        read_scores, models = resolve(rated["rated_scores"]), list(settings["models"])
+        scores = image_scores(
+            read_scores(job.input.scores, data=rated["data"], models=models, images=indices).chunks(
+                "metric", "variant"
+            ),
+            indices,
+            settings["methods"],
+            rated["directions"],
+            variants=rated["variants"],
+            labels=display,
+        )
+    named = zip(indices.tolist(), class_names(labels, classes), strict=True)
+    details = {
+        "images": [{"id": index, "classes": names} for index, names in named],
+        "predictions": predictions,
+        "scores": scores,
+    }
+    page = gallery_page(small, details, title="Maps of the same images by every method")
     job.output.page.write_text(page, encoding="utf-8")

@@ -177,6 +177,18 @@ class Inputs(Results):
         data = self.studies.gallery_set(study.name)
         return self.all_shards(self.paths.maps, data, model=study.models, seed=seed, method=study.methods)
 
+    def gallery_predictions(self, wildcards: Wildcards) -> list[str]:
+        """Return the predictions of a study's models with the first seed, whose maps its gallery shows."""
+        models = self.studies.study(wildcards["study"]).models
+        return expand(self.paths.predictions, model=models, seed=self.config.seeds[0])
+
+    def gallery_scores(self, wildcards: Wildcards) -> list[str]:
+        """Return the scores that rate a study's methods, if they are scores of the images in its gallery."""
+        is_rated = wildcards["study"] in self.studies.rated
+        if not is_rated or self.rated_data(wildcards) != self.gallery_data(wildcards):
+            return []
+        return self.rated_scores(wildcards)
+
     # ---- reliability and summaries
 
     def rated_scores(self, wildcards: Wildcards) -> list[str]:

@@ -311,15 +311,27 @@ class Params(EntrySettings):
 
     def plot_gallery(self, wildcards: Wildcards) -> Settings:
         study, data = self.studies.study(wildcards["study"]), self.studies.gallery_set(wildcards["study"])
+        kind = self.studies.kind(study.name)
+        scores = {
+            "rated_scores": kind.rated_scores,
+            "data": study.data,
+            "variants": kind.variants,
+            "directions": self.studies.directions(study.name),
+        }
         return self.settings(
             "plot_gallery",
-            models=study.models,
+            [kind.rated_scores] if kind.is_rated else [],
+            data=data,
+            models={model: self.config.models[model].trained_on for model in study.models},
             methods=study.methods,
+            scores=scores if kind.is_rated else {},
             images=min(self.config.gallery_images, self.config.sets[data].max_explained_images),
             order=self.config.sets[data].explanation_order,
             where=self._explained_where(data),
             seed=self.config.seeds[0],
-            labels=self.facts.labels(study.name, only=("methods", "models")),
+            labels=self.facts.labels(
+                study.name, only=("methods", "models", "scores", "entry_scores", "sub_variants")
+            ),
         )
 
     def plot_training(self, wildcards: Wildcards) -> Settings:

@@ -59,16 +59,22 @@ def class_text(name: str) -> str:
 
 
 def titles(labels: Mapping[str, Array], classes: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return the names of each image's classes, such as "dog, bedroom".
+    """Return the names of each image's classes, such as "dog, bedroom"; see ``class_names``."""
+    return [", ".join(names.values()) for names in class_names(labels, classes)]
+
+
+def class_names(labels: Mapping[str, Array], classes: Mapping[str, Sequence[str]]) -> list[dict[str, str]]:
+    """Return for each image the name of its class by label, such as ``{"object": "dog", "scene": "bedroom"}``.
 
     Args:
         labels: ``label_NAME`` to class indices ``[N]``.
         classes: ``NAME`` to the names of its classes.
     """
-    named = [
-        [classes[key.removeprefix("label_")][index] for index in column] for key, column in labels.items()
+    names = [key.removeprefix("label_") for key in labels]
+    return [
+        {name: class_text(classes[name][index]) for name, index in zip(names, row, strict=True)}
+        for row in zip(*labels.values(), strict=True)
     ]
-    return [", ".join(map(class_text, names)) for names in zip(*named, strict=True)]
 
 
 def gallery(

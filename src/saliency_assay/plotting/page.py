@@ -9,7 +9,7 @@ TEMPLATES, ASSETS = Path(__file__).with_name("templates"), Path(__file__).with_n
 
 def page_templates(*folders: Path) -> Environment:
     """Return the templates in ``folders`` and those that all pages share. All values are escaped."""
-    return Environment(
+    templates = Environment(
         loader=FileSystemLoader([*folders, TEMPLATES, ASSETS]),
         autoescape=True,
         undefined=StrictUndefined,
@@ -17,3 +17,6 @@ def page_templates(*folders: Path) -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    # For the filter ``tojson``, which by default sorts keys, such as the models of a study.
+    templates.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
+    return templates

@@ -53,9 +53,24 @@ def thumbnails(
     }
 
 
-def gallery_page(content: Mapping[str, Any], *, title: str) -> str:
-    """Return ``thumbnails`` as an HTML page: images in rows and methods in columns, one row per image and model."""
-    return page_templates().get_template("gallery.html.j2").render(title=title, content=content)
+def gallery_page(content: Mapping[str, Any], details: Mapping[str, Any], *, title: str) -> str:
+    """Return ``thumbnails`` as an HTML page: images below each other, each with its maps by model and method.
+
+    Args:
+        content: result of ``thumbnails``.
+        details: texts beside an enlarged map: ``images``, a list of ``{id, classes: {label: name}}``; ``predictions``,
+            for each label of a model a list of the class, True if it is right, and the probability of the true class,
+            or None; and ``scores``, a list of ``{label, direction, seeds, values}``, where ``values`` has for each
+            image a list with score and rank of each method, or None.
+        title: title of the page.
+    """
+    classes: dict[str, set[str]] = {}
+    for image in details["images"]:
+        for label, name in image["classes"].items():
+            classes.setdefault(label, set()).add(name)
+    names = {label: sorted(of_label) for label, of_label in classes.items()}
+    template = page_templates().get_template("gallery.html.j2")
+    return template.render(title=title, content=content, details=details, classes=names)
 
 
 def _encoded_outline(mask: Array) -> str:

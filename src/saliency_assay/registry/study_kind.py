@@ -59,7 +59,8 @@ class StudyKind:
     scores: tuple[RatingScore, ...] = ()
     """Scores that rate its methods in addition to those of metrics."""
     rated_scores: str = ""
-    """``(paths, *, data, models) -> RatedScores`` (``reliability.rated_scores``); empty if no method is rated."""
+    """``(paths, *, data, models, images=None) -> RatedScores`` (``reliability.rated_scores``), all scores or those of
+    ``images``; empty if no method is rated."""
     variants: str = "variants"
     """Kind of a score's variants: ``variants`` of a metric, or ``models``, whose maps should differ."""
     sub_variants: Mapping[str, str] = field(default_factory=dict, hash=False)

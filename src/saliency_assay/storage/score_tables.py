@@ -6,7 +6,7 @@ intervals are computed where they are displayed.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -102,7 +102,7 @@ def read(paths: Iterable[Path], *, compact: bool = False, only: Conditions | Non
     Args:
         paths: the files.
         compact: True for text as categories, which saves memory.
-        only: conditions on the rows to read; None for all rows.
+        only: conditions on the rows to read; None or empty for all rows.
 
     Raises:
         ScoreError: there is no path, a file is not Parquet or has another format, or an error of ``check``.
@@ -111,7 +111,7 @@ def read(paths: Iterable[Path], *, compact: bool = False, only: Conditions | Non
     tables, files = [], list(paths)
     for path in files:
         try:
-            table = pq.read_table(path, read_dictionary=text, partitioning=None, filters=only)
+            table = pq.read_table(path, read_dictionary=text, partitioning=None, filters=only or None)
             table.validate(full=True)  # text in a damaged file may be invalid
         except Exception as error:  # Arrow has several exception classes, and not all are ValueErrors
             raise _unreadable(path, error) from error
@@ -128,6 +128,11 @@ def read(paths: Iterable[Path], *, compact: bool = False, only: Conditions | Non
     except Exception as error:  # a table has columns of other types, or invalid text
         raise _unreadable(source, error) from error
     return check(_group_scores(joined), source, compact=compact)
+
+
+def of_images(images: Collection[int] | None) -> Conditions:
+    """Return the condition that rows are scores of ``images``; no condition if it is None."""
+    return [] if images is None else [("image", "in", [int(image) for image in images])]
 
 
 def write_predictions(path: Path, table: pd.DataFrame, libraries: Mapping[str, str]) -> None:

@@ -159,6 +159,24 @@ def test_a_study_is_rated_by_the_scores_of_its_kind() -> None:
     assert {path.split("/")[2] for path in rated["captions"]} == {"infidelity_halves"}
 
 
+def test_a_gallery_has_the_predictions_of_its_maps_and_the_scores_of_its_images() -> None:
+    raw = {**deepcopy(TINY), "seeds": [3, 0]}
+    raw["studies"]["look"] = {"kind": "gallery", "model": "digits", "methods": ["random"]}
+    of = inputs(raw)
+    assert of.gallery_predictions({"study": "bam"}) == [
+        f"results/models/{model}/seed3/predictions.parquet" for model in ("f_o", "f_s")
+    ]
+    assert of.gallery_scores({"study": "look"}) == []  # no method is rated
+    for study in of.studies.rated:
+        assert of.gallery_scores({"study": study}) == of.rated_scores({"study": study})
+
+
+def test_a_gallery_has_no_scores_of_other_images(monkeypatch: pytest.MonkeyPatch) -> None:
+    of = inputs(TINY)
+    monkeypatch.setattr(of, "rated_data", lambda wildcards: "results/data/other.zarr.zip")
+    assert of.gallery_scores({"study": "digits"}) == []
+
+
 def test_scores_that_rate_a_bam_study_follow_its_methods_and_then_seeds() -> None:
     paths = inputs({**deepcopy(TINY), "seeds": [0, 1]}).rated_scores({"study": "bam"})
     of_mcs = [(Path(path).stem, Path(path).parent.name) for path in paths if path.split("/")[2] == "bam"]

@@ -1,11 +1,13 @@
 """Galleries of maps, and files of figures, which are equal whenever plotted."""
 
+import json
 import struct
 import xml.etree.ElementTree as ET
 from base64 import b64decode
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -17,7 +19,7 @@ from PIL import Image
 from spaced import SPACED
 
 from saliency_assay.metrics.reductions import reduce
-from saliency_assay.plotting.gallery import gallery, titles
+from saliency_assay.plotting.gallery import class_names, gallery, titles
 from saliency_assay.plotting.style import save, styled
 from saliency_assay.plotting.thumbnails import gallery_page, thumbnails
 
@@ -154,30 +156,73 @@ def test_thumbnails_are_the_images_and_maps_pixel_by_pixel() -> None:
     assert gray["outlines"] == ["", ""]
 
 
-def test_the_gallery_page_has_a_row_for_each_image_and_model() -> None:
+def details_of(*names: str) -> dict[str, Any]:
+    """Details of a gallery of images of these classes, without predictions and scores."""
+    images = [{"id": place, "classes": {"class": name}} for place, name in enumerate(names)]
+    return {"images": images, "predictions": {}, "scores": []}
+
+
+def test_the_gallery_page_has_a_button_for_each_map_and_each_file_once() -> None:
     maps = visual(torch.cat([raw_maps(1), -raw_maps(1)]))
     masks = np.ones((2, SIDE, SIDE), dtype=bool)
     masks[0, 0] = False
-    of_model = {"edge": maps, "gradient": maps}
-    content = thumbnails(pictures(), {"f": of_model, "g": of_model}, titles=["<7>", "8"], masks=masks)
-    page = Page(gallery_page(content, title="Maps"))
-    rows = [[text.strip() for text, _ in row] for row in page.rows]
-    assert rows == [
-        ["class", "image", "model", "edge", "gradient"],
-        ["<7>", "", "f", "", ""],
-        ["g", "", ""],
-        ["8", "", "f", "×", "×"],
-        ["g", "×", "×"],
+    of_model = {"edge": maps, "gradient": maps[::-1]}
+    content = thumbnails(
+        pictures(),
+        {"f": of_model, "g": {name: of[::-1] for name, of in of_model.items()}},
+        titles=["<7>", "8"],
+        masks=masks,
+    )
+    text = gallery_page(content, details_of("<7>", "8"), title="Maps")
+    page = Page(text)
+    names = [value for name, value in page.attributes if name == "aria-label" and "image" in str(value)]
+    assert names == [
+        f"{method}, {model}, image {place} ({name})"
+        for place, name in enumerate(("<7>", "8"))
+        for model in "fg"
+        for method in ("edge", "gradient")
     ]
-    assert page.tags.count("img") == 2 + 4 + 5  # images, maps, and outlines on the first image and its maps
-    one = Page(gallery_page(thumbnails(pictures(), {"f": of_model}, titles=["7", "8"]), title="Maps"))
-    assert [text for text, _ in one.rows[0]] == ["class", "image", "edge", "gradient"]
+    files = [*content["images"], *filter(None, content["outlines"])]
+    files += [file for model in content["maps"].values() for of in model.values() for file in of if file]
+    assert len(files) == 2 + 1 + 4
+    assert [text.count(f"base64,{file}") for file in content["images"] + content["outlines"][:1]] == [1, 1, 1]
+    assert text.count("base64,") == len(files)
+    assert page.text.count("×") == 4  # maps that cannot be shown
+
+
+def test_the_gallery_page_filters_by_classes_of_its_images_and_models() -> None:
+    maps = {"my_model": {"edge": visual(raw_maps())}}
+    content = thumbnails(pictures(), maps, titles=["cat, park", "dog, park"], labels=SPACED)
+    details = details_of("", "")
+    for image, name in zip(details["images"], ("dog", "cat"), strict=True):
+        image["classes"] = {"object": name, "scene": "park"}
+    page = Page(gallery_page(content, details, title="Maps"))
+    options = [value for name, value in page.attributes if name in ("data-key", "value")]
+    assert [options[i : i + 2] for i in range(options.index("object"), len(options) - 5, 2)][:5] == [
+        ["object", "cat"],
+        ["object", "dog"],
+        ["scene", "park"],
+        ["", "my model"],
+        ["right", "my model"],
+    ]
+
+
+def test_details_of_a_gallery_are_data_that_ends_no_script() -> None:
+    content = thumbnails(pictures(), {"f": {"edge": visual(raw_maps())}}, titles=["a", "b"])
+    details = details_of("</script><b>", "8") | {"predictions": {"f": [("8", True, "99 %"), None]}}
+    text = gallery_page(content, details, title="Maps")
+    start = text.index('<script type="application/json">')
+    script = text[start : text.index("</script>", start)].partition(">")[2]
+    assert json.loads(script) == json.loads(json.dumps(details))
 
 
 def test_titles_name_the_classes() -> None:
     labels = {"label_object": np.array([1, 0]), "label_scene": np.array([0, 1])}
     classes = {"object": ["dog", "stop sign"], "scene": ["corn_field", "track"]}
     assert titles(labels, classes) == ["stop sign, corn field", "dog, track"]
+    first, second = class_names(labels, classes)
+    assert first == {"object": "stop sign", "scene": "corn field"}
+    assert second == {"object": "dog", "scene": "track"}
 
 
 # --- files --------------------------------------------------------------------------------------------------

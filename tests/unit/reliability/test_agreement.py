@@ -290,6 +290,24 @@ def test_tables_of_retraining_are_the_same_in_parts(tmp_path: Path, monkeypatch:
         assert in_parts.to_csv() == at_once.to_csv()
 
 
+@pytest.mark.parametrize("kind", [kind.name for kind in STUDY_KINDS.values() if kind.is_rated])
+def test_scores_of_some_images_are_those_rows_of_all(kind: str, tmp_path: Path) -> None:
+    metric, variant = {
+        "bam": ("mcs", "object"),
+        "caption": ("infidelity", "infidelity"),
+        "retrain": ("accuracy", "roar/mean/1"),
+    }.get(kind, ("aopc", "aopc"))
+    path = written(
+        tmp_path, *(row(metric=metric, variant=variant, image=image, score=image / 4) for image in range(4))
+    )
+    everything, read = rated(kind, [path]), resolve(STUDY_KINDS[kind].rated_scores)
+    assert len(everything) == 4
+    for images in (np.array([3, 1]), [2], []):
+        tables = list(read([path], data="d", models=["m"], images=images).chunks("metric", "variant"))
+        found = [score for table in tables for score in table["score"]]
+        assert found == sorted(image / 4 for image in images)
+
+
 def test_the_job_knows_the_cut_outs_and_scenes_of_bam(tmp_path: Path) -> None:
     """Equal methods on 20 cut-outs and 20 scenes, which account for most of their differences."""
     generator = np.random.default_rng(0)

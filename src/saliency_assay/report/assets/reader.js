@@ -22,7 +22,7 @@
     const bytes = Uint8Array.from(atob(uri.slice(uri.indexOf(',') + 1)), letter => letter.charCodeAt(0));
     return new DOMParser().parseFromString(new TextDecoder().decode(bytes), type);
   };
-  // The body of a result that is an HTML page.
+  // The body of a result that is an HTML page, without its scripts but with the data that scripts read.
   const bodyOf = uri => {
     const page = parsed(uri, 'text/html');
     page.querySelectorAll('script:not([type="application/json"])').forEach(script => script.remove());

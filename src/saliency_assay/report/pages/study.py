@@ -64,10 +64,7 @@ class StudyResult:
     @property
     def names(self) -> dict[tuple[str, str], str]:
         """Labels of the metrics and variants that have sentences."""
-        order = self.tables["order"]
-        # Models expect different maps, so none of them is left out.
-        pairs = scored_names(order, most=len(order)) if self.variants == "models" else main_scores(order)
-        return {pair: self.labels.score(*pair) for pair in pairs}
+        return {pair: self.labels.score(*pair) for pair in named_scores(self.tables["order"], self.variants)}
 
     @property
     def findings(self) -> list[Finding]:
@@ -82,6 +79,12 @@ class StudyResult:
     def agreement(self) -> str:
         """Sentence on metrics that agree on the ranking; empty if variants are models, as they share one metric."""
         return "" if self.variants == "models" else words.ranking_words(self.tables["rankings"], self.names)
+
+
+def named_scores(order: pd.DataFrame, variants: str) -> list[tuple[str, str]]:
+    """Return metric and variant of the scores that pages name: ``main_scores``, or all if ``variants`` are models."""
+    # Models expect different maps, so none of them is left out.
+    return list(scored_names(order, most=len(order))) if variants == "models" else main_scores(order)
 
 
 def main_scores(order: pd.DataFrame) -> list[tuple[str, str]]:

@@ -1,6 +1,6 @@
 """Scores of a retrain study that reliability analyzes use to rate methods."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,7 +8,7 @@ import pandas as pd
 
 from saliency_assay.storage import score_tables
 
-ACCURACY = [("metric", "==", "accuracy")]
+ACCURACY = ("metric", "==", "accuracy")
 
 
 @dataclass(frozen=True)
@@ -20,26 +20,32 @@ class RetrainedAccuracies:
     """
 
     paths: Sequence[Path]
+    images: Collection[int] | None = None
+    """Images whose scores are read; None for all images."""
 
     def chunks(self, *keys: str) -> Iterator[pd.DataFrame]:
         """Yield a table for each combination of ``keys``, in order of appearance."""
+        accuracy = [ACCURACY, *score_tables.of_images(self.images)]
         for path in self.paths:
-            for key_values in score_tables.combinations(path, keys, only=ACCURACY):
-                filters = [*ACCURACY, *((name, "==", value) for name, value in key_values.items())]
+            for key_values in score_tables.combinations(path, keys, only=accuracy):
+                filters = [*accuracy, *((name, "==", value) for name, value in key_values.items())]
                 table = _retrained(score_tables.read([path], compact=True, only=filters))
                 if len(table):
                     yield table
 
 
-def rated_scores(paths: Sequence[Path], *, data: str, models: Sequence[str]) -> RetrainedAccuracies:
+def rated_scores(
+    paths: Sequence[Path], *, data: str, models: Sequence[str], images: Collection[int] | None = None
+) -> RetrainedAccuracies:
     """Return accuracies after retraining, with a variant for each protocol, fill and iteration.
 
     Args:
         paths: score tables, in the order of the study's methods; only the needed rows are read.
         data: not used, because the tables contain the name of the set.
         models: not used, because the tables contain the name of the model.
+        images: images whose scores are read; None for all images.
     """
-    return RetrainedAccuracies(paths)
+    return RetrainedAccuracies(paths, images)
 
 
 def _retrained(table: pd.DataFrame) -> pd.DataFrame:
