@@ -17,6 +17,7 @@ from saliency_assay.report.pages.study import StudyResult
 from saliency_assay.report.pages.summary import Finding, one_seed_words
 
 NOTHING, CARE, RELIABLE = VERDICTS = ("tells nothing", "use with care", "reliable")
+NOT_COMPARED = "not compared"
 LEFT, RIGHT = -0.2, 1.0  # ends of the axis of α; values outside are drawn at the ends
 WIDTH = 120  # pixels of the axis
 
@@ -215,7 +216,7 @@ def _baselines(rows: pd.DataFrame) -> Number:
     """Return how many of the ranked methods are significantly better than every baseline."""
     compared = words.ranked(rows)["above_baselines"].dropna()
     if compared.empty:
-        return Number("–", None, "no baseline")
+        return Number(NOT_COMPARED, None, "no baseline")
     return Number(f"{int(compared.sum())} of {len(compared)}", round(compared.mean(), 4))
 
 
@@ -225,10 +226,10 @@ def _agreeing(result: StudyResult, names: Mapping[tuple[str, str], str], pair: t
     Metrics are compared under the conditions of ``words.ranking_words``. Models of a study share one metric.
     """
     if result.variants == "models" or len(names) < 2:
-        return Number("no other metric", None)
+        return Number(NOT_COMPARED, None, "no other metric")
     rankings = result.tables["rankings"]
     if (rankings["methods"] < words.LEAST_METHODS).all():
-        return Number(f"fewer than {words.LEAST_METHODS} methods", None)
+        return Number(NOT_COMPARED, None, f"fewer than {words.LEAST_METHODS} methods")
     enough = (rankings["methods"] >= words.LEAST_METHODS) & (rankings["images"] >= words.FEW)
     compared = rankings[enough & rankings["correlation"].notna()]
     correlations = {}
@@ -237,7 +238,7 @@ def _agreeing(result: StudyResult, names: Mapping[tuple[str, str], str], pair: t
         if pair in (one, other) and one in names and other in names:
             correlations[other if one == pair else one] = correlation
     if not correlations:
-        return Number(f"fewer than {words.FEW} images", None)
+        return Number(NOT_COMPARED, None, f"fewer than {words.FEW} common images")
     agreeing = sum(correlation >= words.AGREE for correlation in correlations.values())
     closest = max(correlations, key=correlations.__getitem__)
     note = f"closest: {names[closest]} (ρ\u00a0=\u00a0{words.two(correlations[closest])})"
