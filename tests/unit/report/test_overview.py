@@ -305,6 +305,7 @@ def test_scores_of_a_caption_study_are_not_compared_as_metrics() -> None:
 def test_a_study_without_scores_is_shown_without_ranks() -> None:
     page = Page(overview_page([study({}, question="Mind the gap.")], seeds=[0, 1], ran=""))
     assert "Mind the gap." in page.text
+    assert "1 study, 1 method with baselines, 2 training seeds" in page.text
     assert "table" not in page.tags
 
 

@@ -23,7 +23,8 @@ def overview_page(results: Sequence[StudyResult], *, seeds: Sequence[int], ran: 
         seeds: training seeds.
         ran: text with hours, devices and versions, see ``provenance.ran``.
     """
-    methods = dict.fromkeys(method for result in results if result.tables for method in result.methods)
+    scored = [result for result in results if result.tables]
+    methods = dict.fromkeys(method for result in scored or results for method in result.methods)
     counts = ", ".join(
         [
             _count_text(len(results), "study", "studies"),
@@ -41,7 +42,7 @@ def overview_page(results: Sequence[StudyResult], *, seeds: Sequence[int], ran: 
         "overview",
         counts=counts,
         ran=ran,
-        one_seed=one_seed_words({result.label: result.findings for result in results if result.tables}),
+        one_seed=one_seed_words({result.label: result.findings for result in scored}),
         legends=[heat for heat in heat_maps if heat][:1],
         studies=studies,
         useless=verdicts[NOTHING],
