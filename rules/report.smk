@@ -115,7 +115,7 @@ rule document_methods:
 
 
 rule overview:
-    """Write the overview page."""
+    """Write the overview and, if studies have scores, the page on trust in metrics."""
     input:
         summaries=INPUTS.all_summary_files(),
         thumbnails=INPUTS.all_thumbnails(),
@@ -125,7 +125,19 @@ rule overview:
         # Without studies the overview describes the sets.
         data=expand("<results>/data/{data}.zarr.zip", data=[] if STUDIES.all else STUDIES.gallery_sets),
     output:
-        report(
+        **(
+            {
+                "trust": report(
+                    "<results>/figures/trust.html",
+                    caption="../workflow/report/trust.rst",
+                    category="Trust in metrics",
+                    labels={"result": "Which metrics can be trusted"},
+                )
+            }
+            if STUDIES.rated
+            else {}
+        ),
+        overview=report(
             "<results>/figures/overview.html",
             caption="../workflow/report/overview.rst",
             category="Overview",

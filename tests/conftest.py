@@ -1,10 +1,11 @@
 """Fixtures shared by several kinds of tests."""
 
 import os
+import shutil
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 # Small tensors do not benefit from threads, and on a busy machine, waiting threads made tests forty times slower.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -14,11 +15,17 @@ from archives import SAFELY
 from mounts import mounted
 from xdist.scheduler import LoadScopeScheduling
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
 TESTS = Path(__file__).resolve().parent
 ROOT = TESTS.parent
 NEEDS = {"cluster": pytest.mark.slurm, "real": pytest.mark.real}
 """Marker of all tests in a folder."""
-SHARING = ("workflow", "real", "cluster", "test_distributed.py", "test_networks.py", "test_packaging.py")
+SHARING = (
+    *("workflow", "real", "cluster"),
+    *("test_distributed.py", "test_networks.py", "test_packaging.py", "test_sizes.py"),
+)
 """Folders and files whose tests share long runs: all tests of a file run in one process."""
 
 
@@ -87,3 +94,17 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module")
+def browser() -> "Iterator[Browser]":
+    """A browser without a window."""
+    from playwright.sync_api import sync_playwright  # slow to import
+
+    path = shutil.which("chromium") or shutil.which("google-chrome")
+    if path is None:
+        pytest.skip("no browser: install Debian's package chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+        yield browser
+        browser.close()

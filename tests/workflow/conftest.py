@@ -1,13 +1,10 @@
 """Finished runs, each made once for all processes that test, and checkouts for tests to change."""
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from checkout import SMALLEST, TINY, Checkout
 from filelock import FileLock
-from playwright.sync_api import Browser, sync_playwright
 
 
 def finished_run(study: Path, tmp_path_factory: pytest.TempPathFactory, testrun_uid: str) -> Checkout:
@@ -53,15 +50,3 @@ def smallest(smallest_once: Checkout, tmp_path: Path) -> Checkout:
 def fresh(tmp_path: Path) -> Checkout:
     """A checkout in which nothing has run yet."""
     return Checkout.fresh(tmp_path / "project")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """A browser without a window."""
-    path = shutil.which("chromium") or shutil.which("google-chrome")
-    if path is None:
-        pytest.skip("no browser: install Debian's package chromium")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
-        yield browser
-        browser.close()

@@ -67,5 +67,5 @@ def test_captions_and_titles_have_labels_and_no_keys(report: str) -> None:
 
 def test_studies_are_pages_by_their_labels(report: str) -> None:
     studies = [f"Study {label}" for label in ("BAM", "Captions", "Digits", "Retraining")]
-    others = ["Overview", "Methods", "Metrics", "Models", "Provenance"]
+    others = ["Overview", "Trust in metrics", "Methods", "Metrics", "Models", "Provenance"]
     assert sorted(variable(report, "categories")) == sorted([*studies, *others])

@@ -22,6 +22,7 @@ RELIABILITY = [
 SUMMARY = "Summary"
 SHOWN = {
     "Overview": ["Results of all studies"],
+    "Trust in metrics": ["Which metrics can be trusted"],
     "Methods": ["Descriptions and cost of the methods"],
     "Metrics": ["Definitions and reliability of the metrics"],
     "Provenance": ["Configuration, versions, data and run times"],
@@ -82,6 +83,7 @@ SHOWN = {
 OF_A_METRIC = "differences may be significant although boxes or intervals overlap"
 WORDS_OF_CAPTIONS = {
     "Results of all studies": "nor what the results on other data would be",
+    "Which metrics can be trusted": "may tell methods apart with more images",
     "Descriptions and cost of the methods": "passes depend only on the parameters",
     "Definitions and reliability of the metrics": "not whether the order is correct",
     "Configuration, versions, data and run times": "queueing time is not included",
@@ -184,7 +186,7 @@ def test_the_overview_opens_first_and_the_menu_is_in_the_order_of_the_book(
         menu = [item.inner_text().strip() for item in page.locator("nav.transition-all li").all()]
         studies = [f"Study {name}" for name in ("BAM", "Captions", "Digits", "Retraining")]
         assert menu[menu.index("Overview") :] == [
-            "Overview",
+            *("Overview", "Trust in metrics"),
             *studies,
             *("Methods", "Metrics", "Models", "Provenance"),
         ]
@@ -217,7 +219,15 @@ def test_all_of_a_category_is_on_its_page_with_its_captions(wide: Page, category
 
 def test_a_report_of_one_study_shows_all_of_it(browser: Browser, smallest_once: Checkout) -> None:
     with opened(browser, smallest_once, WIDE) as page:
-        for category in ("Overview", "Methods", "Metrics", "Provenance", "Models", "Study Digits"):
+        for category in (
+            "Overview",
+            "Trust in metrics",
+            "Methods",
+            "Metrics",
+            "Provenance",
+            "Models",
+            "Study Digits",
+        ):
             check_category(page, category)
 
 

@@ -604,7 +604,7 @@ def test_what_a_plan_promises_is_what_happens(smallest: Checkout) -> None:
     assert {name for name in changed if name.startswith("maps/")} == {f"maps/{maps}.zarr.zip"}
     assert {name for name in changed if not name.startswith((".state/", "maps/"))} <= {
         f"costs/{maps}.json",
-        *(f"figures/{page}.html" for page in ("overview", "methods", "metrics", "provenance")),
+        *(f"figures/{page}.html" for page in ("overview", "trust", "methods", "metrics", "provenance")),
         *(f"scores/{metric}/{maps}.parquet" for metric in metrics),
         *(f"curves/{metric}/{maps}.zarr.zip" for metric in metrics),
         *(f"tables/digits/{name}" for name in ("summary.csv", "scores.parquet")),

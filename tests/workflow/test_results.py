@@ -166,6 +166,7 @@ RESULTS = {
     *(f"figures/{study}/study.html" for study in RATED),
     *(f"figures/{page}.html" for page in MEASURED),
     "figures/metrics.html",
+    "figures/trust.html",
     "figures/training.svg",
     "figures/accuracy.html",
     "report.html",

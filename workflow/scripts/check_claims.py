@@ -1,6 +1,7 @@
 """Rank the methods of a BAM study by every metric, and check the claims of the paper."""
 
 from saliency_assay.plotting.html import table_page, tables_page
+from saliency_assay.plotting.text import with_minus_signs
 from saliency_assay.registry.labels import Labels
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage.csv_tables import read_table
@@ -36,6 +37,7 @@ with run_job(snakemake) as job:
     }
     page = tables_page(page_contents, title=f"{study}: ranking", digits=2)
     output.ranking_page.write_text(page, encoding="utf-8")
+    claim_table["measured"] = claim_table["measured"].map(with_minus_signs)  # the CSV file keeps hyphens
     page = table_page(
         claim_table, title=f"{study}: claims of Yang & Kim (2019): {summary(claim_table)}", digits=3
     )

@@ -1,4 +1,4 @@
-"""Write the overview page: summary, ranks and reliability of all studies."""
+"""Write the overview page, a card for each study, and the page on trust in metrics."""
 
 from pathlib import Path
 
@@ -6,6 +6,7 @@ from saliency_assay.registry.labels import Labels
 from saliency_assay.report.pages.overview import build_page, overview_page
 from saliency_assay.report.pages.provenance import data_facts, ran, times
 from saliency_assay.report.pages.results import study_result
+from saliency_assay.report.pages.trust import trust_page
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import zarr_store
 
@@ -33,4 +34,6 @@ with run_job(snakemake) as job:
         page = build_page(
             sets, [labels.models[name] for name in settings["models"]], seeds=settings["seeds"], ran=duration
         )
-    job.output[0].write_text(page, encoding="utf-8")
+    job.output.overview.write_text(page, encoding="utf-8")
+    if trust := job.output.get("trust"):
+        trust.write_text(trust_page(results), encoding="utf-8")

@@ -274,7 +274,7 @@ class Inputs(Results):
         return list(map(self.thumbnails, self.studies.all))
 
     def all_figures(self) -> list[str]:
-        """Return all figures in the order of the report, without the pages overview and provenance."""
+        """Return all figures in the order of the report, without the pages overview, trust and provenance."""
         pages = ["methods.html", "metrics.html"] if self.studies.all else []
         pages += ["training.svg", "accuracy.html"] if self.studies.models else []
         return [
@@ -284,8 +284,9 @@ class Inputs(Results):
 
     def pages(self) -> list[str]:
         """Return the pages of the report in its order."""
+        names = ["overview.html", *(["trust.html"] if self.studies.rated else [])]
         return [
-            f"{self.paths.figures}/overview.html",
+            *(f"{self.paths.figures}/{name}" for name in names),
             *self.all_figures(),
             f"{self.paths.figures}/provenance.html",
         ]

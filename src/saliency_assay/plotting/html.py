@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from saliency_assay.plotting.page import page_templates
+from saliency_assay.plotting.text import with_minus
 
 LONG_TEXT = 50  # characters of a cell above which a table counts as text
 MANY_ROWS = 25  # rows above which a table scrolls in a separate area
@@ -100,6 +101,5 @@ def _all_digits(value: object) -> str | None:
 
 def _text(value: object, digits: int) -> str:
     if isinstance(value, float):
-        text = f"{value:.{digits}f}"
-        return "–" if value != value else text.lstrip("-") if float(text) == 0 else text
+        return "–" if value != value else with_minus(f"{value:.{digits}f}")
     return str(value)

@@ -1,15 +1,30 @@
 """Text of figures, tables and pages: names, lists, counts, directions."""
 
+import re
 from collections.abc import Iterable
 
 from saliency_assay.registry.directions import phrase
 
 NO_SCORE = "no score"
+NEGATIVE = re.compile(r"(?<![\w.])-(?=\.?\d)")  # hyphen of a negative number, but not of a range or a name
 
 
 def readable(name: str) -> str:
     """Return a name from the configuration as a label: underscores become spaces."""
     return name.replace("_", " ")
+
+
+def with_minus(text: str) -> str:
+    """Return the text of a number with a minus sign (U+2212) in place of a hyphen, and with no sign before zero."""
+    sign, digits = text[:1], text[1:]
+    if sign != "-":
+        return text
+    return digits if not digits.strip("0.,") else f"\u2212{digits}"
+
+
+def with_minus_signs(text: str) -> str:
+    """Return a sentence with a minus sign in place of the hyphen of each negative number."""
+    return NEGATIVE.sub("\u2212", text)
 
 
 def joined(names: Iterable[object]) -> str:

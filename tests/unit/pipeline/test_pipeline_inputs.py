@@ -186,8 +186,8 @@ def test_scores_that_rate_a_bam_study_follow_its_methods_and_then_seeds() -> Non
 
 def test_the_report_begins_with_the_overview_and_ends_with_provenance() -> None:
     pages = inputs(TINY).pages()
-    assert pages[0] == "results/figures/overview.html"
-    assert pages[1] == "results/figures/bam/study.html"
+    assert pages[:2] == ["results/figures/overview.html", "results/figures/trust.html"]
+    assert pages[2] == "results/figures/bam/study.html"
     assert [Path(page).name for page in pages[-5:]] == [
         "methods.html", "metrics.html", "training.svg", "accuracy.html", "provenance.html",
     ]  # fmt: skip
@@ -197,6 +197,13 @@ def test_the_report_begins_with_the_overview_and_ends_with_provenance() -> None:
 def test_without_studies_the_report_shows_models() -> None:
     figures = inputs({**RETRAIN, "studies": {}}).all_figures()
     assert figures == ["results/figures/training.svg", "results/figures/accuracy.html"]
+
+
+def test_without_metrics_the_report_has_no_page_on_trust() -> None:
+    studies = {"maps": {"kind": "gallery", "model": "digits", "methods": ["gradient"]}}
+    pages = inputs({**deepcopy(TINY), "studies": studies}).pages()
+    assert "results/figures/maps/study.html" in pages
+    assert "results/figures/trust.html" not in pages
 
 
 def test_provenance_reads_what_records_packages_of_every_model_and_score() -> None:

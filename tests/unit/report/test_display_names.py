@@ -21,6 +21,7 @@ from saliency_assay.report.pages.overview import build_page, overview_page, summ
 from saliency_assay.report.pages.provenance import data_facts, packages_of, provenance_page, times
 from saliency_assay.report.pages.reliability_page import page_tables
 from saliency_assay.report.pages.study import StudyResult
+from saliency_assay.report.pages.trust import trust_page
 
 CONFIGURATION: dict[str, Any] = {
     **TINY,
@@ -103,6 +104,7 @@ def pages() -> Iterator[tuple[str, str]]:
     took = times(Path("none"))
     yield "overview", overview_page([result], seeds=[0], ran="")
     yield "study", summary_page(result)
+    yield "trust", trust_page([result])
     yield "build", build_page(sets, [LABELS.model("digits")], seeds=[0], ran="")
     methods = [FACTS.method(FACTS.config.methods[name]) for name in METHODS]
     stores = [{"method": name, "model": "digits", "data": "digits", "batch": 4} for name in METHODS]
@@ -137,6 +139,7 @@ def test_pages_name_what_they_show() -> None:
     for name in ("overview", "study", "reliability"):
         for label in ("Grad-CAM", "Edge detection", "AOPC (MoRF, L = 4)", "Sensitivity"):
             assert label in texts[name], (name, label)
+    assert all(label in texts["trust"] for label in ("AOPC (MoRF, L = 4)", "Sensitivity"))
     assert "<code>gradcam</code>" in PAGES["methods"]
     assert "<code>aopc_morf</code>" in PAGES["metrics"]
 

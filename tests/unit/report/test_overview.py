@@ -20,7 +20,7 @@ from saliency_assay.report.pages.reader import with_reader
 from saliency_assay.report.pages.render import TEMPLATES
 from saliency_assay.report.pages.study import StudyResult, main_scores
 from saliency_assay.report.pages.summary import Finding
-from saliency_assay.report.pages.trust import Axis, TrustedMetric, reasons, trusted_metrics
+from saliency_assay.report.pages.trust import trust_page
 
 EVIL = "<script>alert('1')</script> \"q\" & _"
 AGREEMENT = pd.DataFrame(columns=["metric", "variant", "between", "raters", "methods", "correlation"])
@@ -181,8 +181,16 @@ def test_the_answer_counts_the_metrics_on_which_methods_rank_first() -> None:
     orders = {"x": CLEAR, "y": CLEAR, "z": order_rows({"a": (2, 2), "b": (1, 1)}), "v": TIED, "w": led}
     order = pd.concat([named(rows, name) for name, rows in orders.items()])
     assert study(tables_of(order)).answer == (
-        "a ranks first on 2 of 5 metrics, b on 1. A baseline ranks first: random on 1."
-        " On the other 1, no single method ranks first."
+        "a ranks first on 2 of 5 metrics, b on 1, the baseline random on 1; no single method on the other 1."
+    )
+    assert study(tables_of(pd.concat([led, named(TIED, "x")]))).answer == (
+        "No method that uses the model ranks first (0 of 2 metrics); the baseline random on 1;"
+        " no single method on the other 1."
+    )
+    firsts = [{name: (1, 1) if name == best else (2, 5) for name in "abcde"} for best in "aaabbcccde"]
+    order = pd.concat([named(order_rows(ranks), f"m{place}") for place, ranks in enumerate(firsts)])
+    assert study(tables_of(order)).answer == (
+        "a ranks first on 3 of 10 metrics, c on 3, b on 2, 2 other methods on 2."
     )
     assert study(tables_of(CLEAR)).answer == "a ranks first on 1 of 1 metric."
     assert study(tables_of(TIED)).answer == "No method that uses the model ranks first (0 of 1 metric)."
@@ -197,10 +205,17 @@ def test_warnings_name_the_number_of_metrics() -> None:
     low = pd.concat([RELIABLE, named(reliability_rows((0.3, 0.1, 0.64)), "bad")])
     found = study(tables_of(pd.concat([CLEAR, named(led, "bad")]), reliability=low))
     assert found.warnings == [
-        "No method is significantly better than every baseline: 1 of 2 metrics.",
-        "Images do not agree on the ranking (α < 0.65): 1 of 2 metrics.",
-        "Scores are missing: 1 of 2 metrics.",
+        "A baseline may rank first on 1 of 2 metrics.",
+        "Images disagree (α < 0.65) on 1 of 2 metrics.",
+        "Scores are missing on 1 of 2 metrics.",
     ]
+
+
+def test_the_overview_shortens_long_warnings_and_shows_the_first_ones() -> None:
+    cautions = [f"{'long ' * 20}caution: it goes on; and on.", "Short: all of it.", *"cde"]
+    result = study({}, cautions=cautions)
+    assert result.warnings == cautions
+    assert result.short_warnings == [f"{'long ' * 20}caution.", "Short: all of it.", "c"]
 
 
 def findings(*tables: pd.DataFrame) -> list[Finding]:
@@ -252,17 +267,19 @@ def test_the_overview_summarizes_ranks_baselines_and_reliability() -> None:
     )
     page = Page(overview_page([result], seeds=[0], ran="0.2 hours of computing on cpu."))
     for words in (
-        "3 methods (including baselines) in 1 study; 1 training seed. 0.2 hours of computing on cpu.",
-        "a ranks first on 1 of 2 metrics. On the other 1, no single method ranks first.",
-        "No method is significantly better than every baseline: 1 of 2 metrics.",
+        "1 study, 3 methods with baselines, 1 training seed; 0.2 hours of computing on cpu.",
+        "a ranks first on 1 of 2 metrics; no single method on the other 1.",
+        "A baseline may rank first on 1 of 2 metrics.",
+        "1 of 2 metrics tell nothing here",
         "of K metrics, up to about K × 5 %",
         "Mind the gap.",
     ):
         assert words in page.text, words
-    assert page.text.count("so retraining may change the order of the methods") == 1
+    assert page.text.count("retraining may change the order of the methods") == 1
+    assert ("data-page", "Trust in metrics") in page.attributes
     page = Page(summary_page(result))
     for words in (
-        "a ranks first on 1 of 2 metrics.",
+        "a ranks first on 1 of 2 metrics;",
         "On 1 of 2 metrics, a method that uses the model ranks first: a on good. Rank sets are based on 60 images",
         "The best methods are not distinguishable on these metrics: a, b and random (baseline) on bad"
         " (rank sets 1–2, 1–2 and 1–3).",
@@ -274,60 +291,6 @@ def test_the_overview_summarizes_ranks_baselines_and_reliability() -> None:
         "Mind the gap.",
     ):
         assert words in page.text, words
-
-
-# --- trust --------------------------------------------------------------------------------------------------
-
-
-def test_a_ranking_tells_nothing_if_no_method_leads_a_baseline_does_or_images_disagree() -> None:
-    def found(order: pd.DataFrame, alpha_high: float = 1.0) -> list[str]:
-        return reasons(Finding("metric", order, {"alpha_high": alpha_high}))
-
-    assert found(CLEAR) == []
-    assert found(order_rows({"a": (1, 2), "b": (1, 2), "random": (3, 3)})) == []
-    assert found(CLEAR, 0.1) == ["images agree on the ranking hardly more than by chance"]
-    assert found(CLEAR, NAN) == []
-    assert found(TIED) == ["no method is distinguishable from another one"]
-    led = order_rows({"a": (2, 3), "b": (2, 3), "random": (1, 1)})
-    assert found(led) == ["no method is significantly better than random"]
-    assert found(order_rows({"a": (1, 1)})) == ["fewer than two methods have scores"]
-    assert reasons(Finding("metric", CLEAR, None)) == []
-
-
-def test_every_metric_has_its_reliability_baselines_and_the_most_similar_metric() -> None:
-    orders = {"good": CLEAR, "bad": TIED.assign(undefined=[0, 0.4, 0]), "third": CLEAR}
-    order = pd.concat([named(rows, name) for name, rows in orders.items()])
-    alphas = {"good": (0.4, -0.5, 1.0), "bad": (0.5, NAN, NAN), "third": (NAN, NAN, NAN)}
-    reliability = pd.concat([named(reliability_rows(alpha), name) for name, alpha in alphas.items()])
-    rankings = ranking_rows({("good", "bad"): 0.7, ("good", "third"): 0.9})
-    result = study(tables_of(order, reliability=reliability, rankings=rankings))
-    good, bad, third = trusted_metrics(result)
-    assert good == TrustedMetric(
-        study="Study S",
-        page="Study S",
-        name="good",
-        measures="faithfulness",
-        alpha="0.40",
-        interval="[-0.50, 1.00]",
-        axis=Axis(60.0, 0.0, 120.0, 85.0),  # 0.4 is in the middle between −0.2 and 1
-        images="60",
-        missing="",
-        baselines="2 of 2 methods are better",
-        closest="third (ρ = 0.90)",
-        reasons=[],
-    )
-    assert (bad.interval, bad.axis, bad.missing) == (
-        "too few images for a CI",
-        Axis(70.0, None, None, 85.0),
-        "40\u00a0%",
-    )
-    assert (bad.baselines, bad.closest) == ("0 of 2 methods are better", "good (ρ = 0.70)")
-    assert (third.alpha, third.interval, third.axis) == ("–", "undefined", None)
-    assert third.measures == "other"
-    text = overview_page([result], seeds=[0], ran="")
-    assert "tells nothing under 1 of 3 metrics" in " ".join(Page(text).text.split())
-    assert text.count('<svg class="axis"') == 2
-    assert [metric.closest for metric in trusted_metrics(study(result.tables, variants="models"))] == [""] * 3
 
 
 def test_scores_of_a_caption_study_are_not_compared_as_metrics() -> None:
@@ -342,6 +305,7 @@ def test_scores_of_a_caption_study_are_not_compared_as_metrics() -> None:
 def test_a_study_without_scores_is_shown_without_ranks() -> None:
     page = Page(overview_page([study({}, question="Mind the gap.")], seeds=[0, 1], ran=""))
     assert "Mind the gap." in page.text
+    assert "1 study, 1 method with baselines, 2 training seeds" in page.text
     assert "table" not in page.tags
 
 
@@ -364,7 +328,7 @@ def test_names_are_text() -> None:
     order = order_rows({EVIL: (1, 1), "b": (2, 2)}, baseline={EVIL: True}, above_baselines={"b": 0.0})
     tables = tables_of(order.assign(variant=EVIL), reliability=RELIABLE.assign(variant=EVIL))
     result = study(tables, name=EVIL, label=EVIL, data=EVIL, models=[EVIL], score_summaries={"good": EVIL})
-    for text in (overview_page([result], seeds=[0], ran=EVIL), summary_page(result)):
+    for text in (overview_page([result], seeds=[0], ran=EVIL), summary_page(result), trust_page([result])):
         page = Page(text)
         assert page.tags.count("script") == 1  # the page's own
         assert EVIL in page.text

@@ -473,6 +473,6 @@ def test_numbers_in_words() -> None:
         "> 99\u00a0%",
         "100\u00a0%",
     ]
-    assert [number(value) for value in (0.12345, -3.0, 1234.4, -0.0)] == ["0.123", "-3", "1,234", "0"]
+    assert [number(value) for value in (0.12345, -3.0, 1234.4, -0.0)] == ["0.123", "−3", "1,234", "0"]
     assert [joined("abc"), joined("a"), joined("")] == ["a, b and c", "a", ""]
     assert [rank_text(1.0, 1.0), rank_text(2.0, 10.0), rank_text(NAN, NAN)] == ["1", "2–10", ""]

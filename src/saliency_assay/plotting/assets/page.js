@@ -32,6 +32,10 @@ for (const table of document.querySelectorAll('table:not([data-plain])')) {
   };
   (table.closest('.scroll') ?? table).before(button);
 }
+for (const field of document.querySelectorAll('input[data-filter]')) field.oninput = () => {
+  const text = field.value.trim().toLowerCase();
+  for (const row of document.querySelectorAll(field.dataset.filter)) row.hidden = !row.textContent.toLowerCase().includes(text);
+};
 const embedded = window.parent !== window;
 document.documentElement.classList.toggle('embedded', embedded);
 for (const link of document.querySelectorAll('a[data-page], a[data-list]')) link.onclick = event => {

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pandas as pd
 from matplotlib import colormaps
 from numpy import ndarray as Array
 
-from saliency_assay.plotting.text import span_text
+from saliency_assay.plotting.text import span_text, with_minus_signs
 from saliency_assay.registry import directions
 from saliency_assay.registry.properties import OTHER, PROPERTIES
 from saliency_assay.reliability.tables import rank_text
@@ -20,6 +21,7 @@ COLORS = colormaps["Blues"]
 BEST, WORST = 0.9, 0.06  # positions in COLORS of the first and the last rank
 LIGHTEST_FOR_WHITE = 0.179  # luminance below which white text has more contrast than black text
 MOST_HORIZONTAL = 6  # columns above which the names of metrics are rotated
+MANY_METHODS = 20  # methods above which a heat map scrolls in a separate area
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,7 @@ class MetricColumn:
     arrow: str
     alpha: AlphaCell | None
     images: str
+    reason: str = ""  # why the ranking of the methods tells nothing; empty if it tells something
 
 
 @dataclass(frozen=True)
@@ -109,6 +112,11 @@ class HeatMap:
         """True if the names of metrics are rotated, so that many columns fit."""
         return len(self.columns) > MOST_HORIZONTAL
 
+    @property
+    def tall(self) -> bool:
+        """True if the heat map scrolls in a separate area, so that the names of metrics stay in sight."""
+        return len(self.methods) + len(self.baselines) > MANY_METHODS
+
 
 def heat_map(
     order: pd.DataFrame,
@@ -118,6 +126,7 @@ def heat_map(
     *,
     title: str,
     level: float,
+    reasons: Mapping[tuple[str, str], str] = MappingProxyType({}),
 ) -> HeatMap:
     """Return the rank sets of one study, methods in the order of ``order``, metrics grouped by what they measure.
 
@@ -131,6 +140,7 @@ def heat_map(
         measured: for each metric the property that it measures.
         title: title of the heat map.
         level: confidence level of the intervals of α.
+        reasons: for metrics and variants whose ranking tells nothing, the reason.
     """
     pairs = sorted(names, key=lambda pair: _group_place(measured.get(pair[0], OTHER)))
     alphas = [alpha_row(reliability, *pair) for pair in pairs]
@@ -145,10 +155,11 @@ def heat_map(
             MetricColumn(
                 names[pair],
                 measured.get(pair[0], OTHER),
-                directions.phrase(direction),
-                directions.arrow(direction),
+                with_minus_signs(directions.phrase(direction)),
+                with_minus_signs(directions.arrow(direction)),
                 _alpha_cell(alpha),
                 span_text(rows["images"]),
+                reasons.get(pair, ""),
             )
         )
     methods: dict[bool, list[MethodRow]] = {False: [], True: []}

@@ -8,10 +8,11 @@ from saliency_assay.plotting.html import table_of
 from saliency_assay.report.pages import words
 from saliency_assay.report.pages.examples import Examples, examples
 from saliency_assay.report.pages.heat_map import HeatMap, heat_map
+from saliency_assay.report.pages.preview import preview
 from saliency_assay.report.pages.render import render
 from saliency_assay.report.pages.study import StudyResult, rows_of
-from saliency_assay.report.pages.summary import has_one_seed, summary_words
-from saliency_assay.report.pages.trust import trusted_metrics
+from saliency_assay.report.pages.summary import has_one_seed, one_seed_words, summary_words
+from saliency_assay.report.pages.trust import NOTHING, reasons, verdict_counts
 
 
 def overview_page(results: Sequence[StudyResult], *, seeds: Sequence[int], ran: str) -> str:
@@ -22,23 +23,30 @@ def overview_page(results: Sequence[StudyResult], *, seeds: Sequence[int], ran: 
         seeds: training seeds.
         ran: text with hours, devices and versions, see ``provenance.ran``.
     """
-    methods = dict.fromkeys(method for result in results if result.tables for method in result.methods)
-    counts = f"{_count_text(len(methods), 'method')} (including baselines) in"
-    counts += f" {_count_text(len(results), 'study', 'studies')}; {_count_text(len(seeds), 'training seed')}."
-    studies = [(result, _heat_map(result), _examples(result)) for result in results]
-    legends = [heat for _, heat, _ in studies if heat][:1]
-    one_seed = (
-        words.ONE_SEED if any(has_one_seed(result.findings) for result in results if result.tables) else ""
+    scored = [result for result in results if result.tables]
+    methods = dict.fromkeys(method for result in scored or results for method in result.methods)
+    counts = ", ".join(
+        [
+            _count_text(len(results), "study", "studies"),
+            f"{_count_text(len(methods), 'method')} with baselines",
+            f"{_count_text(len(seeds), 'training seed')};",
+        ]
     )
+    heat_maps = [_heat_map(result) for result in results]
+    studies = [
+        (result, heat and preview(heat), _examples(result))
+        for result, heat in zip(results, heat_maps, strict=True)
+    ]
+    verdicts = verdict_counts(results)
     return render(
         "overview",
         counts=counts,
         ran=ran,
-        one_seed=one_seed,
-        legends=legends,
+        one_seed=one_seed_words({result.label: result.findings for result in scored}),
+        legends=[heat for heat in heat_maps if heat][:1],
         studies=studies,
-        metrics=[metric for result in results if result.tables for metric in trusted_metrics(result)],
-        threshold=words.RELIABLE,
+        useless=verdicts[NOTHING],
+        metrics=sum(verdicts.values()),
     )
 
 
@@ -92,7 +100,18 @@ def _heat_map(result: StudyResult) -> HeatMap | None:
         return None
     order, reliability = result.tables["order"], result.tables["reliability"]
     title = f"{result.label}: rank sets of the methods"
-    return heat_map(order, reliability, result.names, result.measured, title=title, level=result.level)
+    nothing = {
+        pair: "; ".join(reasons(finding)) for pair, finding in zip(result.names, result.findings, strict=True)
+    }
+    return heat_map(
+        order,
+        reliability,
+        result.names,
+        result.measured,
+        title=title,
+        level=result.level,
+        reasons=nothing,
+    )
 
 
 def _examples(result: StudyResult) -> Examples | None:

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from saliency_assay.plotting.display import displayed
+from saliency_assay.plotting.text import with_minus
 from saliency_assay.registry.labels import Labels
 from saliency_assay.reliability.figures import MOST_COLUMNS, scored_names
 from saliency_assay.reliability.tables import PAIR
@@ -123,4 +124,4 @@ def _both_scores(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _number_text(value: float) -> str:
-    return f"{value:.2f}".replace("-0.00", "0.00") if np.isfinite(value) else "–"
+    return with_minus(f"{value:.2f}") if np.isfinite(value) else "–"

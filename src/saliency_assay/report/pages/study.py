@@ -1,5 +1,6 @@
 """Results of one study, which the overview and the first part of the study's page show."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +11,9 @@ from saliency_assay.registry.labels import Labels
 from saliency_assay.reliability.figures import scored_names
 from saliency_assay.report.pages import words
 from saliency_assay.report.pages.summary import Finding, answer_words, warning_words
+
+MOST_WARNINGS = 3  # most warnings on the overview
+LONG = 100  # characters of a warning above which the overview shortens it
 
 
 @dataclass(frozen=True)
@@ -53,13 +57,18 @@ class StudyResult:
 
     @property
     def answer(self) -> str:
-        """Its result in one or two sentences; empty if no method is scored."""
+        """Its result in one sentence; empty if no method is scored."""
         return answer_words(self.findings) if self.tables else ""
 
     @property
     def warnings(self) -> list[str]:
         """Short sentences on the limits of its ranks."""
         return [*(warning_words(self.findings) if self.tables else []), *self.cautions]
+
+    @property
+    def short_warnings(self) -> list[str]:
+        """The first ``MOST_WARNINGS`` warnings, long ones without the explanation that follows."""
+        return [_shortened(warning) for warning in self.warnings[:MOST_WARNINGS]]
 
     @property
     def names(self) -> dict[tuple[str, str], str]:
@@ -85,6 +94,11 @@ def named_scores(order: pd.DataFrame, variants: str) -> list[tuple[str, str]]:
     """Return metric and variant of the scores that pages name: ``main_scores``, or all if ``variants`` are models."""
     # Models expect different maps, so none of them is left out.
     return list(scored_names(order, most=len(order))) if variants == "models" else main_scores(order)
+
+
+def _shortened(warning: str) -> str:
+    """Return a warning; one with more than ``LONG`` characters ends at its first colon or semicolon."""
+    return warning if len(warning) <= LONG else f"{re.split('[:;] ', warning, maxsplit=1)[0].rstrip('.')}."
 
 
 def main_scores(order: pd.DataFrame) -> list[tuple[str, str]]:

@@ -11,6 +11,8 @@ import pandas as pd
 from saliency_assay.plotting.text import joined
 from saliency_assay.report.pages import words
 
+MOST_NAMED = 3  # most methods that the answer of a study names
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -22,9 +24,10 @@ class Finding:
 
 
 def answer_words(findings: Sequence[Finding]) -> str:
-    """Return the answer of a study in one or two sentences: on how many metrics each method ranks first.
+    """Return the answer of a study in one sentence: on how many metrics each method ranks first.
 
-    - A method ranks first under a metric if it alone has the rank set 1; baselines are counted apart.
+    - A method ranks first under a metric if it alone has the rank set 1; baselines are marked.
+    - Only the ``MOST_NAMED`` methods that do so on most metrics are named.
     - Under the remaining metrics, no single method ranks first.
     - Metrics with fewer than two ranked methods are left out.
     """
@@ -37,44 +40,62 @@ def answer_words(findings: Sequence[Finding]) -> str:
         for kind in (False, True)
     }
     total, metrics = len(compared), f"{len(compared)} metric{'s' if len(compared) > 1 else ''}"
-    if counts[False]:
-        (best, most), *others = counts[False].most_common()
+    named = counts[False].most_common(MOST_NAMED)
+    if named:
+        (best, most), *others = named
         text = f"{best} ranks first on {most} of {metrics}"
-        text += "".join(f", {method} on {count}" for method, count in others) + "."
+        text += "".join(f", {method} on {count}" for method, count in others)
+        if unnamed := len(counts[False]) - len(named):
+            rest = counts[False].total() - sum(count for _, count in named)
+            text += f", {unnamed} other method{'s' if unnamed > 1 else ''} on {rest}"
     else:
-        text = f"No method that uses the model ranks first (0 of {metrics})."
+        text = f"No method that uses the model ranks first (0 of {metrics})"
     if counts[True]:
         names = joined(f"{method} on {count}" for method, count in counts[True].most_common())
-        text += f" A baseline ranks first: {names}."
+        several = len(counts[True]) > 1
+        text += f"{',' if named else ';'} the baseline{'s' if several else ''} {names}"
     if leading and total > len(leading):
-        text += f" On the other {total - len(leading)}, no single method ranks first."
-    return text
+        text += f"; no single method on the other {total - len(leading)}"
+    return f"{text}."
 
 
 def warning_words(findings: Sequence[Finding]) -> list[str]:
     """Return short warnings about the ranks of a study, with the number of metrics that each concerns.
 
-    - A baseline has ``rank_low`` 1: no method is significantly better.
+    - A baseline has ``rank_low`` 1, so it may rank first: no method is significantly better.
     - ``alpha_high`` < ``RELIABLE``: images do not agree on the ranking.
     - A method lacks more than ``UNDEFINED`` of its scores.
     """
     conditions = {
-        "No method is significantly better than every baseline": lambda finding: (
+        "A baseline may rank first": lambda finding: (
             finding.rows["baseline"] & (finding.rows["rank_low"] == 1)
         ).any(),
-        f"Images do not agree on the ranking (α < {words.RELIABLE})": lambda finding: (
+        f"Images disagree (α < {words.RELIABLE})": lambda finding: (
             finding.alpha is not None and finding.alpha["alpha_high"] < words.RELIABLE
         ),
         "Scores are missing": lambda finding: (finding.rows["undefined"] > words.UNDEFINED).any(),
     }
     counts = {text: sum(map(condition, findings)) for text, condition in conditions.items()}
     metrics = f"{len(findings)} metric{'s' if len(findings) > 1 else ''}"
-    return [f"{text}: {count} of {metrics}." for text, count in counts.items() if count]
+    return [f"{text} on {count} of {metrics}." for text, count in counts.items() if count]
 
 
 def has_one_seed(findings: Sequence[Finding]) -> bool:
     """Return True if ranks of any metric are based on a single training seed or weights file."""
     return any((words.ranked(finding.rows)["seeds"] == 1).any() for finding in _compared(findings))
+
+
+def one_seed_words(findings: Mapping[str, Sequence[Finding]]) -> str:
+    """Return the warning about studies with a single training seed or weights file; empty if there is none.
+
+    Args:
+        findings: results of the studies with scores, by their labels.
+    """
+    names = [label for label, of_study in findings.items() if has_one_seed(of_study)]
+    if not names:
+        return ""
+    where = f" ({joined(names)})" if len(names) < len(findings) else ""
+    return f"One training seed or weights file{where}: retraining may change the order of the methods."
 
 
 def summary_words(findings: Sequence[Finding]) -> list[str]:

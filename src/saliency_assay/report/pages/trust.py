@@ -1,5 +1,6 @@
 """Trust in metrics: whether the ranking of the methods under each metric of a run means something."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
@@ -11,9 +12,12 @@ from saliency_assay.plotting.text import joined, span_text
 from saliency_assay.registry.properties import OTHER
 from saliency_assay.reliability.tables import PAIR
 from saliency_assay.report.pages import words
+from saliency_assay.report.pages.render import render
 from saliency_assay.report.pages.study import StudyResult
-from saliency_assay.report.pages.summary import Finding
+from saliency_assay.report.pages.summary import Finding, one_seed_words
 
+NOTHING, CARE, RELIABLE = VERDICTS = ("tells nothing", "use with care", "reliable")
+NOT_COMPARED = "not compared"
 LEFT, RIGHT = -0.2, 1.0  # ends of the axis of α; values outside are drawn at the ends
 WIDTH = 120  # pixels of the axis
 
@@ -29,21 +33,76 @@ class Axis:
 
 
 @dataclass(frozen=True)
+class Number:
+    """Content of a cell, and the number by which it is sorted; None if it has none."""
+
+    text: str
+    value: float | None
+    note: str = ""
+
+
+@dataclass(frozen=True)
 class TrustedMetric:
     """Row of ``templates/trust.html.j2``: one metric of a study."""
 
     study: str
     page: str
+    folder: str
     name: str
     measures: str
-    alpha: str  # α, or a dash
-    interval: str
+    alpha: Number  # with its interval as note
     axis: Axis | None
-    images: str
-    missing: str  # largest share of missing scores of a method; empty below 5 %
-    baselines: str  # comparison of the methods with the baselines
-    closest: str  # metric that orders the methods of single images most similarly
-    reasons: Sequence[str]  # why its ranking tells nothing
+    images: Number  # images with a score, of all images
+    seeds: int
+    baselines: Number  # number of methods that are better than every baseline
+    agreeing: Number  # number of metrics that order the methods of single images similarly
+    nothing: Sequence[str]  # why its ranking tells nothing
+    care: Sequence[str]  # why its ranking is not reliable
+
+    @property
+    def verdict(self) -> str:
+        """One of ``VERDICTS``."""
+        return NOTHING if self.nothing else CARE if self.care else RELIABLE
+
+    @property
+    def place(self) -> int:
+        """Place of the verdict in ``VERDICTS``."""
+        return VERDICTS.index(self.verdict)
+
+    @property
+    def reasons(self) -> str:
+        """Reasons of the verdict as text, the ones why the ranking tells nothing if there are some."""
+        return "; ".join(self.nothing or self.care)
+
+
+def trust_page(results: Sequence[StudyResult]) -> str:
+    """Return the page on the metrics of all studies, those whose ranking tells nothing first.
+
+    Args:
+        results: studies in the order of the configuration; those without scores are left out.
+    """
+    scored = [result for result in results if result.tables]
+    metrics = [metric for result in scored for metric in trusted_metrics(result)]
+    return render(
+        "trust",
+        metrics=sorted(metrics, key=lambda metric: metric.place),
+        counts=verdict_counts(scored),
+        one_seed=one_seed_words({result.label: result.findings for result in scored}),
+        reliable=words.RELIABLE,
+        little=words.LITTLE,
+        agree=words.AGREE,
+        few=words.FEW,
+        least_methods=words.LEAST_METHODS,
+        undefined=words.percent(words.UNDEFINED),
+    )
+
+
+def verdict_counts(results: Sequence[StudyResult]) -> dict[str, int]:
+    """Return the number of metrics of all studies with each of ``VERDICTS``."""
+    counts = Counter(
+        metric.verdict for result in results if result.tables for metric in trusted_metrics(result)
+    )
+    return {verdict: counts[verdict] for verdict in VERDICTS}
 
 
 def reasons(finding: Finding) -> list[str]:
@@ -69,38 +128,67 @@ def reasons(finding: Finding) -> list[str]:
     return texts
 
 
+def cautions(finding: Finding) -> list[str]:
+    """Return why a ranking that tells something is not reliable; empty if none of these conditions holds.
+
+    - ``alpha_low`` < ``words.RELIABLE``, or α has no interval: images may not agree on the ranking.
+    - No baseline has a rank set.
+    - A method has scores for fewer than ``words.FEW`` images, or lacks more than ``words.UNDEFINED`` of its scores.
+    """
+    alpha, ranked, texts = finding.alpha, words.ranked(finding.rows), []
+    if alpha is None or isnan(alpha["alpha"]):
+        texts.append("α is undefined")
+    elif isnan(alpha["alpha_low"]):
+        texts.append("too few images for an interval of α")
+    elif alpha["alpha_high"] < words.RELIABLE:
+        texts.append("images disagree on the ranking")
+    elif alpha["alpha_low"] < words.RELIABLE:
+        texts.append("images may disagree on the ranking")
+    if not ranked["baseline"].any():
+        texts.append("no baseline to compare with")
+    if len(ranked) and ranked["images"].min() < words.FEW:
+        texts.append(f"fewer than {words.FEW} images")
+    if (finding.rows["undefined"] > words.UNDEFINED).any():
+        texts.append("scores are missing")
+    return texts
+
+
 def trusted_metrics(result: StudyResult) -> list[TrustedMetric]:
     """Return the metrics of a study with scores."""
-    rows = []
-    for (metric, variant), finding in zip(result.names, result.findings, strict=True):
-        alpha, undefined = finding.alpha, finding.rows["undefined"].max()
-        defined = alpha is not None and not isnan(alpha["alpha"])
-        rows.append(
-            TrustedMetric(
-                study=result.label,
-                page=result.page,
-                name=finding.name,
-                measures=result.measured.get(metric, OTHER),
-                alpha=words.two(alpha["alpha"]) if alpha and defined else "–",
-                interval=_interval_text(alpha) if alpha and defined else "undefined",
-                axis=_axis(alpha) if alpha and defined else None,
-                images=span_text(finding.rows["images"]),
-                missing=words.percent(undefined) if undefined > words.UNDEFINED else "",
-                baselines=_baselines_text(finding.rows),
-                closest="" if result.variants == "models" else _closest_text(result, (metric, variant)),
-                reasons=reasons(finding),
-            )
+    names = result.names
+    return [
+        TrustedMetric(
+            study=result.label,
+            page=result.page,
+            folder=result.name,
+            name=finding.name,
+            measures=result.measured.get(pair[0], OTHER),
+            alpha=_alpha(finding.alpha),
+            axis=_axis(finding.alpha),
+            images=_images(finding.rows),
+            seeds=int(finding.rows["seeds"].max()),
+            baselines=_baselines(finding.rows),
+            agreeing=_agreeing(result, names, pair),
+            nothing=reasons(finding),
+            care=cautions(finding),
         )
-    return rows
+        for pair, finding in zip(names, result.findings, strict=True)
+    ]
 
 
-def _interval_text(alpha: Mapping[str, Any]) -> str:
-    if isnan(alpha["alpha_low"]):
-        return "too few images for a CI"
-    return f"[{words.two(alpha['alpha_low'])}, {words.two(alpha['alpha_high'])}]"
+def _alpha(alpha: Mapping[str, Any] | None) -> Number:
+    if alpha is None or isnan(alpha["alpha"]):
+        return Number("–", None, "undefined")
+    interval = "too few images for a CI"
+    if not isnan(alpha["alpha_low"]):
+        interval = f"[{words.two(alpha['alpha_low'])}, {words.two(alpha['alpha_high'])}]"
+    return Number(words.two(alpha["alpha"]), round(alpha["alpha"], 4), interval)
 
 
-def _axis(alpha: Mapping[str, Any]) -> Axis:
+def _axis(alpha: Mapping[str, Any] | None) -> Axis | None:
+    if alpha is None or isnan(alpha["alpha"]):
+        return None
+
     def place(value: float) -> float:
         return round(WIDTH * (min(max(value, LEFT), RIGHT) - LEFT) / (RIGHT - LEFT), 1)
 
@@ -108,25 +196,50 @@ def _axis(alpha: Mapping[str, Any]) -> Axis:
     return Axis(place(alpha["alpha"]), low, high, place(words.RELIABLE))
 
 
-def _baselines_text(rows: pd.DataFrame) -> str:
+def _images(rows: pd.DataFrame) -> Number:
+    """Return the smallest and the largest number of images of a method, and the number of all images.
+
+    With one seed, ``images`` and the share of missing scores give the number of all images. With several, it is
+    the largest one of ``images``, because an image counts for a method if it has a score for any seed.
+    """
+    images, undefined = rows["images"], rows["undefined"]
+    total = images.max()
+    if (rows["seeds"] == 1).all() and (undefined < 1).any():
+        defined = rows[undefined < 1]
+        total = round((defined["images"] / (1 - defined["undefined"])).max())
+    missing = undefined.max()
+    note = f"up to {words.percent(missing)} of scores missing" if missing > words.UNDEFINED else ""
+    return Number(f"{span_text(images)} of {total}", float(images.min()), note)
+
+
+def _baselines(rows: pd.DataFrame) -> Number:
     """Return how many of the ranked methods are significantly better than every baseline."""
     compared = words.ranked(rows)["above_baselines"].dropna()
     if compared.empty:
-        return "no baseline"
-    return f"{int(compared.sum())} of {len(compared)} methods are better"
+        return Number(NOT_COMPARED, None, "no baseline")
+    return Number(f"{int(compared.sum())} of {len(compared)}", round(compared.mean(), 4))
 
 
-def _closest_text(result: StudyResult, pair: tuple[str, str]) -> str:
-    """Return the metric with the highest mean correlation within images, as far as ``words.ranking_words`` compares."""
+def _agreeing(result: StudyResult, names: Mapping[tuple[str, str], str], pair: tuple[str, str]) -> Number:
+    """Return how many metrics order the methods of single images similarly, and the one that does so most.
+
+    Metrics are compared under the conditions of ``words.ranking_words``. Models of a study share one metric.
+    """
+    if result.variants == "models" or len(names) < 2:
+        return Number(NOT_COMPARED, None, "no other metric")
     rankings = result.tables["rankings"]
+    if (rankings["methods"] < words.LEAST_METHODS).all():
+        return Number(NOT_COMPARED, None, f"fewer than {words.LEAST_METHODS} methods")
     enough = (rankings["methods"] >= words.LEAST_METHODS) & (rankings["images"] >= words.FEW)
     compared = rankings[enough & rankings["correlation"].notna()]
     correlations = {}
-    for *names, correlation in compared[[*PAIR, "correlation"]].itertuples(index=False, name=None):
-        one, other = tuple(names[:2]), tuple(names[2:])
-        if pair in (one, other) and one in result.names and other in result.names:
+    for *keys, correlation in compared[[*PAIR, "correlation"]].itertuples(index=False, name=None):
+        one, other = tuple(keys[:2]), tuple(keys[2:])
+        if pair in (one, other) and one in names and other in names:
             correlations[other if one == pair else one] = correlation
     if not correlations:
-        return ""
+        return Number(NOT_COMPARED, None, f"fewer than {words.FEW} common images")
+    agreeing = sum(correlation >= words.AGREE for correlation in correlations.values())
     closest = max(correlations, key=correlations.__getitem__)
-    return f"{result.names[closest]} (ρ = {words.two(correlations[closest])})"
+    note = f"closest: {names[closest]} (ρ\u00a0=\u00a0{words.two(correlations[closest])})"
+    return Number(f"{agreeing} of {len(correlations)}", float(agreeing), note)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from saliency_assay.plotting.text import joined, span_text
+from saliency_assay.plotting.text import joined, span_text, with_minus
 from saliency_assay.reliability.tables import PAIR, rank_text
 
 CONFIDENCE = 0.95  # simultaneous coverage of the rank sets of one metric
@@ -366,13 +366,12 @@ def images_text(counts: Iterable[int]) -> str:
 
 def number(value: float) -> str:
     """Return a mean with three significant digits, or as an integer from 1,000 on."""
-    text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
-    return text.lstrip("-") if float(text.replace(",", "")) == 0 else text
+    return with_minus(f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}")
 
 
 def two(value: float) -> str:
     """Return a number with two decimals and no minus sign before zero."""
-    return f"{value:.2f}".replace("-0.00", "0.00")
+    return with_minus(f"{value:.2f}")
 
 
 def percent(share: float) -> str:

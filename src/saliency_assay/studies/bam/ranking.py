@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import kendalltau, rankdata, spearmanr
 
+from saliency_assay.plotting.text import with_minus
 from saliency_assay.studies.bam.tables import DECIMALS, DIRECTIONS, LEAST_METHODS, SHOWN, BamTables, label
 
 COLUMNS = ["metric", "method", "score", "spread", "rank"]
@@ -78,7 +79,8 @@ def _cell_text(row: Mapping[Any, Any], scale: float) -> str:
         return "no score"
     digits = 1 if scale == 100 else 3
     spread = "" if np.isnan(row["spread"]) else f" ± {scale * row['spread']:.{digits}f}"
-    return f"{row['rank']:g} ({scale * row['score']:.{digits}f}{spread})"
+    mean = with_minus(f"{scale * row['score']:.{digits}f}")
+    return f"{row['rank']:g} ({mean}{spread})"
 
 
 def displayed_agreement(table: pd.DataFrame) -> pd.DataFrame:

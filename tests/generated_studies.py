@@ -1,0 +1,110 @@
+"""Results of studies of any size from generated scores, through the functions that compute the tables of a run."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from saliency_assay.plotting.thumbnails import thumbnails
+from saliency_assay.registry.labels import Labels
+from saliency_assay.registry.properties import PROPERTIES
+from saliency_assay.reliability import statistics
+from saliency_assay.reliability.tables import SCORED, by_method, groups, order_table, rankings_table
+from saliency_assay.report.pages.study import StudyResult
+
+METHODS = (
+    *("Gradient", "Sensitivity", "Gradient × Input", "Guided Backpropagation", "CAM", "Grad-CAM"),
+    *("Guided Grad-CAM", "SmoothGrad", "SmoothGrad-Squared", "VarGrad", "Integrated Gradients", "Occlusion"),
+    *("LRP (α = 1, β = 0)", "LRP-ε", "Deep Taylor decomposition", "DeepLIFT", "Deep SHAP", "Kernel SHAP"),
+)
+SCORES = (
+    *("AOPC (MoRF, L = 40)", "Faithfulness correlation", "Pointing game", "Relevance mass accuracy", "MCS"),
+    *("SENS_MAX", "Sparseness", "SSIM after randomizing layer1.0.conv2", "INFD (squares)", "Custom score"),
+)
+IMAGES = 32
+AGREEMENT = pd.DataFrame(columns=["metric", "variant", "between", "raters", "methods", "correlation"])
+
+
+def generated_study(
+    methods: int, metrics: int, seeds: int, *, baselines: int = 0, name: str = "s"
+) -> StudyResult:
+    """Return the results of a study.
+
+    Metrics differ in the noise of their scores, from a ranking on which all images agree to one at random, and the
+    second one lacks scores of the first method. Long names repeat with a number.
+
+    Args:
+        methods: number of methods, with baselines.
+        metrics, seeds: number of metrics and of training seeds.
+        baselines: number of baselines, the last methods.
+        name: name of the study.
+    """
+    generator = np.random.default_rng(0)
+    method_labels = [_numbered(METHODS, place) for place in range(methods - baselines)]
+    method_labels += [f"Baseline {place + 1}" for place in range(baselines)]
+    properties = [*PROPERTIES][: max(metrics // 2, 1)]
+    labels = {f"score{place}": _numbered(SCORES, place) for place in range(metrics)}
+    measured = {score: properties[place % len(properties)] for place, score in enumerate(labels)}
+    shape = (metrics, seeds, IMAGES, methods)
+    noise = np.geomspace(0.01, 40, metrics).reshape(-1, 1, 1, 1)
+    values = -np.arange(methods) * 4 / methods + noise * generator.standard_normal(shape)
+    values[min(1, metrics - 1), :, : IMAGES // 2, 0] = (
+        np.nan if metrics > 1 else values[0, :, : IMAGES // 2, 0]
+    )
+    index = pd.MultiIndex.from_product(
+        [labels, range(seeds), range(IMAGES), method_labels], names=["metric", "seed", "image", "method"]
+    )
+    scores = pd.DataFrame({"score": values.ravel()}, index=index).reset_index()
+    scores = scores.assign(variant=scores["metric"], data="d", model="m")
+    directions = dict.fromkeys(labels, "higher")
+    of_baselines = method_labels[methods - baselines :]
+    tables = {
+        "order": order_of(scores, directions, of_baselines, seeds),
+        "reliability": reliability_of(scores[~scores["method"].isin(of_baselines)]),
+        "rankings": rankings_table(scores, directions, of_baselines),
+        "agreement": AGREEMENT,
+    }
+    images = generator.integers(0, 255, (6, 1, 8, 8), dtype=np.uint8)
+    maps = {"m": {method: generator.random((6, 8, 8)) for method in method_labels}}
+    return StudyResult(
+        name=name,
+        label=f"{methods} × {metrics}",
+        page=f"Study {name}",
+        labels=Labels(scores=labels),
+        question="Do maps identify the pixels on which the model's output depends?",
+        data="digits (1797 images)",
+        models=["ResNet-8 (test accuracy 97.0 %)"],
+        score_summaries=dict.fromkeys(labels, "a generated score"),
+        measured=measured,
+        methods=method_labels,
+        tables=tables,
+        level=0.95,
+        thumbnails=thumbnails(images, maps, titles=[f"class {place}" for place in range(6)]),
+    )
+
+
+def order_of(
+    scores: pd.DataFrame, directions: dict[str, str], baselines: Sequence[str], seeds: int
+) -> pd.DataFrame:
+    """Return the order of the methods as if the images of all seeds were different ones, so that ranks are certain."""
+    images = scores["image"] + IMAGES * scores["seed"]
+    table = order_table(scores.assign(image=images, seed=0), directions, baselines)
+    return table.assign(seeds=seeds, images=(table["images"] / seeds).astype(int))
+
+
+def reliability_of(scores: pd.DataFrame) -> pd.DataFrame:
+    """Return α of the methods in ``scores``; ``reliability_table`` also takes time for pairs of methods."""
+    rows = []
+    for names, of_metric in groups(scores, [*SCORED, "seed"]):
+        wide = by_method(of_metric)
+        alpha = statistics.alpha(wide.to_numpy(), resamples=50, level=0.95)
+        values = {"alpha": alpha.value, "alpha_low": alpha.low, "alpha_high": alpha.high}
+        rows.append(
+            {**names, "baselines": "without", "methods": wide.shape[1], "images": alpha.images, **values}
+        )
+    return pd.DataFrame(rows)
+
+
+def _numbered(names: tuple[str, ...], place: int) -> str:
+    name = names[place % len(names)]
+    return name if place < len(names) else f"{name} ({place // len(names) + 1})"

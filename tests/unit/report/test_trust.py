@@ -1,0 +1,156 @@
+"""Page on trust in metrics: the verdict on each metric, with its reasons."""
+
+from typing import Any
+
+import pandas as pd
+import pytest
+from parsed_pages import Page
+from report_tables import NAN, order_rows, ranking_rows, reliability_rows
+
+from saliency_assay.registry.labels import Labels
+from saliency_assay.report.pages.study import StudyResult
+from saliency_assay.report.pages.summary import Finding
+from saliency_assay.report.pages.trust import (
+    CARE,
+    NOTHING,
+    Axis,
+    Number,
+    cautions,
+    reasons,
+    trust_page,
+    trusted_metrics,
+    verdict_counts,
+)
+from saliency_assay.report.pages.trust import RELIABLE as RELIABLE_VERDICT
+
+CLEAR = order_rows({"a": (1, 1), "b": (2, 2), "random": (3, 3)})
+TIED = order_rows({"a": (1, 2), "b": (1, 2), "random": (1, 3)}, above_baselines={"a": 0.0, "b": 0.0})
+AGREED = {"alpha": 0.9, "alpha_low": 0.7, "alpha_high": 1.0}
+
+
+def study(
+    orders: dict[str, pd.DataFrame],
+    alphas: dict[str, tuple[float, float, float]],
+    correlations: dict[tuple[str, str], float] | None = None,
+    **changed: Any,
+) -> StudyResult:
+    """Return a study with one row of tables for each metric; metrics without an entry in ``alphas`` are reliable."""
+    reliability = {name: reliability_rows(alphas.get(name, (0.9, 0.7, 1.0))) for name in orders}
+    named = {
+        kind: pd.concat([rows.assign(metric=name, variant=name) for name, rows in tables.items()])
+        for kind, tables in (("order", orders), ("reliability", reliability))
+    }
+    given: dict[str, Any] = {
+        **{"name": "s", "label": "Study S", "page": "Study S page", "question": "What?", "data": "digits"},
+        **{"models": [], "score_summaries": {}, "measured": {"good": "faithfulness"}, "methods": ["a", "b"]},
+        "labels": Labels(entry_scores={name: {name: name} for name in orders}),
+        "tables": {**named, "rankings": ranking_rows(correlations or {}), "agreement": pd.DataFrame()},
+    }
+    return StudyResult(**{**given, **changed})
+
+
+def test_a_ranking_tells_nothing_if_no_method_leads_a_baseline_does_or_images_disagree() -> None:
+    def found(order: pd.DataFrame, alpha_high: float = 1.0) -> int:
+        return len(reasons(Finding("metric", order, {"alpha_high": alpha_high})))
+
+    led = order_rows({"a": (2, 3), "b": (2, 3), "random": (1, 1)})
+    assert found(CLEAR) == found(CLEAR, NAN) == 0
+    assert found(order_rows({"a": (1, 2), "b": (1, 2), "random": (3, 3)})) == 0
+    assert found(CLEAR, 0.1) == found(TIED) == found(led) == found(order_rows({"a": (1, 1)})) == 1
+    assert found(led, 0.1) == 2
+    assert "random" in reasons(Finding("metric", led, None))[0]
+    assert reasons(Finding("metric", CLEAR, None)) == []
+
+
+@pytest.mark.parametrize(
+    ("order", "alpha"),
+    [
+        (CLEAR, None),
+        (CLEAR, {**AGREED, "alpha": NAN}),
+        (CLEAR, {**AGREED, "alpha_low": NAN, "alpha_high": NAN}),
+        (CLEAR, {**AGREED, "alpha_low": 0.64}),
+        (CLEAR, {**AGREED, "alpha_low": 0.3, "alpha_high": 0.64}),
+        (order_rows({"a": (1, 1), "b": (2, 2)}), AGREED),
+        (CLEAR.assign(images=29), AGREED),
+        (CLEAR.assign(undefined=[0, 0.06, 0]), AGREED),
+    ],
+)
+def test_a_ranking_needs_care_if_images_may_disagree_or_scores_or_baselines_are_missing(
+    order: pd.DataFrame, alpha: dict[str, float] | None
+) -> None:
+    assert len(cautions(Finding("metric", order, alpha))) == 1
+    assert cautions(Finding("metric", CLEAR, AGREED)) == []
+
+
+def test_every_metric_has_its_reliability_images_baselines_and_metrics_that_agree() -> None:
+    orders = {"good": CLEAR, "bad": TIED.assign(images=[60, 36, 60], undefined=[0, 0.4, 0]), "third": CLEAR}
+    alphas = {"good": (0.4, -0.5, 1.0), "bad": (0.5, NAN, NAN), "third": (NAN, NAN, NAN)}
+    result = study(orders, alphas, {("good", "bad"): 0.4, ("good", "third"): 0.9})
+    good, bad, third = trusted_metrics(result)
+    assert (good.study, good.page, good.folder, good.measures) == (
+        "Study S",
+        "Study S page",
+        "s",
+        "faithfulness",
+    )
+    assert (good.alpha, good.images) == (Number("0.40", 0.4, "[−0.50, 1.00]"), Number("60 of 60", 60))
+    assert good.axis == Axis(60.0, 0.0, 120.0, 85.0)  # 0.4 is in the middle between −0.2 and 1
+    assert (good.baselines, good.agreeing.text) == (Number("2 of 2", 1), "1 of 2")
+    assert "third (ρ\u00a0=\u00a00.90)" in good.agreeing.note
+    assert (good.seeds, good.verdict, bad.verdict, third.verdict) == (1, CARE, NOTHING, CARE)
+    assert (bad.axis, bad.baselines) == (Axis(70.0, None, None, 85.0), Number("0 of 2", 0))
+    assert bad.images == Number("36–60 of 60", 36, "up to 40\u00a0% of scores missing")
+    assert (third.alpha.value, third.axis, third.measures) == (None, None, "other")
+
+
+def test_images_are_counted_of_all_images_of_one_seed() -> None:
+    missing = CLEAR.assign(images=[30, 45, 0], undefined=[0.5, 0.25, 1.0])
+    assert trusted_metrics(study({"good": missing}, {}))[0].images.text == "0–45 of 60"
+    none = CLEAR.assign(images=0, undefined=1.0)
+    assert trusted_metrics(study({"good": none}, {}))[0].images.text == "0 of 0"
+    seeds = CLEAR.assign(seeds=3, images=[60, 59, 60], undefined=[0.1, 0.1, 0])
+    (metric,) = trusted_metrics(study({"good": seeds}, {}))
+    assert (metric.images.text, metric.seeds) == ("59–60 of 60", 3)
+
+
+def test_metrics_are_compared_if_they_share_enough_methods_and_images() -> None:
+    orders = {"good": CLEAR, "bad": CLEAR}
+
+    def agreeing(**changed: Any) -> str:
+        result = study(orders, {}, {("good", "bad"): 0.9})
+        rankings = result.tables["rankings"].assign(**changed)
+        first, second = trusted_metrics(study(orders, {}, tables={**result.tables, "rankings": rankings}))
+        assert first.agreeing.text == second.agreeing.text
+        return first.agreeing.text if first.agreeing.value is not None else first.agreeing.note
+
+    assert agreeing() == "1 of 1"
+    assert "methods" in agreeing(methods=2)
+    assert "images" in agreeing(images=29)
+    models = study(orders, {}, {("good", "bad"): 0.9}, variants="models")
+    assert [metric.agreeing.value for metric in trusted_metrics(models)] == [None, None]
+    assert trusted_metrics(study({"good": CLEAR}, {}))[0].agreeing.value is None
+
+
+def test_the_page_lists_all_metrics_by_verdict_with_the_number_of_each() -> None:
+    result = study({"good": CLEAR, "bad": TIED, "third": CLEAR}, {"third": (0.4, 0.3, 0.5)})
+    unscored = study({"good": CLEAR}, {}, tables={})
+    assert verdict_counts([result, unscored]) == {NOTHING: 1, CARE: 1, RELIABLE_VERDICT: 1}
+    text = trust_page([result, unscored])
+    page = Page(text)
+    metrics = [row[1][0].split()[0] for row in page.rows[1:]]
+    assert metrics == ["bad", "third", "good"]
+    assert [row[0][0] for row in page.rows[1:]][2] == RELIABLE_VERDICT
+    assert text.count('<svg class="axis"') == 3
+    assert ("data-page", "Study S page") in page.attributes
+    assert ("href", "s/study.html") in page.attributes
+    assert page.text.count("retraining may change the order of the methods") == 1
+
+
+def test_values_are_saved_with_hyphens() -> None:
+    text = trust_page([study({"good": CLEAR}, {"good": (-0.3, -0.5, 0.05)})])
+    assert 'data-value="-0.3" data-csv="-0.30 [-0.50, 0.05]"' in text
+    assert "−0.30" in Page(text).text
+
+
+def test_a_page_without_metrics_has_no_table() -> None:
+    assert "table" not in Page(trust_page([study({"good": CLEAR}, {}, tables={})])).tags
