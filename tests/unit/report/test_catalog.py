@@ -144,7 +144,7 @@ def test_versions_are_those_that_drew_the_maps_all_of_them() -> None:
     assert (found["torch"], found["device of the maps"]) == ("2.15.0, 2.14.0", "cpu, cuda")
     took = pd.DataFrame({"hours": [1.5], "jobs": [3], "ended": [pd.Timestamp("2026-11-21", tz="UTC")]})
     without_maps = ran([{"version": "0.1.0", "libraries": {}}], took)
-    assert without_maps.startswith("3 jobs, 1.5 hours in total, last on 2026-11-21; saliency-assay 0.1.0")
+    assert without_maps.startswith("1.5 hours of computing, last on 2026-11-21; saliency-assay 0.1.0")
     assert ran(stores, took).startswith(
         "3 jobs, 1.5 hours in total on cpu, cuda, last on 2026-11-21; saliency-assay"
     )

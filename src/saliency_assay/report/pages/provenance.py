@@ -110,12 +110,12 @@ def versions(attributes: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def ran(attributes: Sequence[Mapping[str, Any]], took: pd.DataFrame) -> str:
-    """Return jobs, hours, devices, date and version on one line; see ``versions`` and ``times``."""
+    """Return hours, devices, date and version on one line; see ``versions`` and ``times``."""
     numbers = versions(attributes)
-    jobs = f"{int(took['jobs'].sum())} jobs, {took['hours'].sum():.1f} hours in total"
+    hours = f"{took['hours'].sum():.1f} hours of computing"
     device = f" on {numbers['device of the maps']}" if "device of the maps" in numbers else ""
     version = f"; saliency-assay {numbers['saliency-assay']}" if "saliency-assay" in numbers else ""
-    return f"{jobs}{device}, last on {took['ended'].max():%Y-%m-%d}{version}."
+    return f"{hours}{device}, last on {took['ended'].max():%Y-%m-%d}{version}."
 
 
 def data_facts(label: str, shape: Sequence[int], attributes: Mapping[str, Any]) -> dict[str, object]:
