@@ -146,7 +146,7 @@ def test_versions_are_those_that_drew_the_maps_all_of_them() -> None:
     without_maps = ran([{"version": "0.1.0", "libraries": {}}], took)
     assert without_maps.startswith("1.5 hours of computing, last on 2026-11-21; saliency-assay 0.1.0")
     assert ran(stores, took).startswith(
-        "3 jobs, 1.5 hours in total on cpu, cuda, last on 2026-11-21; saliency-assay"
+        "1.5 hours of computing on cpu, cuda, last on 2026-11-21; saliency-assay"
     )
 
 
