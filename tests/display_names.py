@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from html import unescape
 from html.parser import HTMLParser
 from typing import Any
 
@@ -81,8 +82,11 @@ def texts_of_page(html: str) -> list[tuple[str, str]]:
 
 
 def texts_of_figure(svg: str) -> list[tuple[str, str]]:
-    """Return the texts of an SVG file, which Matplotlib writes as comments beside their outlines."""
-    return [("text", text.strip()) for text in re.findall(r"<!--(.*?)-->", svg, re.DOTALL)]
+    """Return the texts of an SVG file: text elements of charts, and Matplotlib's comments beside outlines of texts."""
+    texts = re.findall(r"<text[^>]*>(.*?)</text>", svg, re.DOTALL) + re.findall(
+        r"<!--(.*?)-->", svg, re.DOTALL
+    )
+    return [("text", unescape(re.sub(r"<[^>]*>", " ", text)).strip()) for text in texts]
 
 
 def keys_of(configuration: dict[str, Any]) -> dict[str, str]:

@@ -7,7 +7,7 @@ import torch
 
 from saliency_assay.data.selection import explained_images, fitting
 from saliency_assay.metrics.reductions import reduce
-from saliency_assay.plotting.gallery import class_names, gallery, titles
+from saliency_assay.plotting.gallery import class_names, class_text, gallery, titles
 from saliency_assay.plotting.style import save, styled
 from saliency_assay.plotting.thumbnails import gallery_page, thumbnails
 from saliency_assay.registry.labels import Labels
@@ -30,11 +30,13 @@ with run_job(snakemake) as job:
         captions = titles(labels, classes)
         expect = {"data": data.attributes["digest"]}
     maps = {model: {} for model in settings["models"]}
+    targets = {}  # class that the maps of a model explain, the same for all methods
     paths = iter(grouped(job.input.maps, len(settings["models"]) * len(settings["methods"])))
     for model in settings["models"]:
         for method in settings["methods"]:
             with open_stores(next(paths), kind="maps", expect=expect) as store:
                 rows = zarr_store.rows_of("image", indices, store)
+                targets[model] = store["target"][rows]
                 maps[model][method] = reduce(torch.from_numpy(store["map"][rows]), "visual").numpy()
     display = Labels(**settings["labels"])
     with styled():
@@ -66,7 +68,12 @@ with run_job(snakemake) as job:
             labels=display,
         )
     named = zip(indices.tolist(), class_names(labels, classes), strict=True)
+    explained = {
+        display.model(model): [class_text(classes[trained_on][target]) for target in targets[model]]
+        for model, trained_on in settings["models"].items()
+    }
     details = {
+        "explained": explained,
         "images": [{"id": index, "classes": names} for index, names in named],
         "predictions": predictions,
         "scores": scores,

@@ -103,6 +103,8 @@ class Panel:
     logarithmic: bool = False
     """True for a logarithmic x axis."""
     y_limits: tuple[float, float] | None = None
+    integers: bool = False
+    """True if x has only integer ticks."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,10 @@ class LineChart:
         }
 
     def _panel(self, panel: Panel, width: int) -> dict[str, Any]:
-        x_axis: dict[str, Any] = {"tickCount": 6}
+        x_axis: dict[str, Any] = {
+            "tickCount": 6,
+            **({"tickMinStep": 1, "format": "d"} if panel.integers else {}),
+        }
         if panel.ticks:
             names = json.dumps(list(panel.ticks), ensure_ascii=False)
             x_axis = {
@@ -149,7 +154,8 @@ class LineChart:
         y = {"type": "quantitative", "title": titles["y"], "scale": y_scale}
         x = {"field": "x", "type": "quantitative", "title": titles["x"], "scale": x_scale, "axis": x_axis}
         color, dash, shape = _channels(self.looks, self.legend_title)
-        numbers = {"x": titles["x"][0], "mean": "mean", "low": "from", "high": "to", "images": "images"}
+        numbers = {"x": titles["x"][0], "mean": "mean", "low": "from", "high": "to"}
+        numbers |= {"images": "images"} if panel.rows["images"].any() else {}
         tooltip = [{"field": "series", "title": "line"}]
         tooltip += [
             {"field": name, "type": "quantitative", "title": title, "format": ".4~g"}
@@ -221,8 +227,11 @@ class PointChart:
             for axis in "xy"
             for end in ends
         ]
-        scale = {"zero": False, "padding": 12}
-        x, y = ({"type": "quantitative", "scale": scale, "axis": {"grid": True, "title": None}} for _ in "xy")
+        scale, axis = (
+            {"zero": False, "nice": True},
+            {"grid": True, "title": None, "labelFlush": False, "tickCount": 6},
+        )
+        x, y = ({"type": "quantitative", "scale": scale, "axis": axis} for _ in "xy")
         color, _, shape = _channels(self.looks, orient="right")
         tooltip = [{"field": "series", "title": "method"}]
         tooltip += [

@@ -72,6 +72,9 @@ def displayed(
     if "direction" in formatted:
         formatted["direction"] = formatted["direction"].map(directions.phrase)
     for column in WORDS.keys() & set(formatted):
+        has_flags = any(isinstance(value, bool) for value in WORDS[column])
+        if has_flags and pd.api.types.is_float_dtype(formatted[column]):
+            continue  # scores of a baseline, not flags
         formatted[column] = [_in_words(value, WORDS[column]) for value in formatted[column]]
     return formatted.rename(columns={**HEADS, **heads})
 

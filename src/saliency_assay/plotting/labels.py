@@ -20,7 +20,7 @@ def with_labels(table: pd.DataFrame, labels: Labels) -> pd.DataFrame:
     columns = {
         name: table[name].astype(str).map(read).where(table[name].notna())
         for name, read in readers.items()
-        if name in table
+        if name in table and not pd.api.types.is_numeric_dtype(table[name])  # a statistic of this name
     }
     if "metric" not in table:
         return table.assign(**columns)

@@ -4,6 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from matplotlib import colormaps
+from numpy import ndarray as Array
+
 from saliency_assay.registry.labels import Labels
 
 # Okabe & Ito (2008).
@@ -17,6 +21,9 @@ SHAPES = {  # of Vega-Lite, with matplotlib's; for legible prints in gray
     **{"circle": "o", "square": "s", "diamond": "D", "triangle-up": "^", "triangle-down": "v"},
     **{"cross": "P", "triangle-right": ">", "triangle-left": "<"},
 }
+COLORS = colormaps["Blues"]
+BEST, WORST = 0.9, 0.06  # positions in COLORS of the first and the last rank
+LIGHTEST_FOR_WHITE = 0.179  # luminance below which white text has more contrast than black text
 BAR = "M-1,-0.3L1,-0.3L1,0.3L-1,0.3Z"
 
 
@@ -48,3 +55,24 @@ def look(place: int) -> Look:
 def looks(methods: Sequence[str], labels: Labels) -> dict[str, Look]:
     """Return the look of each method: the same in all figures, or by its index for a method without a place."""
     return {method: look(labels.places.get(method, index)) for index, method in enumerate(methods)}
+
+
+def cell_colors(rank_low: float, rank_high: float, methods: int) -> tuple[str, str]:
+    """Return the background and the text color of a rank set among ``methods`` ranked methods as CSS colors.
+
+    The background mixes a blue, whose lightness follows the middle of the set, with the gray of the same luminance in
+    proportion to the size of the set.
+    """
+    steps = max(methods - 1, 1)
+    worse, uncertain = ((rank_low + rank_high) / 2 - 1) / steps, (rank_high - rank_low) / steps
+    blue = np.array(COLORS(BEST + (WORST - BEST) * worse)[:3])
+    gray = 1.055 * _luminance(blue) ** (1 / 2.4) - 0.055
+    mixed = np.round(255 * ((1 - uncertain) * blue + uncertain * gray)).astype(int)
+    color = "#ffffff" if _luminance(mixed / 255) < LIGHTEST_FOR_WHITE else "#000000"
+    return "#{:02x}{:02x}{:02x}".format(*mixed), color
+
+
+def _luminance(color: Array) -> float:
+    """Return the relative luminance of a color in sRGB, three values in [0, 1] (IEC 61966-2-1)."""
+    linear = np.where(color <= 0.04045, color / 12.92, ((color + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])

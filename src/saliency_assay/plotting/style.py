@@ -48,7 +48,7 @@ def save(figure: Figure | LineChart | PointChart, path: Path) -> None:
         path.write_text(svg(figure.specification()), encoding="utf-8")
         return
     metadata = {"Date": None} if path.suffix == ".svg" else {"Software": None}
-    figure.savefig(path, dpi=130, metadata=metadata)
+    figure.savefig(path, dpi=130, metadata=metadata, bbox_inches="tight")  # long labels are not cut off
 
 
 def png(figure: Figure) -> bytes:

@@ -6,6 +6,7 @@ from textwrap import fill
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy import ndarray as Array
@@ -13,7 +14,7 @@ from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
 from saliency_assay.plotting.charts import PointChart
-from saliency_assay.plotting.palette import BLUE, GRAY, GREEN, ORANGE, VERMILION, looks
+from saliency_assay.plotting.palette import BLUE, GRAY, GREEN, ORANGE, VERMILION, cell_colors, looks
 from saliency_assay.plotting.text import span_text
 from saliency_assay.registry.directions import phrase
 from saliency_assay.registry.labels import UNLABELED, Labels
@@ -40,7 +41,6 @@ RATERS = {
 }
 """Label, color and marker of each kind of rater."""
 MOST_ROWS, MOST_COLUMNS = 30, 14
-COLOR_RANGE = 1.4  # times the number of methods, so that the last rank is not white
 UNSCORED = "no scores of single images"
 CELL = 0.55  # inches
 LETTERS, COLUMN_LETTERS = 34, 24
@@ -107,7 +107,7 @@ def _legend_line(kind: str) -> Line2D:
 
 
 def order_figure(table: pd.DataFrame, labels: Labels = UNLABELED) -> Figure:
-    """Plot the rank sets of methods × metrics, colored by the middle of each set.
+    """Plot the rank sets of methods × metrics in the colors of the report's heat map, baselines below the methods.
 
     Args:
         table: result of ``reliability.tables.order_table`` for one set and model.
@@ -115,23 +115,30 @@ def order_figure(table: pd.DataFrame, labels: Labels = UNLABELED) -> Figure:
     """
     if table.empty:
         return _message_figure(UNSCORED)
-    names, methods = scored_names(table, labels, most=MOST_COLUMNS), list(dict.fromkeys(table["method"]))
+    names = scored_names(table, labels, most=MOST_COLUMNS)
+    # Baselines are last; the sort is stable.
+    methods = list(dict.fromkeys(table.sort_values("baseline", kind="stable")["method"]))
     ends = np.full((2, len(methods), len(names)), np.nan)
     for column, (metric, variant) in enumerate(names):
         of_name = table[(table["metric"] == metric) & (table["variant"] == variant)].set_index("method")
         ends[:, :, column] = of_name[["rank_low", "rank_high"]].reindex(methods).T
-    middle = ends.mean(0)
+    ranked = np.isfinite(ends[0]).sum(0)  # methods under each metric
     figure = Figure(figsize=(1.1 * len(names) + 2.6, 0.42 * len(methods) + 2.4))
     axes = figure.subplots()
-    axes.imshow(middle, cmap="Blues_r", vmin=1, vmax=COLOR_RANGE * max(len(methods), 2), aspect="auto")
-    for row, column in np.ndindex(middle.shape):
-        text = rank_text(*ends[:, row, column]) or "no rank"
-        dark = middle[row, column] < 0.45 * COLOR_RANGE * len(methods)
-        axes.text(column, row, text, ha="center", va="center", fontsize=8, color="white" if dark else "black")
+    colors = np.ones((*ends.shape[1:], 3))
+    for row, column in np.ndindex(*ends.shape[1:]):
+        low, high = ends[:, row, column]
+        background, color = cell_colors(low, high, int(ranked[column])) if low == low else ("white", "black")
+        colors[row, column] = to_rgb(background)
+        text = rank_text(low, high) or "no rank"
+        axes.text(column, row, text, ha="center", va="center", fontsize=8, color=color)
+    axes.imshow(colors, aspect="auto")
+    if baselines := table.loc[table["baseline"], "method"].nunique():
+        axes.axhline(len(methods) - baselines - 0.5, color="white", linewidth=6)
     _style_matrix(axes, list(names.values()), [labels.method(method) for method in methods])
     axes.set_xlabel(
         "rank sets: simultaneous 95 % confidence sets of the ranks under each metric;\n"
-        "a method with the set 1 is ranked first"
+        "a method with the set 1 is ranked first; gray: uncertain, a large set"
     )
     return figure
 
@@ -259,7 +266,7 @@ def scored_names(table: pd.DataFrame, labels: Labels = UNLABELED, *, most: int) 
 
 def _style_matrix(axes: Axes, columns: list[str], rows: list[str]) -> None:
     titles = [fill(column, COLUMN_LETTERS) for column in columns]
-    axes.set_xticks(range(len(columns)), titles, rotation=35, ha="left", rotation_mode="anchor", fontsize=8)
+    axes.set_xticks(range(len(columns)), titles, rotation=90, fontsize=8)
     axes.set_yticks(range(len(rows)), [fill(row, LETTERS) for row in rows], fontsize=8)
     axes.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0)
     axes.grid(visible=False)

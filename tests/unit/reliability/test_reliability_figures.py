@@ -5,11 +5,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from report_tables import order_rows
 from spaced import SPACED
 
 from saliency_assay.plotting.charts import PointChart
+from saliency_assay.plotting.palette import cell_colors
 from saliency_assay.plotting.style import save, styled
 from saliency_assay.registry.labels import Labels
 from saliency_assay.reliability.figures import (
@@ -101,9 +103,10 @@ def test_unknown_reliability_is_left_out(tmp_path: Path) -> None:
 def test_the_order_has_a_rank_set_for_every_method(tmp_path: Path) -> None:
     rows = order_rows({"grad_cam": (1, 1), "edge": (2, 3), "broken": (np.nan, np.nan)})
     figure = drawn(order_figure(rows, SPACED), tmp_path)
-    assert [text.get_text() for text in figure.axes[0].texts] == ["1", "2–3", "no rank"]
-    np.testing.assert_array_equal(figure.axes[0].images[0].get_array(), [[1], [2.5], [np.nan]])
-    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["grad cam", "edge", "broken"]
+    assert [text.get_text() for text in figure.axes[0].texts] == ["1", "no rank", "2–3"]
+    shown = [cell_colors(1, 1, 2)[0], "white", cell_colors(2, 3, 2)[0]]
+    np.testing.assert_allclose(figure.axes[0].images[0].get_array()[:, 0], [to_rgb(color) for color in shown])
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["grad cam", "broken", "edge"]
 
 
 def test_consistency_is_the_mean_over_methods_without_baselines(tmp_path: Path) -> None:

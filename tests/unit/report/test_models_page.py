@@ -1,8 +1,11 @@
 """Accuracies and training curves of models."""
 
+import numpy as np
 import pandas as pd
 import pytest
+from plotted import chart_lines
 
+from saliency_assay.plotting.charts import svg
 from saliency_assay.registry.labels import Labels
 from saliency_assay.report.pages.models_page import accuracy_table, displayed_accuracy, training_curves
 
@@ -42,33 +45,34 @@ def curve(first: float, validation: float = NAN) -> pd.DataFrame:
 
 def test_training_curves_are_the_tables() -> None:
     curves = {("f_o", 3): curve(0.1), ("f_o", 1): curve(0.2), ("f_s", 1): curve(0.3)}
-    axes = training_curves(curves, LABELS).axes[0]
-    assert axes.get_xlabel() == "epoch"
-    assert axes.get_ylabel() == "accuracy (%)"
-    solid, dashed = ([line for line in axes.lines if line.get_linestyle() == style] for style in ("-", "--"))
-    assert [list(line.get_ydata()) for line in solid] == [pytest.approx([f, 50]) for f in (10, 20, 30)]
-    assert [list(line.get_ydata()) for line in dashed] == [pytest.approx([f, 75]) for f in (20, 30, 40)]
-    assert all(list(line.get_xdata()) == [1, 2] for line in axes.lines)
-    assert [line.get_color() for line in solid] == [line.get_color() for line in dashed]
-    assert solid[0].get_color() == solid[1].get_color() != solid[2].get_color()
-    legend = axes.get_legend()
-    assert [text.get_text() for text in legend.get_texts()] == ["Object model", "f_s"]
-    assert legend.get_title().get_text() == "solid: test, dashed: training"
+    chart = training_curves(curves, LABELS)
+    test, train = chart.panels  # no validation images
+    assert [panel.title for panel in chart.panels] == ["test images", "augmented training images"]
+    for panel, first, last in ((test, (15, 10, 20), 50), (train, (25, 20, 30), 75)):
+        lines = chart_lines(panel)
+        both, single = lines["Object model"], lines["f_s"]
+        assert list(both["x"]) == [1, 2]
+        assert (both["mean"][0], both["low"][0], both["high"][0]) == pytest.approx(first)
+        assert (both["mean"][1], both["low"][1], both["high"][1]) == pytest.approx((last, last, last))
+        assert list(single["mean"]) == pytest.approx([first[2] + 10, last])
+        assert np.isnan(single["low"]).all()  # one seed
+    assert list(chart.looks) == ["Object model", "f_s"]
+    assert len({look.color for look in chart.looks.values()}) == 2
 
 
 def test_a_model_that_was_not_trained_here_has_no_curve_but_is_named() -> None:
     given = curve(0.1).iloc[:0]
-    axes = training_curves({("f_o", 0): curve(0.2, 0.5), ("mine", 0): given}, LABELS).axes[0]
-    assert axes.get_title() == "pretrained weights, not trained in this run: My model"
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["Object model"]
-    alone = training_curves({("mine", 0): given, ("mine", 1): given}, LABELS).axes[0]
-    assert (alone.lines[:], alone.get_legend(), list(alone.get_xticks())) == ([], None, [])
-    assert alone.get_title() == "pretrained weights, not trained in this run: My model"
+    chart = training_curves({("f_o", 0): curve(0.2, 0.5), ("mine", 0): given}, LABELS)
+    assert chart.legend_title == "pretrained weights, not trained in this run: My model"
+    assert list(chart.looks) == ["Object model"]
+    alone = training_curves({("mine", 0): given, ("mine", 1): given}, LABELS)
+    assert (len(alone.panels), len(alone.panels[0].rows), alone.looks) == (1, 0, {})
+    assert "My model" in svg(alone.specification())
 
 
 def test_training_curves_of_models_that_have_validation_images() -> None:
-    axes = training_curves({("f_o", 3): curve(0.1, 0.4), ("f_s", 1): curve(0.3)}, LABELS).axes[0]
-    dotted = [line for line in axes.lines if line.get_linestyle() == ":"]
-    assert [list(line.get_ydata()) for line in dotted] == [pytest.approx([40, NAN], nan_ok=True)]
-    assert dotted[0].get_color() == axes.lines[0].get_color()
-    assert axes.get_legend().get_title().get_text() == "solid: test, dashed: training, dotted: validation"
+    chart = training_curves({("f_o", 3): curve(0.1, 0.4), ("f_s", 1): curve(0.3)}, LABELS)
+    assert [panel.title for panel in chart.panels][2] == "validation images"
+    lines = chart_lines(chart.panels[2])
+    assert list(lines) == ["Object model"]
+    assert list(lines["Object model"]["mean"]) == pytest.approx([40])

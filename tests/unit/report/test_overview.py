@@ -11,9 +11,10 @@ from parsed_pages import Page
 from report_tables import NAN, order_rows, ranking_rows, reliability_rows
 
 from saliency_assay.plotting.page import page_templates
+from saliency_assay.plotting.palette import cell_colors
 from saliency_assay.registry.labels import Labels
-from saliency_assay.report.pages.examples import Example, Examples, examples, selected_methods
-from saliency_assay.report.pages.heat_map import cell_colors, heat_map
+from saliency_assay.report.pages.examples import FIRST, LAST, Example, Examples, examples, selected_methods
+from saliency_assay.report.pages.heat_map import heat_map
 from saliency_assay.report.pages.overview import build_page, overview_page, summary_page
 from saliency_assay.report.pages.provenance import data_facts
 from saliency_assay.report.pages.reader import with_reader
@@ -151,7 +152,7 @@ def test_a_method_that_is_not_above_the_baselines_is_hatched_whatever_its_ranks(
 def test_the_heat_map_shows_missing_scores_ranks_and_intervals() -> None:
     text = heat(order_rows({"a": (1, 1), "b": (2, 2), "c": (NAN, NAN)}, undefined={"a": 0.5}))
     assert '<td class="none">no score</td>' in cell(text, "c")
-    assert "50\u00a0% of scores missing</small>" in cell(text, "a")
+    assert "50\u00a0% of scores missing</span>" in cell(text, "a")
     assert cell_colors(2, 2, 2)[0] in cell(text, "b")  # the last of the two methods that are ranked
     alone = heat(order_rows({"a": (1, 1)}).assign(rank_low=NAN, rank_high=NAN, low=NAN, high=NAN))
     assert 'data-value="9" data-csv="mean 9" title="9"><small>9</small>' in alone
@@ -181,19 +182,20 @@ def test_the_answer_counts_the_metrics_on_which_methods_rank_first() -> None:
     orders = {"x": CLEAR, "y": CLEAR, "z": order_rows({"a": (2, 2), "b": (1, 1)}), "v": TIED, "w": led}
     order = pd.concat([named(rows, name) for name, rows in orders.items()])
     assert study(tables_of(order)).answer == (
-        "a ranks first on 2 of 5 metrics, b on 1, the baseline random on 1; no single method on the other 1."
+        "a ranks first on 2 of 5 metrics (2 methods), b on 1, the baseline random on 1; "
+        "on the other 1, no method ranks first alone."
     )
     assert study(tables_of(pd.concat([led, named(TIED, "x")]))).answer == (
         "No method that uses the model ranks first (0 of 2 metrics); the baseline random on 1;"
-        " no single method on the other 1."
+        " on the other 1, no method ranks first alone."
     )
     firsts = [{name: (1, 1) if name == best else (2, 5) for name in "abcde"} for best in "aaabbcccde"]
     order = pd.concat([named(order_rows(ranks), f"m{place}") for place, ranks in enumerate(firsts)])
     assert study(tables_of(order)).answer == (
-        "a ranks first on 3 of 10 metrics, c on 3, b on 2, 2 other methods on 2."
+        "a ranks first on 3 of 10 metrics (5 methods), c on 3, b on 2, 2 other methods on 2."
     )
-    assert study(tables_of(CLEAR)).answer == "a ranks first on 1 of 1 metric."
-    assert study(tables_of(TIED)).answer == "No method that uses the model ranks first (0 of 1 metric)."
+    assert study(tables_of(CLEAR)).answer == "a ranks first on 1 of 1 metric (2 methods)."
+    assert study(tables_of(TIED)).answer == "No method ranks first alone on the only metric (2 methods)."
     assert "no ranks" in study(tables_of(order_rows({"a": (1, 1)}))).answer
     assert study({}).answer == ""
 
@@ -206,7 +208,7 @@ def test_warnings_name_the_number_of_metrics() -> None:
     found = study(tables_of(pd.concat([CLEAR, named(led, "bad")]), reliability=low))
     assert found.warnings == [
         "A baseline may rank first on 1 of 2 metrics.",
-        "Images disagree (α < 0.65) on 1 of 2 metrics.",
+        "Images disagree (CI of α below 0.65) on 1 of 2 metrics.",
         "Scores are missing on 1 of 2 metrics.",
     ]
 
@@ -227,11 +229,11 @@ def test_examples_are_of_the_best_and_the_worst_method_and_of_a_baseline() -> No
     last = {"a": (3, 3), "b": (1, 1), "c": (2, 2), "edge": (4, 5), "random": (4, 5)}
     few = order_rows({"a": (1, 1)})
     found = selected_methods(findings(order_rows(ranks), order_rows(ranks), order_rows(last), few))
-    assert found == {"best": "b", "worst": "c", "baseline": "edge"}
+    assert found == {FIRST: "b", LAST: "c", "baseline": "edge"}
     tied = order_rows({"a": (1, 3), "b": (1, 3), "random": (1, 3)})
     assert selected_methods(findings(tied)) == {"a": "a", "b": "b", "baseline": "random"}
     assert selected_methods(findings(order_rows({"a": (1, 1), "random": (2, 2)}))) == {
-        "best": "a",
+        FIRST: "a",
         "baseline": "random",
     }
     assert selected_methods([]) == selected_methods(findings(few)) == {}
@@ -249,7 +251,7 @@ def test_examples_have_the_maps_of_the_first_model() -> None:
     shown = examples(content, findings(order_rows({"b": (1, 1), "a": (2, 2)})), ["a", "b", "c"])
     assert shown == Examples(
         "m",
-        {"best": "b", "worst": "a"},
+        {FIRST: "b", LAST: "a"},
         [Example("pqrst"[place], f"i{place}", [f"mb{place}", f"ma{place}"]) for place in range(4)],
     )
     assert list(examples(content, [], ["a", "b", "c"]).columns) == ["a", "b", "c"]
@@ -267,8 +269,8 @@ def test_the_overview_summarizes_ranks_baselines_and_reliability() -> None:
     )
     page = Page(overview_page([result], seeds=[0], ran="0.2 hours of computing on cpu."))
     for words in (
-        "1 study, 3 methods with baselines, 1 training seed; 0.2 hours of computing on cpu.",
-        "a ranks first on 1 of 2 metrics; no single method on the other 1.",
+        "1 study, 3 scored methods, 1 training seed; 0.2 hours of computing on cpu.",
+        "a ranks first on 1 of 2 metrics (2 methods); on the other 1, no method ranks first alone.",
         "A baseline may rank first on 1 of 2 metrics.",
         "1 of 2 metrics tell nothing here",
         "of K metrics, up to about K × 5 %",
@@ -279,7 +281,7 @@ def test_the_overview_summarizes_ranks_baselines_and_reliability() -> None:
     assert ("data-page", "Trust in metrics") in page.attributes
     page = Page(summary_page(result))
     for words in (
-        "a ranks first on 1 of 2 metrics;",
+        "a ranks first on 1 of 2 metrics (2 methods);",
         "On 1 of 2 metrics, a method that uses the model ranks first: a on good. Rank sets are based on 60 images",
         "The best methods are not distinguishable on these metrics: a, b and random (baseline) on bad"
         " (rank sets 1–2, 1–2 and 1–3).",
@@ -305,7 +307,7 @@ def test_scores_of_a_caption_study_are_not_compared_as_metrics() -> None:
 def test_a_study_without_scores_is_shown_without_ranks() -> None:
     page = Page(overview_page([study({}, question="Mind the gap.")], seeds=[0, 1], ran=""))
     assert "Mind the gap." in page.text
-    assert "1 study, 1 method with baselines, 2 training seeds" in page.text
+    assert "1 study, 1 method, 2 training seeds" in page.text
     assert "table" not in page.tags
 
 

@@ -1,7 +1,7 @@
 'use strict';
 // A gallery's filters, and its dialog, which shows a map enlarged, with its image, both overlaid, predictions and scores.
 for (const gallery of document.querySelectorAll('.gallery')) {
-  const {images, predictions, scores} = JSON.parse(gallery.querySelector('script').textContent);
+  const {images, explained, predictions, scores} = JSON.parse(gallery.querySelector('script').textContent);
   const items = [...gallery.querySelectorAll('.item')], filters = gallery.querySelector('.filters');
   const boxes = [...filters.querySelectorAll('input')], dialog = gallery.querySelector('dialog');
   const models = [...items[0].querySelectorAll('ul')].map(list => list.getAttribute('aria-label'));
@@ -56,7 +56,7 @@ for (const gallery of document.querySelectorAll('.gallery')) {
     part('h3').textContent = `${button.textContent}, ${models[model]}, image ${images[place].id}`;
     const classes = Object.entries(images[place].classes);
     const named = classes.map(([label, name]) => classes.length > 1 ? `${name} (${label})` : name);
-    part('.class').textContent = `True class: ${named.join(', ')}`;
+    part('.class').textContent = `True class: ${named.join(', ')}. The map explains the class: ${explained[models[model]][place]}.`;
     fill(part('.predictions'), models.filter(name => predictions[name]?.[place]).map(name => {
       const [predicted, right, probability] = predictions[name][place];
       return [name, predicted, right ? 'right' : 'wrong', probability];

@@ -62,6 +62,7 @@
     const paths = [first, ...others.filter(path => !isTable(path)), ...others.filter(isTable)];
     const contents = paths.slice(1).map((path, i) => `<li><a href="#part${i + 1}">${text(titleOf(path))}</a></li>`);
     const sections = paths.map((path, i) => sectionOf(path, i, alone));
+    if (!sections[0].includes('<h1')) sections[0] = `<h1>${text(category)}</h1>${sections[0]}`;
     if (!alone) {
       const files = `<p class="note"><button class="unfold">Unfold all</button>
         <a href="#" data-list="${attribute(category)}">Separate files</a> with the code and parameters that produced them</p>`;

@@ -1,14 +1,15 @@
-"""Example images of a study with the maps of its best and worst method and of a baseline."""
+"""Example images of a study with the maps of the methods that rank first and last most often and of a baseline."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from saliency_assay.report.pages.summary import Finding
+from saliency_assay.report.pages.summary import Finding, first_counts
 from saliency_assay.report.pages.words import ranked
 
 MOST_IMAGES = 4
+FIRST, LAST = "most often first", "most often last"
 MOST_METHODS = 8  # most methods of a study without scores
 
 
@@ -26,7 +27,7 @@ class Examples:
     """Content of ``templates/examples.html.j2``."""
 
     model: str
-    columns: Mapping[str, str]  # method by role, such as ``best``
+    columns: Mapping[str, str]  # method by role, such as ``baseline``
     rows: Sequence[Example]
 
 
@@ -49,11 +50,11 @@ def examples(thumbnails: Mapping[str, Any], findings: Sequence[Finding], methods
 
 
 def selected_methods(findings: Sequence[Finding]) -> dict[str, str]:
-    """Return the ``best``, the ``worst`` and a ``baseline`` method of a study, as far as there are three methods.
+    """Return a method that is ``most often first``, one that is ``most often last`` and a ``baseline``.
 
-    The best method ranks first, with the rank set 1, on the most metrics. The worst one ranks last, with a smallest
-    rank above 1, on the most metrics among the methods that use the model. A method that does so on no metric has no
-    role; its key is then its name. Ranks are not averaged over metrics.
+    The first one has the rank set 1 on the most metrics, as in ``summary.answer_words``. The last one has the largest
+    rank and a smallest rank above 1 on the most metrics among the methods that use the model. A method that does so on
+    no metric has no role; its key is then its name. Ranks are not averaged over metrics.
     """
     first, last = Counter[str](), Counter[str]()
     baselines: dict[str, None] = {}
@@ -62,17 +63,16 @@ def selected_methods(findings: Sequence[Finding]) -> dict[str, str]:
             continue
         baselines |= dict.fromkeys(rows.loc[rows["baseline"], "method"])
         methods = rows[~rows["baseline"]]
-        alone = methods["rank_high"] == 1
         worst = (methods["rank_low"] > 1) & (methods["rank_high"] == methods["rank_high"].max())
-        first.update(dict(zip(methods["method"], alone.astype(int), strict=True)))
+        first.update(dict.fromkeys(methods["method"], 0))
         last.update(dict(zip(methods["method"], worst.astype(int), strict=True)))
     if not first:
         return {}
-    (best, wins) = first.most_common(1)[0]
-    selected = {"best" if wins else best: best}
+    (best, wins) = (first_counts(findings)[False] or first).most_common(1)[0]
+    selected = {FIRST if wins else best: best}
     if others := [(name, count) for name, count in last.most_common() if name != best]:
         worst, losses = others[0]
-        selected["worst" if losses else worst] = worst
+        selected[LAST if losses else worst] = worst
     if baselines:
         selected["baseline"] = next(iter(baselines))
     return selected

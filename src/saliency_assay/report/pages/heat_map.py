@@ -8,18 +8,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib import colormaps
-from numpy import ndarray as Array
 
+from saliency_assay.plotting.palette import cell_colors
 from saliency_assay.plotting.text import span_text, with_minus_signs
 from saliency_assay.registry import directions
 from saliency_assay.registry.properties import OTHER, PROPERTIES
 from saliency_assay.reliability.tables import rank_text
 from saliency_assay.report.pages.words import UNDEFINED, alpha_row, alpha_words, number, percent, two
 
-COLORS = colormaps["Blues"]
-BEST, WORST = 0.9, 0.06  # positions in COLORS of the first and the last rank
-LIGHTEST_FOR_WHITE = 0.179  # luminance below which white text has more contrast than black text
 MOST_HORIZONTAL = 6  # columns above which the names of metrics are rotated
 MANY_METHODS = 20  # methods above which a heat map scrolls in a separate area
 
@@ -199,27 +195,6 @@ def _score_cell(scores: pd.DataFrame, method: str) -> ScoreCell | None:
     hatched = row["above_baselines"] == 0
     key = f"{row['rank_low'] + row['rank_high']:g}"
     return ScoreCell(ranks, mean, background, color, hatched, key, f"rank {ranks}, mean {saved_mean}", notes)
-
-
-def cell_colors(rank_low: float, rank_high: float, methods: int) -> tuple[str, str]:
-    """Return the background and the text color of a rank set among ``methods`` ranked methods as CSS colors.
-
-    The background mixes a blue, whose lightness follows the middle of the set, with the gray of the same luminance in
-    proportion to the size of the set.
-    """
-    steps = max(methods - 1, 1)
-    worse, uncertain = ((rank_low + rank_high) / 2 - 1) / steps, (rank_high - rank_low) / steps
-    blue = np.array(COLORS(BEST + (WORST - BEST) * worse)[:3])
-    gray = 1.055 * _luminance(blue) ** (1 / 2.4) - 0.055
-    mixed = np.round(255 * ((1 - uncertain) * blue + uncertain * gray)).astype(int)
-    color = "#ffffff" if _luminance(mixed / 255) < LIGHTEST_FOR_WHITE else "#000000"
-    return "#{:02x}{:02x}{:02x}".format(*mixed), color
-
-
-def _luminance(color: Array) -> float:
-    """Return the relative luminance of a color in sRGB, three values in [0, 1] (IEC 61966-2-1)."""
-    linear = np.where(color <= 0.04045, color / 12.92, ((color + 0.055) / 1.055) ** 2.4)
-    return float(linear @ [0.2126, 0.7152, 0.0722])
 
 
 def _alpha_cell(row: Mapping[str, Any] | None) -> AlphaCell | None:

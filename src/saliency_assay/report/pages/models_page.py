@@ -3,14 +3,17 @@
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
+from saliency_assay.plotting.charts import LineChart, Panel, line_rows
 from saliency_assay.plotting.display import displayed
-from saliency_assay.plotting.palette import CYCLE
+from saliency_assay.plotting.palette import look
 from saliency_assay.plotting.text import readable
 from saliency_assay.registry.labels import Labels
+
+SPLITS = ("test", "train", "validation")
+SPLIT_LABELS = {"train": "augmented training"}
 
 
 def accuracy_table(evaluations: Mapping[tuple[str, int], Mapping[str, Any]]) -> pd.DataFrame:
@@ -38,43 +41,50 @@ def displayed_accuracy(table: pd.DataFrame, labels: Labels) -> pd.DataFrame:
     return displayed(classes, labels, {"its accuracy (%)": "accuracy of worst class (%)"})
 
 
-def training_curves(curves: Mapping[tuple[str, int], pd.DataFrame], labels: Labels) -> Figure:
-    """Plot the accuracy of every model over its epochs.
+def training_curves(curves: Mapping[tuple[str, int], pd.DataFrame], labels: Labels) -> LineChart:
+    """Plot the accuracy of every model over its epochs, on test, training and, if there are any, validation images.
 
-    Lines are solid for test images, dashed for training images and dotted for validation images, if there are any.
-    Pretrained models have no epochs and are listed in the title.
+    Lines are means over seeds, bands their range. Pretrained models have no epochs and are named in the legend's title.
 
     Args:
         curves: table of ``training.csv`` for each model and seed.
         labels: labels of the models.
     """
-    all_models = list(dict.fromkeys(model for model, _ in curves))
-    curves = {run: curve for run, curve in curves.items() if not curve.empty}
     models = list(dict.fromkeys(model for model, _ in curves))
-    untrained = [labels.models.get(model, model) for model in all_models if model not in models]
-    figure = Figure(figsize=(7.5, 4.2))
-    axes = figure.add_subplot()
-    validated = [run for run, curve in curves.items() if curve["validation_accuracy"].notna().any()]
-    for (model, seed), curve in curves.items():
-        color = CYCLE[models.index(model) % len(CYCLE)]
-        first = seed == min(of_seed for of_model, of_seed in curves if of_model == model)
-        label = labels.models.get(model, model) if first else None
-        axes.plot(
-            curve["epoch"], 100 * curve["test_accuracy"], color=color, marker="o", markersize=3, label=label
-        )
-        axes.plot(curve["epoch"], 100 * curve["train_accuracy"], color=color, linestyle="--", linewidth=1)
-        if (model, seed) in validated:
-            validation = 100 * curve["validation_accuracy"]
-            axes.plot(curve["epoch"], validation, color=color, linestyle=":", marker="s", markersize=2)
-    axes.set_xlabel("epoch")
-    axes.set_ylabel("accuracy (%)")
-    axes.set_ylim(0, 102)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    if untrained:
-        axes.set_title(f"pretrained weights, not trained in this run: {', '.join(untrained)}")
-    if curves:
-        title = "solid: test, dashed: training" + (", dotted: validation" if validated else "")
-        axes.legend(title=title, loc="lower right")
-    else:
-        axes.set_xticks([])
-    return figure
+    tables = {
+        model: pd.concat([curve for (name, _), curve in curves.items() if name == model]) for model in models
+    }
+    trained = [model for model in models if len(tables[model])]
+    untrained = [labels.model(model) for model in models if model not in trained]
+    panels = []
+    for split in SPLITS:
+        rows = [
+            _accuracy_rows(tables[model], f"{split}_accuracy", labels.model(model), index / len(trained))
+            for index, model in enumerate(trained)
+        ]
+        rows = [lines for lines in rows if len(lines)]
+        if rows or split == SPLITS[0]:
+            table = pd.concat(rows) if rows else line_rows("", np.empty(0), np.empty(0))
+            panels.append(
+                Panel(
+                    f"{SPLIT_LABELS.get(split, split)} images",
+                    "epoch",
+                    "accuracy (%)",
+                    table,
+                    y_limits=(0, 102),
+                    integers=True,
+                )
+            )
+    title = f"pretrained weights, not trained in this run: {', '.join(untrained)}" if untrained else ""
+    model_looks = {labels.model(model): look(index) for index, model in enumerate(trained)}
+    return LineChart(panels, model_looks, "Accuracy by epoch, one line per model.", legend_title=title)
+
+
+def _accuracy_rows(table: pd.DataFrame, column: str, label: str, offset: float) -> pd.DataFrame:
+    """Return the accuracy of a model in percent by epoch, as the mean and range of its seeds."""
+    by_epoch = 100 * table.dropna(subset=[column]).groupby("epoch")[column].agg(["mean", "min", "max"])
+    has_band = table["epoch"].duplicated().any()
+    epochs, (mean, low, high) = by_epoch.index.to_numpy(dtype=float), by_epoch.to_numpy().T
+    return line_rows(
+        label, epochs, mean, low if has_band else None, high if has_band else None, offset=offset
+    )

@@ -12,7 +12,7 @@ from saliency_assay.report.pages.preview import preview
 from saliency_assay.report.pages.render import render
 from saliency_assay.report.pages.study import StudyResult, rows_of
 from saliency_assay.report.pages.summary import has_one_seed, one_seed_words, summary_words
-from saliency_assay.report.pages.trust import NOTHING, reasons, verdict_counts
+from saliency_assay.report.pages.trust import NOTHING, RELIABLE, reasons, verdict_counts
 
 
 def overview_page(results: Sequence[StudyResult], *, seeds: Sequence[int], ran: str) -> str:
@@ -28,7 +28,7 @@ def overview_page(results: Sequence[StudyResult], *, seeds: Sequence[int], ran: 
     counts = ", ".join(
         [
             _count_text(len(results), "study", "studies"),
-            f"{_count_text(len(methods), 'method')} with baselines",
+            _count_text(len(methods), "scored method" if scored else "method"),
             f"{_count_text(len(seeds), 'training seed')};",
         ]
     )
@@ -46,6 +46,7 @@ def overview_page(results: Sequence[StudyResult], *, seeds: Sequence[int], ran: 
         legends=[heat for heat in heat_maps if heat][:1],
         studies=studies,
         useless=verdicts[NOTHING],
+        reliable=verdicts[RELIABLE],
         metrics=sum(verdicts.values()),
     )
 

@@ -64,22 +64,18 @@ def _data_text(facts: Mapping[str, Any], label: str, path: Path, shards: Sequenc
         count, _, height, width = data["image"].shape
         classes = [f"{len(names)} {kind} classes" for kind, names in data.attributes["classes"].items()]
     kinds = ", ".join(classes).replace("class classes", "classes")
-    return f"{label} ({count} images of {height} × {width} pixels, {kinds}{explained})"
+    return f"{label}: {count:,} images of {height} × {width} pixels, {kinds}{explained}"
 
 
 def _model_text(model: Mapping[str, str], evaluations: Sequence[Path]) -> str:
-    accuracy = _accuracy(evaluations, model["data"])
-    return f"{model['label']} ({model['architecture']}, trained on {model['trained_on']} labels; {accuracy})"
-
-
-def _accuracy(files: Sequence[Path], data: str) -> str:
-    evaluations = [json.loads(file.read_text(encoding="utf-8"))[data]["test"] for file in files]
-    images, percent_correct = (
-        evaluations[0]["images"],
-        100 * fmean(evaluation["accuracy"] for evaluation in evaluations),
+    splits = [json.loads(file.read_text(encoding="utf-8"))[model["data"]] for file in evaluations]
+    trained = f" of {splits[0]['train']['images']:,} images" if "train" in splits[0] else ""
+    accuracy = 100 * fmean(split["test"]["accuracy"] for split in splits)
+    seeds = f", mean of {len(splits)} seeds" if len(splits) > 1 else ""
+    return (
+        f"{model['label']}: {model['architecture']}, trained on the {model['trained_on']} labels{trained}; "
+        f"test accuracy {accuracy:.1f} % on {splits[0]['test']['images']:,} images{seeds}"
     )
-    seeds = f", mean of {len(files)} seeds" if len(files) > 1 else ""
-    return f"test accuracy {percent_correct:.1f} % ({images} images{seeds})"
 
 
 def _read_cautions(function: str, files: Mapping[str, Path], labels: Labels) -> list[str]:

@@ -26,7 +26,8 @@ class Finding:
 def answer_words(findings: Sequence[Finding]) -> str:
     """Return the answer of a study in one sentence: on how many metrics each method ranks first.
 
-    - A method ranks first under a metric if it alone has the rank set 1; baselines are marked.
+    - A method ranks first under a metric if it alone has the rank set 1; baselines are marked. The number of methods
+      without baselines is in the sentence.
     - Only the ``MOST_NAMED`` methods that do so on most metrics are named.
     - Under the remaining metrics, no single method ranks first.
     - Metrics with fewer than two ranked methods are left out.
@@ -34,29 +35,44 @@ def answer_words(findings: Sequence[Finding]) -> str:
     compared = _compared(findings)
     if not compared:
         return "Fewer than two methods have a score under any metric, so there are no ranks."
-    leading = [row for finding in compared if (row := words.first(finding.rows)) is not None]
-    counts = {
-        kind: Counter(row["method"] for row in leading if bool(row["baseline"]) == kind)
-        for kind in (False, True)
-    }
+    counts = first_counts(findings)
     total, metrics = len(compared), f"{len(compared)} metric{'s' if len(compared) > 1 else ''}"
     named = counts[False].most_common(MOST_NAMED)
     if named:
         (best, most), *others = named
-        text = f"{best} ranks first on {most} of {metrics}"
+        text = f"{best} ranks first on {most} of {metrics} ({_candidates(compared)} methods)"
         text += "".join(f", {method} on {count}" for method, count in others)
         if unnamed := len(counts[False]) - len(named):
             rest = counts[False].total() - sum(count for _, count in named)
             text += f", {unnamed} other method{'s' if unnamed > 1 else ''} on {rest}"
     else:
-        text = f"No method that uses the model ranks first (0 of {metrics})"
+        where = "the only metric" if total == 1 else f"any of {metrics}"
+        text = f"No method ranks first alone on {where} ({_candidates(compared)} methods)"
+        if counts[True]:
+            text = f"No method that uses the model ranks first (0 of {metrics})"
     if counts[True]:
         names = joined(f"{method} on {count}" for method, count in counts[True].most_common())
         several = len(counts[True]) > 1
         text += f"{',' if named else ';'} the baseline{'s' if several else ''} {names}"
-    if leading and total > len(leading):
-        text += f"; no single method on the other {total - len(leading)}"
+    leading = counts[False].total() + counts[True].total()
+    if leading and total > leading:
+        text += f"; on the other {total - leading}, no method ranks first alone"
     return f"{text}."
+
+
+def first_counts(findings: Sequence[Finding]) -> dict[bool, Counter[str]]:
+    """Return the number of metrics on which each method ranks first, of methods (False) and of baselines (True)."""
+    leading = [row for finding in _compared(findings) if (row := words.first(finding.rows)) is not None]
+    return {
+        kind: Counter(row["method"] for row in leading if bool(row["baseline"]) == kind)
+        for kind in (False, True)
+    }
+
+
+def _candidates(findings: Sequence[Finding]) -> int:
+    """Return the number of ranked methods without baselines."""
+    rows = pd.concat([words.ranked(finding.rows) for finding in findings])
+    return int(rows.loc[~rows["baseline"], "method"].nunique())
 
 
 def warning_words(findings: Sequence[Finding]) -> list[str]:
@@ -64,15 +80,17 @@ def warning_words(findings: Sequence[Finding]) -> list[str]:
 
     - A baseline has ``rank_low`` 1, so it may rank first: no method is significantly better.
     - ``alpha_high`` < ``RELIABLE``: images do not agree on the ranking.
+    - No method has scores of ``FEW`` images: only large differences can be detected.
     - A method lacks more than ``UNDEFINED`` of its scores.
     """
     conditions = {
         "A baseline may rank first": lambda finding: (
             finding.rows["baseline"] & (finding.rows["rank_low"] == 1)
         ).any(),
-        f"Images disagree (α < {words.RELIABLE})": lambda finding: (
+        f"Images disagree (CI of α below {words.RELIABLE})": lambda finding: (
             finding.alpha is not None and finding.alpha["alpha_high"] < words.RELIABLE
         ),
+        f"Fewer than {words.FEW} images": lambda finding: finding.rows["images"].max() < words.FEW,
         "Scores are missing": lambda finding: (finding.rows["undefined"] > words.UNDEFINED).any(),
     }
     counts = {text: sum(map(condition, findings)) for text, condition in conditions.items()}

@@ -88,6 +88,7 @@ def trust_page(results: Sequence[StudyResult]) -> str:
         metrics=sorted(metrics, key=lambda metric: metric.place),
         counts=verdict_counts(scored),
         one_seed=one_seed_words({result.label: result.findings for result in scored}),
+        alpha_head=f"α with {100 * scored[0].level:.4g} % CI" if scored else "",
         reliable=words.RELIABLE,
         little=words.LITTLE,
         agree=words.AGREE,

@@ -46,7 +46,8 @@ def aopc_curves(results: MetricResults) -> LineChart:
             f"{better(results.directions[score])}"
         )
         x_title = f"perturbed pixels L\n{_counts_text(results, values, name)}"
-        panels.append(Panel(results.labels[score], x_title, y_title, pd.concat(rows)))
+        title = f"{results.labels[score]} minus random orders"
+        panels.append(Panel(title, x_title, y_title, pd.concat(rows)))
     # LeRF changes the output far less, so the panels share no axis.
     return _chart(results, panels, ORDERS, extra={random_label: Look(GRAY)})
 

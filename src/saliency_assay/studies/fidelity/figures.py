@@ -1,6 +1,6 @@
 """Scores of single images: boxes and densities by method."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from textwrap import wrap
 from typing import Any, cast
 
@@ -62,11 +62,11 @@ def boxes(results: MetricResults) -> Figure:
 
     Boxes are quartiles with the median, whiskers the 5th and 95th percentile. Instead of more than four panels, there
     is one per score: without a sub-variant, or of the last one. Axes are logarithmic where nonnegative scores require
-    it. Scores that are only 0 or 1 are plotted as their rate with its 95 % interval instead.
+    it. In a panel whose scores are only 0 or 1, their rate is plotted with its 95 % interval instead.
     """
-    if results.scores["score"].dropna().isin((0, 1)).all():
-        return _plot_panels(results, rate_panel, Line2D([], [], **RATE))
-    return _plot_panels(results, box_panel, Patch(**BOX))
+    return _plot_panels(
+        results, _box_or_rate_panel, {box_panel: Patch(**BOX), rate_panel: Line2D([], [], **RATE)}
+    )
 
 
 def distributions(results: MetricResults) -> Figure:
@@ -74,10 +74,19 @@ def distributions(results: MetricResults) -> Figure:
 
     Panels are those of ``boxes``; Tomsett et al. (2020), Fig. 2b.
     """
-    return _plot_panels(results, density_panel, Patch(**DENSITY))
+    return _plot_panels(results, lambda rows: density_panel, {density_panel: Patch(**DENSITY)})
 
 
-def _plot_panels(results: MetricResults, plot_panel: Callable[..., None], spread: Artist) -> Figure:
+def _box_or_rate_panel(rows: pd.DataFrame) -> Callable[..., None]:
+    return rate_panel if rows["score"].dropna().isin((0, 1)).all() else box_panel
+
+
+def _plot_panels(
+    results: MetricResults,
+    select_panel: Callable[[pd.DataFrame], Callable[..., None]],
+    spreads: Mapping[Callable[..., None], Artist],
+) -> Figure:
+    """Plot the selected panels; ``spreads`` are the entries in the legend of each kind of panel."""
     panels = _select_panels(results)
     columns = min(len(panels), MOST_IN_A_ROW)
     lines = -(-len(panels) // columns)
@@ -86,13 +95,16 @@ def _plot_panels(results: MetricResults, plot_panel: Callable[..., None], spread
     grid = figure.subplots(lines, columns, squeeze=False)
     for axes in grid.flat[len(panels) :]:
         axes.set_axis_off()
+    plotted: dict[Callable[..., None], Artist] = {}
     for axes, (score, sub_variant, count) in zip(grid.flat, panels, strict=False):
         rows = results.rows(score, sub_variant)
         texts = {"label": results.axis(score), "direction": results.directions[score], "names": results.names}
+        plot_panel = select_panel(rows)
+        plotted[plot_panel] = spreads[plot_panel]
         plot_panel(axes, rows, results.methods, **texts)
         note = f" (last of {count})" if count > 1 and sub_variant else ""
         axes.set_title(f"{results.names.sub_variant(results.entry, sub_variant)}{note}", fontsize=10)
-    mark(figure, spread, several_seeds=results.seeds > 1)
+    mark(figure, *plotted.values(), several_seeds=results.seeds > 1)
     return figure
 
 
@@ -264,9 +276,9 @@ def _tick_labels(
     ]
 
 
-def mark(figure: Figure, spread: Artist, *, several_seeds: bool) -> None:
+def mark(figure: Figure, *spreads: Artist, several_seeds: bool) -> None:
     """Add a legend of the marks below the panels."""
-    handles: list[Artist] = [spread, Line2D([], [], label="mean", **MEAN)]
+    handles: list[Artist] = [*spreads, Line2D([], [], label="mean", **MEAN)]
     if several_seeds:
         handles.append(Line2D([], [], label="mean of one seed", **SEED))
     figure.legend(

@@ -66,7 +66,7 @@ def accuracy_curves(
         panel_rows = accuracy[(accuracy["protocol"] == protocol) & (accuracy["fill"] == fill)]
         ends = np.array([0.0, 100 * iterations * occluded / area])
         rows = [_rows(panel_rows, labels, across), line_rows(chance, ends, np.full(2, 100 / classes))]
-        title = named(protocol, fill)
+        title = f"{named(protocol, fill)}: {across} share"
         x_title = ACROSS[across] + (f"\n{NO_SCORE}" if panel_rows.empty else "")
         charts.append(Panel(title, x_title, "test accuracy of f_i (%)", pd.concat(rows), y_limits=(0, upper)))
     return _chart(

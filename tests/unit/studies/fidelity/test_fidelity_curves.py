@@ -139,7 +139,7 @@ def test_random_orders_have_a_band_of_their_own_around_zero() -> None:
 
 def test_aopc_curves_say_what_they_are() -> None:
     morf, lerf = aopc_curves(aopc_results()).panels
-    assert morf.title == "the aopc_morf"
+    assert morf.title == "the aopc_morf minus random orders"
     undefined = (LENGTH + 1) * (1 + IMAGES)  # of "one_missing" and "never"
     assert morf.x_title == (
         "perturbed pixels L\nmean and its 95 % band, n = 3–4 images\n"

@@ -498,12 +498,12 @@ def test_accuracy_is_plotted_against_what_is_occluded() -> None:
     table = study()
     chart = accuracy_curves(means(table), **SIZES, classes=CLASSES)
     assert [(panel.title, "measured" in panel.x_title) for panel in chart.panels] == [
-        ("IteROAR, zero fill", False),
-        ("IteROAR, mean fill", False),
-        ("IteROAR, zero fill", True),
-        ("IteROAR, mean fill", True),
-        ("ROAR, zero fill", False),
-        ("ROAR, mean fill", False),
+        ("IteROAR, zero fill: nominal share", False),
+        ("IteROAR, mean fill: nominal share", False),
+        ("IteROAR, zero fill: measured share", True),
+        ("IteROAR, mean fill: measured share", True),
+        ("ROAR, zero fill: nominal share", False),
+        ("ROAR, mean fill: nominal share", False),
     ]
     assert chart.panels[-1].x_title.endswith("\nno score")
     for panel, fill in zip(chart.panels[:4], ("zero", "mean") * 2, strict=True):
@@ -529,7 +529,7 @@ def test_accuracy_is_plotted_against_what_is_occluded() -> None:
 def test_masks_that_never_overlap_need_no_panel_of_what_is_measured() -> None:
     table = study(seeds=[0])
     chart = accuracy_curves(means(table[table["variant"].str.startswith("roar")]), **SIZES, classes=CLASSES)
-    assert [panel.title for panel in chart.panels] == ["ROAR, zero fill"]
+    assert [panel.title for panel in chart.panels] == ["ROAR, zero fill: nominal share"]
     assert chart.panels[0].rows["low"].isna().all()
     assert chart.legend_title.startswith("one seed (no band); n = 4 test images; ")
 
