@@ -225,7 +225,7 @@ def consistency_figure(
     image = axes.imshow(matrix, cmap="PuOr", vmin=-1, vmax=1)
     for row, column in np.ndindex(matrix.shape):
         value = matrix[row, column]
-        text = "–" if np.isnan(value) else f"{value:.2f}".replace("-0.00", "0.00")
+        text = "–" if np.isnan(value) else f"{value:.2f}".replace("-0.00", "0.00").replace("-", "−")
         color = "white" if abs(value) > 0.7 else "black"
         axes.text(column, row, text, ha="center", va="center", fontsize=8, color=color)
     _style_matrix(axes, titles, titles)

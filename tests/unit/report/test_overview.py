@@ -208,9 +208,16 @@ def test_warnings_name_the_number_of_metrics() -> None:
     found = study(tables_of(pd.concat([CLEAR, named(led, "bad")]), reliability=low))
     assert found.warnings == [
         "A baseline may rank first on 1 of 2 metrics.",
-        "Images disagree (CI of α below 0.65) on 1 of 2 metrics.",
+        "Images disagree (CI of α < 0.65) on 1 of 2 metrics.",
         "Scores are missing on 1 of 2 metrics.",
     ]
+
+
+def test_a_warning_counts_the_metrics_with_few_images() -> None:
+    few = named(order_rows({"a": (1, 1), "b": (2, 2)}, images=29), "bad")
+    warnings = study(tables_of(pd.concat([CLEAR, few]))).warnings
+    assert warnings == ["Fewer than 30 images on 1 of 2 metrics."]
+    assert study(tables_of(CLEAR)).warnings == []  # 60 images
 
 
 def test_the_overview_shortens_long_warnings_and_shows_the_first_ones() -> None:
