@@ -320,7 +320,7 @@ def test_a_chart_shows_the_metrics_that_are_selected_and_the_values_of_a_point(
         shown = turn_to(page, "Study Digits")
         shown.get_by_role("button", name="Unfold all").click()
         part = shown.locator("section", has=shown.get_by_role("heading", name="Methods under two metrics"))
-        chart = part.locator(".vega-embed svg")
+        chart = part.locator(".vega-embed svg.marks")
         chart.wait_for()
         assert part.locator("img").count() == 0
         assert not part.locator(".vega-embed details").evaluate("menu => menu.open")
@@ -348,7 +348,7 @@ def test_an_enlarged_map_has_the_scores_of_its_image(browser: Browser, smallest_
         image = int(dialog.locator("h3").inner_text().rpartition(" ")[2])
         of_map = scores[(scores["image"] == image) & (scores["method"] == "gradient")]
         found = dialog.locator("table.scores td:nth-child(2)").all_inner_texts()
-        assert [float(text.replace(",", "")) for text in found] == pytest.approx(
+        assert [float(text.replace(",", "").replace("−", "-")) for text in found] == pytest.approx(
             list(of_map["score"]), rel=0.01
         )
         assert dialog.locator("table.predictions td").nth(2).inner_text() in ("right", "wrong")
