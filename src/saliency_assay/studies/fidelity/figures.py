@@ -24,6 +24,7 @@ from saliency_assay.registry.directions import target_of
 from saliency_assay.registry.labels import UNLABELED, Labels
 
 MOST_PANELS = 4
+BINARY = 0.95  # share of scores that are 0 or 1 from which they are plotted as a rate
 MOST_IN_A_ROW = 4
 MOST_TICKS = 5
 LABEL_LETTERS = 34
@@ -62,7 +63,7 @@ def boxes(results: MetricResults) -> Figure:
 
     Boxes are quartiles with the median, whiskers the 5th and 95th percentile. Instead of more than four panels, there
     is one per score: without a sub-variant, or of the last one. Axes are logarithmic where nonnegative scores require
-    it. In a panel whose scores are only 0 or 1, their rate is plotted with its 95 % interval instead.
+    it. In a panel whose scores are 0 or 1, but for at most 5 %, their mean is plotted with its 95 % interval instead.
     """
     return _plot_panels(
         results, _box_or_rate_panel, {box_panel: Patch(**BOX), rate_panel: Line2D([], [], **RATE)}
@@ -78,7 +79,8 @@ def distributions(results: MetricResults) -> Figure:
 
 
 def _box_or_rate_panel(rows: pd.DataFrame) -> Callable[..., None]:
-    return rate_panel if rows["score"].dropna().isin((0, 1)).all() else box_panel
+    scores = rows["score"].dropna()
+    return rate_panel if scores.isin((0, 1)).mean() >= BINARY or scores.empty else box_panel
 
 
 def _plot_panels(
