@@ -21,6 +21,7 @@ DETAILS: dict[str, Any] = {
         {"id": 30 + place, "classes": dict(zip(("object", "scene"), title.split(", "), strict=True))}
         for place, title in enumerate(TITLES)
     ],
+    "explained": {"Model B": ["dog", "cat", "dog"], "Model A": ["garden", "park", "sea"]},
     "predictions": {
         "Model B": [("dog", True, "90 %"), ("dog", False, "12 %"), ("dog", True, "80 %")],
         "Model A": [("beach", False, "5 %"), ("park", True, "70 %"), None],
@@ -122,7 +123,10 @@ def test_texts_are_those_of_the_image_the_models_and_the_method(page: Page) -> N
     cell(page, 1, "Model A", 30).click()
     assert {"Method 1", "Model A", "image 30"} <= set(title(page).split(", "))
     words = page.get_by_role("dialog").inner_text()
-    assert {"dog (object)", "park (scene)"} <= set(words.replace(": ", "\n").replace(", ", "\n").split("\n"))
+    assert {"dog (object)", "park (scene)"} <= set(
+        words.replace(": ", "\n").replace(", ", "\n").replace(". ", "\n").split("\n")
+    )
+    assert "The map explains the class: garden." in words
     assert rows(page, "predictions") == [
         ["Model B", "dog", "right", "90 %"],
         ["Model A", "beach", "wrong", "5 %"],

@@ -58,10 +58,11 @@ def gallery_page(content: Mapping[str, Any], details: Mapping[str, Any], *, titl
 
     Args:
         content: result of ``thumbnails``.
-        details: texts beside an enlarged map: ``images``, a list of ``{id, classes: {label: name}}``; ``predictions``,
-            for each label of a model a list of the class, True if it is right, and the probability of the true class,
-            or None; and ``scores``, a list of ``{label, direction, seeds, values}``, where ``values`` has for each
-            image a list with score and rank of each method, or None.
+        details: texts beside an enlarged map: ``images``, a list of ``{id, classes: {label: name}}``; ``explained``,
+            for each label of a model a list of the class that the maps explain; ``predictions``, for each label of a
+            model a list of the predicted class, True if it is right, and the probability of the true class, or None;
+            and ``scores``, a list of ``{label, direction, seeds, values}``, where ``values`` has for each image a list
+            with score and rank of each method, or None.
         title: title of the page.
     """
     classes: dict[str, set[str]] = {}

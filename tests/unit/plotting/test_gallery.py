@@ -159,7 +159,7 @@ def test_thumbnails_are_the_images_and_maps_pixel_by_pixel() -> None:
 def details_of(*names: str) -> dict[str, Any]:
     """Details of a gallery of images of these classes, without predictions and scores."""
     images = [{"id": place, "classes": {"class": name}} for place, name in enumerate(names)]
-    return {"images": images, "predictions": {}, "scores": []}
+    return {"images": images, "explained": {}, "predictions": {}, "scores": []}
 
 
 def test_the_gallery_page_has_a_button_for_each_map_and_each_file_once() -> None:
