@@ -26,6 +26,7 @@ def order_rows(methods: Mapping[str, tuple[object, object]], **changed: Any) -> 
                 **{"seeds": 1, "over": "images", "images": 60, "undefined": 0.0},
                 **{"mean": 9.0 - place, "low": 8.5 - place, "high": 9.5 - place},
                 **{"rank_low": low, "rank_high": high},
+                **{"lead": 1.0 if place == 0 else -float(place), "lead_p": 0.01 if high == 1 else 0.5},
                 "above_baselines": NAN if method in baselines or not baselines else 1.0,
                 "wins": 1.0 if place == 0 else 0.0,
             }
@@ -36,7 +37,7 @@ def order_rows(methods: Mapping[str, tuple[object, object]], **changed: Any) -> 
         each = value if isinstance(value, dict) else dict.fromkeys(methods, value)
         table[column] = [each.get(method, kept) for method, kept in zip(methods, table[column], strict=True)]
     missing = table["rank_low"].isna()
-    table.loc[missing, ["mean", "low", "high", "above_baselines", "wins"]] = NAN
+    table.loc[missing, ["mean", "low", "high", "lead", "lead_p", "above_baselines", "wins"]] = NAN
     table.loc[missing, ["images", "undefined"]] = [0, 1.0]
     return table
 

@@ -148,10 +148,15 @@ def test_a_level_is_a_share() -> None:
 
 def test_holm_is_that_of_the_definition() -> None:
     p = np.array([[np.nan, 0.011, 0.2], [0.6, np.nan, 0.009], [0.04, 0.02, np.nan]])
-    # 0.009 ≤ 0.06/6, 0.011 ≤ 0.06/5, 0.02 > 0.06/4.
-    expected = np.zeros((3, 3), bool)
-    expected[1, 2] = expected[0, 1] = True
-    np.testing.assert_array_equal(holm(p, 0.06), expected)
+    # 6 × 0.009, 5 × 0.011, 4 × 0.02, 3 × 0.04; then 2 × 0.2, and 0.6.
+    expected = [[np.nan, 0.055, 0.4], [0.6, np.nan, 0.054], [0.12, 0.08, np.nan]]
+    np.testing.assert_allclose(holm(p), expected)
+    # 2 × 0.11 is less than 3 × 0.1; 3 × 0.5 is more than 1.
+    np.testing.assert_allclose(holm(np.array([0.1, 0.11])), [0.2, 0.2])
+    np.testing.assert_allclose(holm(np.array([0.5, 0.6, np.nan])), [1, 1, np.nan])
+    np.testing.assert_allclose(
+        holm(np.array([0.04, np.nan, 0.001, 0.02, 0.021])), [0.06, np.nan, 0.004, 0.06, 0.06]
+    )
 
 
 # ---- rank sets

@@ -32,8 +32,8 @@ DETAILS: dict[str, Any] = {
             "direction": "higher is better",
             "seeds": 2,
             "values": [
-                [("0.5", 1), ("0.5", 1), None, *[("0.1", 3)] * 11],
-                [(f"{place}", 14 - place) for place in range(14)],
+                [("0.5", 1, 0.5), ("0.5", 1, 0.5), None, *[("0.1", 3, 0.1)] * 11],
+                [(f"{place}", 14 - place, place) for place in range(14)],
                 [None] * 14,
             ],
         }
@@ -219,6 +219,30 @@ def test_filters_hide_methods_and_images(page: Page) -> None:
     assert title(page) == "Method 2, Model A, image 30"
     page.keyboard.press("ArrowDown")
     assert title(page) == "Method 2, Model A, image 32"
+
+
+def test_images_are_sorted_by_the_score_of_a_method(page: Page) -> None:
+    methods = page.get_by_label("Method whose images are sorted")
+    assert not methods.is_visible()
+    page.get_by_label("Worst first under").select_option("MCS")
+    ids = "items => items.map(item => item.querySelector('figure img').alt.match(/\\d+/)[0])"
+    captions = page.locator(".item figcaption output")
+    for method, sorted_ids, texts in (
+        ("Method 0", ["31", "30", "32"], ["MCS: 0 (rank 14)", "MCS: 0.5 (rank 1)", "MCS: no score"]),
+        ("Method 9", ["30", "31", "32"], ["MCS: 0.1 (rank 3)", "MCS: 9 (rank 5)", "MCS: no score"]),
+    ):
+        methods.select_option(method)
+        assert page.locator(".item").evaluate_all(ids) == sorted_ids
+        assert captions.all_inner_texts() == texts
+    methods.select_option("Method 0")
+    cell(page, 0, "Model B", 31).click()
+    page.keyboard.press("ArrowDown")
+    assert title(page) == "Method 0, Model B, image 30"
+    assert rows(page, "scores") == [["MCS", "0.5", "higher is better", "1 of 13 (tied)"]]
+    page.keyboard.press("Escape")
+    page.get_by_label("Worst first under").select_option("no metric")
+    assert page.locator(".item").evaluate_all(ids) == ["30", "31", "32"]
+    assert captions.all_inner_texts() == ["", "", ""]
 
 
 def test_many_methods_wrap_below_each_other(page: Page) -> None:

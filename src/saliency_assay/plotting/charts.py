@@ -27,12 +27,11 @@ AXIS = 90  # pixels of an axis with its labels and title
 MARKERS = 5  # of a line
 LETTER, SYMBOL = 6.2, 48  # pixels of a letter and of a symbol in the legend
 COLUMNS = ["series", "x", "mean", "low", "high", "images", "faint", "marked"]
-GRID, DARK = "#E4E4E4", "#333333"
 CONFIGURATION = {
     "font": "DejaVu Sans, Verdana, sans-serif",
     "view": {"stroke": None},
     "axis": {
-        **{"gridColor": GRID, "domainColor": DARK, "tickColor": DARK, "labelFontSize": 11, "labelLimit": 220},
+        **{"labelFontSize": 11, "labelLimit": 220},
         **{"titleFontSize": 11, "titleFontWeight": "normal", "titleLineHeight": 14},
     },
     "axisX": {"grid": False},
@@ -242,20 +241,21 @@ class PointChart:
         names = json.dumps(list(self.axes), ensure_ascii=False)
         once: dict[str, Any] = {"data": {"values": [{}]}}
         middle, bottom = {"value": SQUARE / 2}, {"value": SQUARE + 36}
+        label = {"type": "text", "style": "guide-title", "fontSize": 11, "fontWeight": "normal"}
         titles = [
             {
                 **once,
-                "mark": {"type": "text", "fontSize": 11, "text": {"expr": f"{names}[x_score]"}},
+                "mark": {**label, "text": {"expr": f"{names}[x_score]"}},
                 "encoding": {"x": middle, "y": bottom},
             },
             {
                 **once,
-                "mark": {"type": "text", "fontSize": 11, "angle": 270, "text": {"expr": f"{names}[y_score]"}},
+                "mark": {**label, "angle": 270, "text": {"expr": f"{names}[y_score]"}},
                 "encoding": {"x": {"value": -50}, "y": middle},
             },
         ]
         rule = {"mark": {"type": "rule", "strokeWidth": 1.2}}
-        point = {"type": "point", "filled": True, "size": 90, "stroke": DARK, "strokeWidth": 0.6}
+        point = {"type": "point", "filled": True, "size": 90}
         layers = [
             {
                 **rule,

@@ -24,6 +24,8 @@ HEADS: Mapping[str, str] = MappingProxyType(
         "high": "upper CI limit",
         "rank_low": "best rank",
         "rank_high": "worst rank",
+        "lead": "lead over the best other",
+        "lead_p": "p of the lead (Holm)",
         "above_baselines": "better than every baseline",
         "wins": "images with the best score",
         "alpha": "α",

@@ -75,18 +75,19 @@ def tables_page(tables: Mapping[str, pd.DataFrame], *, title: str, digits: int) 
 
 
 def table_of(table: pd.DataFrame, title: str, digits: int) -> Table:
-    """Return ``table`` as text cells: numbers with ``digits`` decimals, NaN as a dash."""
+    """Return ``table`` as text: numbers with ``digits`` decimals, columns of whole numbers with none, NaN as –."""
     numeric = [pd.api.types.is_numeric_dtype(table[name]) for name in table.columns]
     heads = list(zip(map(str, table.columns), numeric, strict=True))
+    places = [0 if number and (table[name].dropna() % 1 == 0).all() else digits for name, number in heads]
     rows = [
-        [_cell(value, number, name, digits) for value, (name, number) in zip(row, heads, strict=True)]
+        [_cell(value, *head, count) for value, head, count in zip(row, heads, places, strict=True)]
         for row in table.itertuples(index=False)
     ]
     cards = any(table[name].map(lambda value: len(str(value)) > LONG_TEXT).any() for name in table.columns)
     return Table(title, heads, rows, cards=cards, tall=len(table) > MANY_ROWS)
 
 
-def _cell(value: object, number: bool, column: str, digits: int) -> Cell:
+def _cell(value: object, column: str, number: bool, digits: int) -> Cell:
     if isinstance(value, Keyed):
         return Cell(value.label, value.label, number, column, key=value.key)
     code = isinstance(value, Code) and value.text != ""

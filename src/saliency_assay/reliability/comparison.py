@@ -81,6 +81,7 @@ class Ranks:
     low: Array  # [M], 1 + the number of better methods; NaN for a method without a score
     high: Array  # [M], the number of methods with a score minus the number of worse ones
     better: Array  # bool [M, M]: the row's method is better than the column's
+    p: Array  # [M, M], Holm's adjusted p-values of these hypotheses, NaN on the diagonal
 
 
 def mean_of(values: Array, factors: Factors = NO_FACTORS) -> Mean:
@@ -157,27 +158,28 @@ def rank_sets(scores: Array, factors: Factors = NO_FACTORS, *, level: float = 0.
     """
     if not 0 < level < 1:
         raise ValueError(f"level: found {level}, expected a share in (0, 1)")
-    better = holm(compare(scores, factors), 1 - level)
+    p = holm(compare(scores, factors))
+    better = p <= 1 - level
     # With scores on different images, "better" can be cyclic; within a cycle there is no order.
     _, component = connected_components(better, connection="strong")
     better &= component[:, None] != component
     scored = (~np.isnan(scores)).any(0)
     ranked = scored & (np.count_nonzero(scored) > 1)
     low, high = 1.0 + better.sum(0), np.count_nonzero(scored) - better.sum(1)
-    return Ranks(np.where(ranked, low, np.nan), np.where(ranked, high, np.nan), better)
+    return Ranks(np.where(ranked, low, np.nan), np.where(ranked, high, np.nan), better, p)
 
 
-def holm(p: Array, error: float) -> Array:
-    """Return a bool array of the hypotheses that Holm's (1979) procedure rejects at family-wise ``error``.
+def holm(p: Array) -> Array:
+    """Return p-values of hypotheses, adjusted by Holm's (1979) procedure for their number; NaN means no hypothesis.
 
-    ``p`` contains their p-values; NaN means no hypothesis and is never rejected.
+    The hypotheses whose adjusted p-value is at most α are those that the procedure rejects at family-wise error α.
     """
     tested = np.flatnonzero(~np.isnan(p))
     ordered = tested[np.argsort(p.flat[tested], kind="stable")]
-    passed = np.logical_and.accumulate(p.flat[ordered] <= error / np.arange(len(ordered), 0, -1))
-    rejected = np.zeros(p.shape, dtype=bool)
-    rejected.flat[ordered[passed]] = True
-    return rejected
+    adjusted = np.full(p.shape, np.nan)
+    factors = np.arange(len(ordered), 0, -1)
+    adjusted.flat[ordered] = np.minimum(np.maximum.accumulate(factors * p.flat[ordered]), 1)
+    return adjusted
 
 
 class _Design:

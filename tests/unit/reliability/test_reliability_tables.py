@@ -1,11 +1,12 @@
 """Tables of reliability, from score tables."""
 
 from collections.abc import Iterable, Mapping
+from itertools import permutations
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import spearmanr, t
+from scipy.stats import spearmanr, t, ttest_rel
 
 from saliency_assay.reliability import statistics
 from saliency_assay.reliability.tables import (
@@ -349,6 +350,27 @@ def test_a_target_ranks_by_the_distance_from_it() -> None:
     assert set(rows["direction"]) == {"target 0"}
     other = order_table(rows_of({"one": [1, 1.1] * 9, "far": [3, 2.9] * 9}), {"aopc": "target 1"})
     assert rank_sets(other) == {"one": (1, 1), "far": (2, 2)}
+
+
+def test_the_lead_is_the_paired_difference_from_the_best_other_method() -> None:
+    """Lower is better. p-values are those of paired t-tests, six for three methods, after Holm's correction."""
+    generator = np.random.default_rng(0)
+    scores = {name: 0.4 * place + generator.normal(size=50) for place, name in enumerate("abc")}
+    rows = order_table(rows_of(scores, metric="infidelity"), DIRECTIONS).set_index("method")
+    expected = {name: scores["b" if name == "a" else "a"] - scores[name] for name in "abc"}
+    assert rows["lead"].to_dict() == pytest.approx({name: lead.mean() for name, lead in expected.items()})
+    p = {
+        (one, other): ttest_rel(scores[one], scores[other], alternative="less").pvalue
+        for one, other in permutations("abc", 2)
+    }
+    adjusted, largest = {}, 0.0
+    for place, pair in enumerate(sorted(p, key=lambda pair: p[pair])):
+        largest = max(largest, (6 - place) * p[pair])
+        adjusted[pair] = min(largest, 1)
+    worst = {one: max(value for pair, value in adjusted.items() if pair[0] == one) for one in "abc"}
+    assert rows["lead_p"].to_dict() == pytest.approx(worst)
+    alone = order_table(rows_of({"a": [1, 2, NAN, NAN], "b": [NAN, NAN, 1, 3]}), DIRECTIONS)
+    assert alone[["lead", "lead_p"]].isna().all(axis=None)  # on different images
 
 
 def test_wins_are_shares_of_the_images_that_a_method_has_in_common_with_another() -> None:

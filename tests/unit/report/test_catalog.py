@@ -74,8 +74,8 @@ def test_the_page_of_methods_has_the_cost_of_an_image_beside_the_plain_gradient(
     text = methods_page(METHODS, cost_table(METHODS, DRAWN, COSTS, {"d": (8, 8)}), labels)
     rows = [re.findall(r"<td.*?>(.*?)</td>", row) for row in text.splitlines() if row.startswith("<tr><td")]
     cost = {row[0]: row[5:] for row in rows if row[1] == "Model"}
-    assert cost["Gradient (plain)"] == ["1.0000", "0.0500", "1.0000"]
-    assert cost["smooth"] == ["20.0000", "1.0000", "20.0000"]
+    assert cost["Gradient (plain)"] == ["1", "0.0500", "1.0000"]
+    assert cost["smooth"] == ["20", "1.0000", "20.0000"]
     assert cost["mine"] == ["–", "0.1250", "2.5000"]
     assert "what noise is (baseline: does not use the model)" in text
     assert '<td data-value="Method plain">Method plain <small><code>plain</code></small></td>' in text
@@ -161,7 +161,7 @@ def test_provenance_shows_the_configuration_as_text() -> None:
     )
     assert text.count("<script>") == 1  # the page's own
     assert "methods: &lt;script&gt;" in text
-    assert re.search(r">5</td>.*>3</td>.*>8</td>.*>9</td>.*>2 \(class\)</td>.*>ff</td>", text)
+    assert re.search(r">5</td>.*>3</td>.*>8</td>.*>9</td>.*>2 \(class\)</td>.*>ff</code></td>", text)
 
 
 def test_packages_are_counted_by_version_and_kind_of_file() -> None:

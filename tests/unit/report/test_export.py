@@ -22,7 +22,18 @@ NASTY = "<script>alert('&')</script> \"50 %\" $a_b$ #1 {x} ~ ^2 C:\\d -- [k] * |
 METHODS = ("gradient_x_input", "a_&_b", "random")
 DIRECTIONS = {"aopc": "higher", "infidelity": "lower"}
 ORDERED = ["metric", "variant", "direction", "data", "model", "method", "baseline", "seeds", "over", "images"]
-ORDERED += ["undefined", "mean", "low", "high", "rank_low", "rank_high", "above_baselines", "wins"]
+ORDERED += [
+    "undefined",
+    "mean",
+    "low",
+    "high",
+    "rank_low",
+    "rank_high",
+    "lead",
+    "lead_p",
+    "above_baselines",
+    "wins",
+]
 
 
 def tables(
@@ -42,6 +53,7 @@ def tables(
                         **{"seeds": seeds, "over": "images × seeds" if seeds > 1 else "images"},
                         **{"images": 12, "undefined": 0.0, "mean": 10.0 * place, "low": 10.0 * place - 1},
                         **{"high": 10.0 * place + 1, "rank_low": float(rank), "rank_high": float(rank)},
+                        **{"lead": 10.0 if rank == 1 else -10.0, "lead_p": 0.01 if rank == 1 else 1.0},
                         **{"above_baselines": np.nan, "wins": float(rank == 1)},
                     }
                 )

@@ -101,6 +101,36 @@ def test_the_heat_map_has_rank_set_mean_interval_and_alpha() -> None:
     assert f'{foot}<span title="[0.99, 1.00]">1.00</span><small>[0.99, 1.00]</small>' in text
 
 
+@pytest.mark.parametrize(
+    ("order", "verdict", "words"),
+    [
+        (
+            CLEAR,
+            "yes<small>1, p = 0.010</small>",
+            "a leads by 1; it is significantly better than every",
+        ),
+        (
+            CLEAR.assign(lead_p=0.0),
+            "yes<small>1, p &lt; 0.001</small>",
+            "(p &lt; 0.001 after Holm&#39;s correction)",
+        ),
+        (TIED, "no<small>1, p = 0.500</small>", "a leads by 1; it is not significantly better"),
+        (
+            order_rows({"random": (1, 1), "a": (2, 2)}),
+            "baseline<small>1, p = 0.010</small>",
+            "random (baseline) leads by 1",
+        ),
+        (CLEAR.assign(lead=NAN, lead_p=NAN), "–</td>", "significant lead"),  # on different images
+    ],
+)
+def test_the_heat_map_states_whether_the_lead_is_significant(
+    order: pd.DataFrame, verdict: str, words: str
+) -> None:
+    row = heat(order).partition("significant lead</th>")
+    assert row[2].partition("</tr>")[0].replace("\n", "").partition(">")[2].startswith(verdict)
+    assert words in heat(order)
+
+
 def luminance(color: str) -> float:
     """Return the luminance of a CSS color by the sRGB standard."""
     values = [int(color[place : place + 2], 16) / 255 for place in (1, 3, 5)]
@@ -182,20 +212,23 @@ def test_the_answer_counts_the_metrics_on_which_methods_rank_first() -> None:
     orders = {"x": CLEAR, "y": CLEAR, "z": order_rows({"a": (2, 2), "b": (1, 1)}), "v": TIED, "w": led}
     order = pd.concat([named(rows, name) for name, rows in orders.items()])
     assert study(tables_of(order)).answer == (
-        "a ranks first on 2 of 5 metrics (2 methods), b on 1, the baseline random on 1; "
-        "on the other 1, no method ranks first alone."
+        "a is significantly better than all others on 2 of 5 metrics, b on 1, the baseline random on 1; "
+        "on the other one, no method is."
     )
     assert study(tables_of(pd.concat([led, named(TIED, "x")]))).answer == (
-        "No method that uses the model ranks first (0 of 2 metrics); the baseline random on 1;"
-        " on the other 1, no method ranks first alone."
+        "No method that uses the model is significantly better than all 2 others (0 of 2 metrics);"
+        " the baseline random on 1; on the other one, no method is."
     )
     firsts = [{name: (1, 1) if name == best else (2, 5) for name in "abcde"} for best in "aaabbcccde"]
     order = pd.concat([named(order_rows(ranks), f"m{place}") for place, ranks in enumerate(firsts)])
     assert study(tables_of(order)).answer == (
-        "a ranks first on 3 of 10 metrics (5 methods), c on 3, b on 2, 2 other methods on 2."
+        "a is significantly better than all 4 others on 3 of 10 metrics, c on 3, b on 2, 2 other methods on 2."
     )
-    assert study(tables_of(CLEAR)).answer == "a ranks first on 1 of 1 metric (2 methods)."
-    assert study(tables_of(TIED)).answer == "No method ranks first alone on the only metric (2 methods)."
+    assert study(tables_of(CLEAR)).answer == "a is significantly better than all 2 others on 1 of 1 metric."
+    assert (
+        study(tables_of(TIED)).answer
+        == "No method is significantly better than all 2 others on the only metric."
+    )
     assert "no ranks" in study(tables_of(order_rows({"a": (1, 1)}))).answer
     assert study({}).answer == ""
 
@@ -277,7 +310,7 @@ def test_the_overview_summarizes_ranks_baselines_and_reliability() -> None:
     page = Page(overview_page([result], seeds=[0], ran="0.2 hours of computing on cpu."))
     for words in (
         "1 study, 3 scored methods, 1 training seed; 0.2 hours of computing on cpu.",
-        "a ranks first on 1 of 2 metrics (2 methods); on the other 1, no method ranks first alone.",
+        "a is significantly better than all 2 others on 1 of 2 metrics; on the other one, no method is.",
         "A baseline may rank first on 1 of 2 metrics.",
         "1 of 2 metrics tell nothing here",
         "of K metrics, up to about K × 5 %",
@@ -288,7 +321,7 @@ def test_the_overview_summarizes_ranks_baselines_and_reliability() -> None:
     assert ("data-page", "Trust in metrics") in page.attributes
     page = Page(summary_page(result))
     for words in (
-        "a ranks first on 1 of 2 metrics (2 methods);",
+        "a is significantly better than all 2 others on 1 of 2 metrics;",
         "On 1 of 2 metrics, a method that uses the model ranks first: a on good. Rank sets are based on 60 images",
         "The best methods are not distinguishable on these metrics: a, b and random (baseline) on bad"
         " (rank sets 1–2, 1–2 and 1–3).",

@@ -24,12 +24,29 @@ for (const gallery of document.querySelectorAll('.gallery')) {
     filters.querySelector('output').textContent =
       `${shown} of ${items.length} images, ${checked} of ${boxes.length} methods`;
   };
-  filters.onchange = filter;
+  // Images on which the selected method scores worst under the selected metric first.
+  const sort = () => {
+    if (scores.length === 0) return;
+    const [metric, method] = ['score', 'method'].map(name => filters.querySelector(`.by-${name}`));
+    const score = scores[metric.value], own = place => score?.values[place][method.value];
+    method.hidden = !score;
+    const badness = item => -(own(items.indexOf(item)) ?? [0, 0, Infinity])[2];
+    const sorted = score ? [...items].sort((a, b) => badness(b) - badness(a)) : items;
+    dialog.before(...sorted);
+    items.forEach((item, place) => {
+      item.querySelector('output').textContent = score
+        ? `${score.label}: ${own(place) ? `${own(place)[0]} (rank ${own(place)[1]})` : 'no score'}` : '';
+    });
+  };
+  filters.onchange = () => {
+    filter();
+    sort();
+  };
   filters.querySelectorAll('button').forEach(button => button.onclick = () => {
     boxes.forEach(box => box.checked = Boolean(button.value));
     filter();
   });
-  filter();  // a browser may restore the filters of an earlier visit
+  filters.onchange();  // a browser may restore the filters of an earlier visit
 
   const fill = (table, rows) => {
     const cell = text => Object.assign(document.createElement('td'), {textContent: text});
@@ -79,7 +96,7 @@ for (const gallery of document.querySelectorAll('.gallery')) {
 
   const move = (along, step) => {
     const choices = along === 'method' ? [...current.closest('.item').querySelectorAll('li:not([hidden]) button')]
-      : items.filter(item => !item.hidden).map(item => buttonAt(item, model, method));
+      : [...gallery.querySelectorAll('.item:not([hidden])')].map(item => buttonAt(item, model, method));
     show(choices.at((choices.indexOf(current) + Number(step)) % choices.length));
   };
   const keys = {ArrowLeft: ['method', -1], ArrowRight: ['method', 1], ArrowUp: ['image', -1], ArrowDown: ['image', 1]};

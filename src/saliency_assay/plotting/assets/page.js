@@ -30,7 +30,7 @@ for (const table of document.querySelectorAll('table:not([data-plain])')) {
     link.download = title.replace(/[^\p{L}\p{N}]+/gu, '_').slice(0, 80) + '.csv';
     link.click();
   };
-  (table.closest('.scroll') ?? table).before(button);
+  (table.closest('.scroll') ?? table).after(button);
 }
 for (const field of document.querySelectorAll('input[data-filter]')) field.oninput = () => {
   const text = field.value.trim().toLowerCase();
@@ -55,9 +55,13 @@ for (const link of document.querySelectorAll('a[href^="#part"]')) link.onclick =
 for (const button of document.querySelectorAll('button.unfold')) button.onclick = () => unfold(foldedParts());
 window.addEventListener('beforeprint', () => unfold(foldedParts()));
 // Charts: the image next to a specification is replaced by what Vega-Lite renders from it.
+const dark = matchMedia('(prefers-color-scheme: dark)').matches;
+const theme = dark ? {theme: 'dark', config: {background: 'transparent'}} : {};
+const LIGHTER = {'#332288': '#b3a8f5', '#882255': '#ec9cc0'};  // the two dark colors of palette.py
 const actions = {export: true, source: false, compiled: false, editor: false};
 for (const chart of typeof vegaEmbed === 'undefined' ? [] : document.querySelectorAll('script.chart')) {
   const place = document.createElement('div'), image = chart.nextElementSibling;
   chart.after(place);
-  vegaEmbed(place, JSON.parse(chart.textContent), {renderer: 'svg', actions}).then(() => image.remove());
+  const specification = dark ? chart.textContent.replace(/#332288|#882255/g, color => LIGHTER[color]) : chart.textContent;
+  vegaEmbed(place, JSON.parse(specification), {renderer: 'svg', actions, ...theme}).then(() => image.remove());
 }

@@ -14,7 +14,16 @@ from saliency_assay.plotting.text import span_text, with_minus_signs
 from saliency_assay.registry import directions
 from saliency_assay.registry.properties import OTHER, PROPERTIES
 from saliency_assay.reliability.tables import rank_text
-from saliency_assay.report.pages.words import UNDEFINED, alpha_row, alpha_words, number, percent, two
+from saliency_assay.report.pages.words import (
+    UNDEFINED,
+    alpha_row,
+    alpha_words,
+    first,
+    number,
+    percent,
+    ranked,
+    two,
+)
 
 MOST_HORIZONTAL = 6  # columns above which the names of metrics are rotated
 MANY_METHODS = 20  # methods above which a heat map scrolls in a separate area
@@ -49,6 +58,15 @@ class AlphaCell:
 
 
 @dataclass(frozen=True)
+class LeadCell:
+    """Difference of the best method from the next one."""
+
+    verdict: str  # whether the method is significantly better than all others
+    size: str  # mean difference and p-value
+    note: str
+
+
+@dataclass(frozen=True)
 class MetricColumn:
     """Column of a metric and variant."""
 
@@ -58,6 +76,7 @@ class MetricColumn:
     arrow: str
     alpha: AlphaCell | None
     images: str
+    lead: LeadCell | None = None
     reason: str = ""  # why the ranking of the methods tells nothing; empty if it tells something
 
 
@@ -155,6 +174,7 @@ def heat_map(
                 with_minus_signs(directions.arrow(direction)),
                 _alpha_cell(alpha),
                 span_text(rows["images"]),
+                _lead_cell(rows),
                 reasons.get(pair, ""),
             )
         )
@@ -195,6 +215,22 @@ def _score_cell(scores: pd.DataFrame, method: str) -> ScoreCell | None:
     hatched = row["above_baselines"] == 0
     key = f"{row['rank_low'] + row['rank_high']:g}"
     return ScoreCell(ranks, mean, background, color, hatched, key, f"rank {ranks}, mean {saved_mean}", notes)
+
+
+def _lead_cell(scores: pd.DataFrame) -> LeadCell | None:
+    """Return the lead of the best method; None if no two methods have scores of the same images."""
+    if (compared := ranked(scores.reset_index()).dropna(subset=["lead", "lead_p"])).empty:
+        return None
+    leader = first(compared)
+    significant = leader is not None
+    row = compared.sort_values("lead").iloc[-1] if leader is None else leader
+    verdict = ("baseline" if row["baseline"] else "yes") if significant else "no"
+    p = "p < 0.001" if row["lead_p"] < 0.001 else f"p = {row['lead_p']:.3f}"
+    size = f"{number(row['lead'])}, {p}"
+    marked = f"{row['method']}{' (baseline)' if row['baseline'] else ''}"
+    is_better = "significantly better than every other method" if significant else "not significantly better"
+    note = f"{marked} leads by {number(row['lead'])}; it is {is_better} ({p} after Holm's correction)"
+    return LeadCell(verdict, size, note)
 
 
 def _alpha_cell(row: Mapping[str, Any] | None) -> AlphaCell | None:

@@ -56,7 +56,8 @@ def image_scores(
     Returns:
         For each score that pages name (``named_scores``) and that an image has: ``label``, ``direction`` in words,
         ``seeds``, the number of training seeds over which scores are averaged, and ``values``: for each image a list
-        with score and rank of each method, None without a score. Methods with equal scores have the same rank.
+        with each method's score as text, rank, and score in the orientation in which higher is better; None without a
+        score. Methods with equal scores have the same rank.
     """
     tables = {(str(keys["metric"]), str(keys["variant"])): table for keys, table in groups(scores, SCORED)}
     found = []
@@ -70,10 +71,10 @@ def image_scores(
             continue  # such as scores of pairs of images that the gallery does not show
         values = [
             [
-                None if score != score else (number(score), int(rank))
-                for score, rank in zip(of_image, image_ranks, strict=True)
+                None if score != score else (number(score), int(rank), float(f"{value:.4g}"))
+                for score, rank, value in zip(*of_image, strict=True)
             ]
-            for of_image, image_ranks in zip(means.to_numpy(), ranks.to_numpy(), strict=True)
+            for of_image in zip(means.to_numpy(), ranks.to_numpy(), oriented.to_numpy(), strict=True)
         ]
         found.append(
             {

@@ -33,10 +33,11 @@ def overview_page(results: Sequence[StudyResult], *, seeds: Sequence[int], ran: 
         ]
     )
     heat_maps = [_heat_map(result) for result in results]
-    studies = [
+    studies = [  # studies without scores are last
         (result, heat and preview(heat), _examples(result))
         for result, heat in zip(results, heat_maps, strict=True)
     ]
+    studies.sort(key=lambda study: study[1] is None)
     verdicts = verdict_counts(results)
     return render(
         "overview",

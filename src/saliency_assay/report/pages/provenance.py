@@ -123,4 +123,4 @@ def data_facts(label: str, shape: Sequence[int], attributes: Mapping[str, Any]) 
     count, channels, height, width = shape
     classes = ", ".join(f"{len(names)} ({kind})" for kind, names in attributes["classes"].items())
     size = {"images": count, "channels": channels, "height": height, "width": width}
-    return {"data set": label, **size, "classes": classes, "SHA-256": attributes["digest"]}
+    return {"data set": label, **size, "classes": classes, "SHA-256": Code(attributes["digest"])}

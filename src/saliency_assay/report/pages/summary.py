@@ -24,11 +24,11 @@ class Finding:
 
 
 def answer_words(findings: Sequence[Finding]) -> str:
-    """Return the answer of a study in one sentence: on how many metrics each method ranks first.
+    """Return the answer of a study in one sentence: on how many metrics each method is better than all others.
 
-    - A method ranks first under a metric if it alone has the rank set 1; baselines are marked. The number of methods
-      without baselines is in the sentence.
-    - Only the ``MOST_NAMED`` methods that do so on most metrics are named.
+    - A method is counted under a metric if it alone has the rank set 1, which is significant at ``words.CONFIDENCE``;
+      baselines are marked.
+    - Only the ``MOST_NAMED`` methods with the most metrics are named.
     - Under the remaining metrics, no single method ranks first.
     - Metrics with fewer than two ranked methods are left out.
     """
@@ -37,26 +37,27 @@ def answer_words(findings: Sequence[Finding]) -> str:
         return "Fewer than two methods have a score under any metric, so there are no ranks."
     counts = first_counts(findings)
     total, metrics = len(compared), f"{len(compared)} metric{'s' if len(compared) > 1 else ''}"
-    named = counts[False].most_common(MOST_NAMED)
+    better, named = (
+        f"significantly better than {_others_text(compared)}",
+        counts[False].most_common(MOST_NAMED),
+    )
     if named:
         (best, most), *others = named
-        text = f"{best} ranks first on {most} of {metrics} ({_candidates(compared)} methods)"
+        text = f"{best} is {better} on {most} of {metrics}"
         text += "".join(f", {method} on {count}" for method, count in others)
         if unnamed := len(counts[False]) - len(named):
             rest = counts[False].total() - sum(count for _, count in named)
             text += f", {unnamed} other method{'s' if unnamed > 1 else ''} on {rest}"
+    elif counts[True]:
+        text = f"No method that uses the model is {better} (0 of {metrics})"
     else:
-        where = "the only metric" if total == 1 else f"any of {metrics}"
-        text = f"No method ranks first alone on {where} ({_candidates(compared)} methods)"
-        if counts[True]:
-            text = f"No method that uses the model ranks first (0 of {metrics})"
+        text = f"No method is {better} on {'the only metric' if total == 1 else f'any of {metrics}'}"
     if counts[True]:
         names = joined(f"{method} on {count}" for method, count in counts[True].most_common())
-        several = len(counts[True]) > 1
-        text += f"{',' if named else ';'} the baseline{'s' if several else ''} {names}"
+        text += f"{',' if named else ';'} the baseline{'s' if len(counts[True]) > 1 else ''} {names}"
     leading = counts[False].total() + counts[True].total()
     if leading and total > leading:
-        text += f"; on the other {total - leading}, no method ranks first alone"
+        text += f"; on the other {total - leading if total - leading > 1 else 'one'}, no method is"
     return f"{text}."
 
 
@@ -69,10 +70,12 @@ def first_counts(findings: Sequence[Finding]) -> dict[bool, Counter[str]]:
     }
 
 
-def _candidates(findings: Sequence[Finding]) -> int:
-    """Return the number of ranked methods without baselines."""
-    rows = pd.concat([words.ranked(finding.rows) for finding in findings])
-    return int(rows.loc[~rows["baseline"], "method"].nunique())
+def _others_text(findings: Sequence[Finding]) -> str:
+    """Return the methods with which one is compared, with their number if it is the same under all metrics."""
+    counts = {len(words.ranked(finding.rows)) - 1 for finding in findings}
+    if counts == {1}:
+        return "the other method"
+    return f"all {counts.pop()} others" if len(counts) == 1 else "all others"
 
 
 def warning_words(findings: Sequence[Finding]) -> list[str]:

@@ -8,6 +8,7 @@ import pandas as pd
 from numpy import ndarray as Array
 from scipy.stats import norm, t
 
+from saliency_assay.reliability.comparison import holm
 from saliency_assay.studies.retrain.tables import KEYS, ordered, split_variants
 
 ALPHA = 0.01  # masks leak if the corrected p is below this
@@ -112,15 +113,3 @@ def p_above(values: Array, others: Array, *, images: int, chance: float) -> floa
     if estimated_variance < 1e-12 * variance**2:
         return float(norm.sf(statistic))
     return float(t.sf(statistic, variance**2 / estimated_variance))
-
-
-def holm(ps: Array) -> Array:
-    """Correct p-values ``[n]`` for multiple tests by Holm's method (1979), which controls the family-wise error rate.
-
-    The smallest is multiplied by n, the next by n − 1 and so on; none is smaller than the one before it. NaN stays NaN.
-    """
-    corrected = np.full(len(ps), np.nan)
-    order = np.argsort(ps)[: np.isfinite(ps).sum()]  # argsort puts NaN last
-    scaled = ps[order] * np.arange(len(order), 0, -1)
-    corrected[order] = np.minimum(np.maximum.accumulate(scaled), 1)
-    return corrected

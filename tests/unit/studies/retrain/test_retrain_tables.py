@@ -24,7 +24,7 @@ from saliency_assay.storage.csv_tables import read_table
 from saliency_assay.storage.score_tables import COLUMNS
 from saliency_assay.studies.retrain.curves import accuracy_curves, overlap_curves
 from saliency_assay.studies.retrain.leakage_figures import displayed_leakage, leakage_bars
-from saliency_assay.studies.retrain.leakage_tables import holm, leakage_table, p_above
+from saliency_assay.studies.retrain.leakage_tables import leakage_table, p_above
 from saliency_assay.studies.retrain.mask_figures import iteration_images, overlap_matrices
 from saliency_assay.studies.retrain.tables import (
     KEYS,
@@ -355,15 +355,6 @@ def test_leakage_without_test_accuracy_is_refused() -> None:
     message = "accuracy: found none of roar/zero/mute/3, expected one per test image"
     with pytest.raises(ValueError, match=f"^{message}$"):
         leakage_table(means(scores[~gone]), CLASSES, 0.01)
-
-
-def test_p_are_corrected_for_their_number() -> None:
-    corrected = holm(np.array([0.04, NAN, 0.001, 0.02, 0.021]))
-    np.testing.assert_allclose(corrected, [0.06, NAN, 0.004, 0.06, 0.06])
-    corrected = holm(np.array([0.03, 0.01, 0.5]))
-    np.testing.assert_allclose(corrected, [0.06, 0.03, 0.5])
-    np.testing.assert_allclose(holm(np.array([0.9, 0.6])), [1, 1])
-    assert np.isnan(holm(np.array([NAN]))).all()
 
 
 @pytest.mark.parametrize("images", [30, 500])
