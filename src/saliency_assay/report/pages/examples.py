@@ -10,7 +10,7 @@ from saliency_assay.report.pages.words import ranked
 
 MOST_IMAGES = 4
 FIRST, LAST = "most often first", "most often last"
-MOST_METHODS = 8  # most methods of a study without scores
+MOST_METHODS = 4  # most methods of a study without scores
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,12 @@
 """Small heat map of ranks on the overview: colored cells, and the names of properties above groups of columns."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from saliency_assay.report.pages.heat_map import Group, HeatMap
 
-CARD = 326  # pixels of a card in a window of 1,400 pixels
+WIDTH = 296  # pixels of the heat map, beside the examples of a card in a window of 1,400 pixels
 NAMES = 120  # pixels that the names of methods have at least
 NARROWEST, WIDEST = 8, 18  # pixels of a column with its border
 LETTER = 6.8  # pixels of a letter of the names above the columns, at most on average
@@ -31,6 +32,8 @@ class Preview:
     """Width of a column in pixels."""
     names: int
     """Largest width of the names of methods in pixels."""
+    overhang: int
+    """Pixels by which the names of groups extend beyond the last column."""
     flags: Sequence[Flag]
 
     @property
@@ -54,13 +57,14 @@ def preview(heat: HeatMap) -> Preview:
     names = [f"{group.measures[:1].upper()}{group.measures[1:]}" for group in heat.groups]
     starts = [sum(group.columns for group in heat.groups[:place]) for place in range(len(names))]
     lengths = [LETTER * len(name) for name in names]
-    width = CARD - NAMES
+    width = WIDTH - NAMES
     fits = [(width - length) / start for start, length in zip(starts, lengths, strict=True) if start]
     column = int(max(NARROWEST, min(WIDEST, width / max(len(heat.columns), 1), *fits)))
     edges = [column * start for start in starts]
     ends = [column * len(heat.columns), *map(sum, zip(edges, lengths, strict=True))]
     flags = [Flag(*entry) for entry in zip(heat.groups, names, flag_levels(edges, lengths), strict=True)]
-    return Preview(heat, column, max(NAMES, int(CARD - max(ends))), flags)
+    overhang = math.ceil(max(ends) - ends[0])
+    return Preview(heat, column, max(NAMES, int(WIDTH - max(ends))), overhang, flags)
 
 
 def flag_levels(starts: Sequence[float], lengths: Sequence[float]) -> list[int]:
