@@ -222,27 +222,33 @@ def test_filters_hide_methods_and_images(page: Page) -> None:
 
 
 def test_images_are_sorted_by_the_score_of_a_method(page: Page) -> None:
-    methods = page.get_by_label("Method whose images are sorted")
+    methods, metrics = page.get_by_label("of method"), page.get_by_label("Worst of these images first")
     assert not methods.is_visible()
-    page.get_by_label("Worst first under").select_option("MCS")
+    metrics.select_option("MCS")
+    assert methods.locator("option:checked").inner_text() == "Method 13"  # has the best mean
     ids = "items => items.map(item => item.querySelector('figure img').alt.match(/\\d+/)[0])"
-    captions = page.locator(".item figcaption output")
     for method, sorted_ids, texts in (
-        ("Method 0", ["31", "30", "32"], ["MCS: 0 (rank 14)", "MCS: 0.5 (rank 1)", "MCS: no score"]),
-        ("Method 9", ["30", "31", "32"], ["MCS: 0.1 (rank 3)", "MCS: 9 (rank 5)", "MCS: no score"]),
+        (0, ["31", "30", "32"], ["0 (rank 14 of 14)", "0.5 (rank 1 of 13)", "no score"]),
+        (9, ["30", "31", "32"], ["0.1 (rank 3 of 13)", "9 (rank 5 of 14)", "no score"]),
     ):
-        methods.select_option(method)
+        methods.select_option(f"Method {method}")
         assert page.locator(".item").evaluate_all(ids) == sorted_ids
-        assert captions.all_inner_texts() == texts
+        scores = page.locator(f".item ul:first-of-type li:nth-child({method + 1}) output")
+        assert [scores.nth(2 * place).inner_text() for place in range(3)] == texts  # of two models
     methods.select_option("Method 0")
     cell(page, 0, "Model B", 31).click()
     page.keyboard.press("ArrowDown")
     assert title(page) == "Method 0, Model B, image 30"
     assert rows(page, "scores") == [["MCS", "0.5", "higher is better", "1 of 13 (tied)"]]
     page.keyboard.press("Escape")
-    page.get_by_label("Worst first under").select_option("no metric")
+    metrics.select_option("no metric")
     assert page.locator(".item").evaluate_all(ids) == ["30", "31", "32"]
-    assert captions.all_inner_texts() == ["", "", ""]
+    assert set(page.locator(".item output").all_inner_texts()) == {""}
+
+
+def test_wrong_predictions_stand_below_their_images(page: Page) -> None:
+    texts = [text.split("\n") for text in page.locator(".item figcaption").all_inner_texts()]
+    assert texts == [["dog, park", "✗ Model A: beach"], ["cat, park", "✗ Model B: dog"], ["dog, beach"]]
 
 
 def test_many_methods_wrap_below_each_other(page: Page) -> None:

@@ -61,8 +61,7 @@ def gallery_page(content: Mapping[str, Any], details: Mapping[str, Any], *, titl
         details: texts beside an enlarged map: ``images``, a list of ``{id, classes: {label: name}}``; ``explained``,
             for each label of a model a list of the class that the maps explain; ``predictions``, for each label of a
             model a list of the predicted class, True if it is right, and the probability of the true class, or None;
-            and ``scores``, a list of ``{label, direction, seeds, values}``, where ``values`` has for each image a list
-            with score and rank of each method, or None.
+            and ``scores``, the result of ``report.pages.image_details.image_scores``.
         title: title of the page.
     """
     classes: dict[str, set[str]] = {}

@@ -106,19 +106,19 @@ def test_the_heat_map_has_rank_set_mean_interval_and_alpha() -> None:
     [
         (
             CLEAR,
-            "yes<small>1, p = 0.010</small>",
-            "a leads by 1; it is significantly better than every",
+            "yes<small>1 over b, p = 0.010</small>",
+            "a leads by 1 over b; it is significantly better than every",
         ),
         (
             CLEAR.assign(lead_p=0.0),
-            "yes<small>1, p &lt; 0.001</small>",
+            "yes<small>1 over b, p &lt; 0.001</small>",
             "(p &lt; 0.001 after Holm&#39;s correction)",
         ),
-        (TIED, "no<small>1, p = 0.500</small>", "a leads by 1; it is not significantly better"),
+        (TIED, "no<small>1 over b, p = 0.500</small>", "a leads by 1 over b; it is not significantly better"),
         (
             order_rows({"random": (1, 1), "a": (2, 2)}),
-            "baseline<small>1, p = 0.010</small>",
-            "random (baseline) leads by 1",
+            "baseline<small>1 over a, p = 0.010</small>",
+            "random (baseline) leads by 1 over a",
         ),
         (CLEAR.assign(lead=NAN, lead_p=NAN), "–</td>", "significant lead"),  # on different images
     ],
@@ -216,7 +216,7 @@ def test_the_answer_counts_the_metrics_on_which_methods_rank_first() -> None:
         "on the other one, no method is."
     )
     assert study(tables_of(pd.concat([led, named(TIED, "x")]))).answer == (
-        "No method that uses the model is significantly better than all 2 others (0 of 2 metrics);"
+        "No method that uses the model is significantly better than both others (0 of 2 metrics);"
         " the baseline random on 1; on the other one, no method is."
     )
     firsts = [{name: (1, 1) if name == best else (2, 5) for name in "abcde"} for best in "aaabbcccde"]
@@ -224,10 +224,10 @@ def test_the_answer_counts_the_metrics_on_which_methods_rank_first() -> None:
     assert study(tables_of(order)).answer == (
         "a is significantly better than all 4 others on 3 of 10 metrics, c on 3, b on 2, 2 other methods on 2."
     )
-    assert study(tables_of(CLEAR)).answer == "a is significantly better than all 2 others on 1 of 1 metric."
+    assert study(tables_of(CLEAR)).answer == "a is significantly better than both others on 1 of 1 metric."
     assert (
         study(tables_of(TIED)).answer
-        == "No method is significantly better than all 2 others on the only metric."
+        == "No method is significantly better than both others on the only metric."
     )
     assert "no ranks" in study(tables_of(order_rows({"a": (1, 1)}))).answer
     assert study({}).answer == ""
@@ -310,7 +310,7 @@ def test_the_overview_summarizes_ranks_baselines_and_reliability() -> None:
     page = Page(overview_page([result], seeds=[0], ran="0.2 hours of computing on cpu."))
     for words in (
         "1 study, 3 scored methods, 1 training seed; 0.2 hours of computing on cpu.",
-        "a is significantly better than all 2 others on 1 of 2 metrics; on the other one, no method is.",
+        "a is significantly better than both others on 1 of 2 metrics; on the other one, no method is.",
         "A baseline may rank first on 1 of 2 metrics.",
         "1 of 2 metrics tell nothing here",
         "of K metrics, up to about K × 5 %",
@@ -321,7 +321,7 @@ def test_the_overview_summarizes_ranks_baselines_and_reliability() -> None:
     assert ("data-page", "Trust in metrics") in page.attributes
     page = Page(summary_page(result))
     for words in (
-        "a is significantly better than all 2 others on 1 of 2 metrics;",
+        "a is significantly better than both others on 1 of 2 metrics;",
         "On 1 of 2 metrics, a method that uses the model ranks first: a on good. Rank sets are based on 60 images",
         "The best methods are not distinguishable on these metrics: a, b and random (baseline) on bad"
         " (rank sets 1–2, 1–2 and 1–3).",

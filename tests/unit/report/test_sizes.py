@@ -16,7 +16,7 @@ from saliency_assay.report.pages.trust import NOTHING, trust_page
 
 pytestmark = pytest.mark.browser
 
-HEIGHT, WIDTHS = 900, (1080, 400)  # the report's frame in windows of 1,400 and 400 pixels
+HEIGHT, WIDTHS = 900, (1120, 400)  # the report's frame in windows of 1,400 and 400 pixels
 SIZES = {"large": (30, 20, 3, 3), "small": (2, 1, 1, 0)}
 PAGES = ("overview", "trust", "large", "small")
 CLIPPED = """heads => heads.filter(head => head.getClientRects().length
@@ -158,3 +158,12 @@ def test_names_above_columns_do_not_overlap() -> None:
     assert flag_levels([0, 10, 20], [50, 50, 50]) == [2, 1, 0]
     assert flag_levels([0], [50]) == [0]
     assert flag_levels([], []) == []
+
+
+def test_cards_of_the_overview_show_whole_heat_maps_beside_examples(wide: Page, files: Path) -> None:
+    wide.goto((files / "overview.html").as_uri())
+    hidden = "parts => parts.map(part => part.scrollWidth - part.clientWidth)"
+    assert max(wide.locator(".card .scroll").evaluate_all(hidden)) <= 1
+    parts = wide.locator(".card", has_text="2 × 1").locator(".ranks > *")
+    [heat_map, examples] = [box["y"] for part in parts.all() if (box := part.bounding_box())]
+    assert heat_map == examples

@@ -71,11 +71,12 @@ def test_a_ranking_tells_nothing_if_no_method_leads_a_baseline_does_or_images_di
         (CLEAR, {**AGREED, "alpha_low": 0.64}),
         (CLEAR, {**AGREED, "alpha_low": 0.3, "alpha_high": 0.64}),
         (order_rows({"a": (1, 1), "b": (2, 2)}), AGREED),
+        (order_rows({"a": (1, 2), "b": (1, 2), "random": (3, 3)}), AGREED),
         (CLEAR.assign(images=29), AGREED),
         (CLEAR.assign(undefined=[0, 0.06, 0]), AGREED),
     ],
 )
-def test_a_ranking_needs_care_if_images_may_disagree_or_scores_or_baselines_are_missing(
+def test_a_ranking_needs_care_if_any_condition_holds(
     order: pd.DataFrame, alpha: dict[str, float] | None
 ) -> None:
     assert len(cautions(Finding("metric", order, alpha))) == 1
@@ -94,11 +95,11 @@ def test_every_metric_has_its_reliability_images_baselines_and_metrics_that_agre
         "faithfulness",
     )
     assert (good.alpha, good.images) == (Number("0.40", 0.4, "[−0.50, 1.00]"), Number("60 of 60", 60))
-    assert good.axis == Axis(60.0, 0.0, 120.0, 85.0)  # 0.4 is in the middle between −0.2 and 1
+    assert good.axis == Axis(84.0, 30.0, 120.0, 60.0, 99.0)
     assert (good.baselines, good.agreeing.text) == (Number("2 of 2", 1), "1 of 2")
     assert "third (ρ\u00a0=\u00a00.90)" in good.agreeing.note
     assert (good.seeds, good.verdict, bad.verdict, third.verdict) == (1, CARE, NOTHING, CARE)
-    assert (bad.axis, bad.baselines) == (Axis(70.0, None, None, 85.0), Number("0 of 2", 0))
+    assert (bad.axis, bad.baselines) == (Axis(90.0, None, None, 60.0, 99.0), Number("0 of 2", 0))
     assert bad.images == Number("36–60 of 60", 36, "up to 40\u00a0% of scores missing")
     assert (third.alpha.value, third.axis, third.measures) == (None, None, "other")
 

@@ -24,29 +24,36 @@ for (const gallery of document.querySelectorAll('.gallery')) {
     filters.querySelector('output').textContent =
       `${shown} of ${items.length} images, ${checked} of ${boxes.length} methods`;
   };
-  // Images on which the selected method scores worst under the selected metric first.
-  const sort = () => {
-    if (scores.length === 0) return;
-    const [metric, method] = ['score', 'method'].map(name => filters.querySelector(`.by-${name}`));
-    const score = scores[metric.value], own = place => score?.values[place][method.value];
-    method.hidden = !score;
-    const badness = item => -(own(items.indexOf(item)) ?? [0, 0, Infinity])[2];
-    const sorted = score ? [...items].sort((a, b) => badness(b) - badness(a)) : items;
-    dialog.before(...sorted);
-    items.forEach((item, place) => {
-      item.querySelector('output').textContent = score
-        ? `${score.label}: ${own(place) ? `${own(place)[0]} (rank ${own(place)[1]})` : 'no score'}` : '';
-    });
+  // Under a selected metric: scores below the maps, and images with the worst scores of a method first, at first of the
+  // method with the best mean.
+  const metric = filters.querySelector('.by-score'), sorted = filters.querySelector('.of-method');
+  const rankWords = (own, row) => `rank ${own[1]} of ${row.filter(Boolean).length}`;
+  const sort = event => {
+    if (!metric) return;
+    const score = scores[metric.value], own = (place, method) => score.values[place][method];
+    sorted.parentElement.hidden = !score;
+    if (score && event?.target === metric) {
+      const means = boxes.map((_, method) => items.map((_, place) => own(place, method)).filter(Boolean))
+        .map(scored => scored.reduce((sum, entry) => sum + entry[2], 0) / scored.length);
+      sorted.value = means.indexOf(Math.max(...means.filter(mean => !isNaN(mean))));
+    }
+    const value = item => own(items.indexOf(item), sorted.value)?.[2] ?? Infinity;
+    dialog.before(...(score ? [...items].sort((a, b) => value(a) - value(b) || 0) : items));
+    items.forEach((item, place) => item.querySelectorAll('li').forEach(cell => {
+      const entry = score && own(place, placeOf(cell));
+      cell.querySelector('output').textContent = !score ? '' : entry
+        ? `${entry[0]} (${rankWords(entry, score.values[place])})` : 'no score';
+    }));
   };
-  filters.onchange = () => {
+  filters.onchange = event => {
     filter();
-    sort();
+    sort(event);
   };
   filters.querySelectorAll('button').forEach(button => button.onclick = () => {
     boxes.forEach(box => box.checked = Boolean(button.value));
     filter();
   });
-  filters.onchange();  // a browser may restore the filters of an earlier visit
+  filters.onchange(null);  // a browser may restore the filters of an earlier visit
 
   const fill = (table, rows) => {
     const cell = text => Object.assign(document.createElement('td'), {textContent: text});

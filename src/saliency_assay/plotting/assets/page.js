@@ -56,12 +56,12 @@ for (const button of document.querySelectorAll('button.unfold')) button.onclick 
 window.addEventListener('beforeprint', () => unfold(foldedParts()));
 // Charts: the image next to a specification is replaced by what Vega-Lite renders from it.
 const dark = matchMedia('(prefers-color-scheme: dark)').matches;
-const theme = dark ? {theme: 'dark', config: {background: 'transparent'}} : {};
-const LIGHTER = {'#332288': '#b3a8f5', '#882255': '#ec9cc0'};  // the two dark colors of palette.py
+const theme = dark ? {theme: 'dark', config: {background: 'transparent', axis: {gridColor: '#3a3f46'}}} : {};
+const LIGHTER = {'#332288': '#b3a8f5', '#882255': '#ec9cc0', '#000000': '#e6e6e6'};  // the dark colors of palette.py
 const actions = {export: true, source: false, compiled: false, editor: false};
 for (const chart of typeof vegaEmbed === 'undefined' ? [] : document.querySelectorAll('script.chart')) {
   const place = document.createElement('div'), image = chart.nextElementSibling;
   chart.after(place);
-  const specification = dark ? chart.textContent.replace(/#332288|#882255/g, color => LIGHTER[color]) : chart.textContent;
+  const specification = dark ? chart.textContent.replace(/#332288|#882255|#000000/g, color => LIGHTER[color]) : chart.textContent;
   vegaEmbed(place, JSON.parse(specification), {renderer: 'svg', actions, ...theme}).then(() => image.remove());
 }

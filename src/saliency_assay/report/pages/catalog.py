@@ -83,9 +83,9 @@ def methods_page(methods: Sequence[Facts], costs: pd.DataFrame, labels: Labels) 
     reference_times = [
         single_times.get((row.model, row.data), float("nan")) for row in cost_rows.itertuples()
     ]
-    cost_rows["time relative to Gradient"] = cost_rows["seconds per image"] / reference_times
+    cost_rows["time relative to the fastest single pass"] = cost_rows["seconds per image"] / reference_times
     columns = ["method", "model", "data", "device", "images", "passes", "seconds per image"]
-    columns.append("time relative to Gradient")
+    columns.append("time relative to the fastest single pass")
     cost_rows = cost_rows[columns].rename(columns={"passes": "passes per image"})
     return render(
         "methods",

@@ -119,7 +119,7 @@ class HeatMap:
     @property
     def legend(self) -> dict[str, str]:
         """Example colors of rank sets, by description."""
-        sets = {"first": (1, 1), "last": (2, 2), "uncertain: a large rank set": (1, 2)}
+        sets = {"first": (1, 1), "last": (2, 2), "grayer: larger rank set (uncertain)": (1, 2)}
         return {text: cell_colors(low, high, 2)[0] for text, (low, high) in sets.items()}
 
     @property
@@ -224,12 +224,17 @@ def _lead_cell(scores: pd.DataFrame) -> LeadCell | None:
     leader = first(compared)
     significant = leader is not None
     row = compared.sort_values("lead").iloc[-1] if leader is None else leader
+    others = compared[compared["method"] != row["method"]].set_index("method")
+    if row["direction"] in ("higher", "lower"):
+        next_best = others["mean"].idxmin() if row["direction"] == "lower" else others["mean"].idxmax()
+    else:
+        next_best = "the next method"  # closest to the target, which the mean does not show
     verdict = ("baseline" if row["baseline"] else "yes") if significant else "no"
     p = "p < 0.001" if row["lead_p"] < 0.001 else f"p = {row['lead_p']:.3f}"
-    size = f"{number(row['lead'])}, {p}"
+    size = f"{number(row['lead'])} over {next_best}, {p}"
     marked = f"{row['method']}{' (baseline)' if row['baseline'] else ''}"
     is_better = "significantly better than every other method" if significant else "not significantly better"
-    note = f"{marked} leads by {number(row['lead'])}; it is {is_better} ({p} after Holm's correction)"
+    note = f"{marked} leads by {number(row['lead'])} over {next_best}; it is {is_better} ({p} after Holm's correction)"
     return LeadCell(verdict, size, note)
 
 

@@ -73,8 +73,8 @@ def first_counts(findings: Sequence[Finding]) -> dict[bool, Counter[str]]:
 def _others_text(findings: Sequence[Finding]) -> str:
     """Return the methods with which one is compared, with their number if it is the same under all metrics."""
     counts = {len(words.ranked(finding.rows)) - 1 for finding in findings}
-    if counts == {1}:
-        return "the other method"
+    if counts in ({1}, {2}):
+        return "the other method" if counts == {1} else "both others"
     return f"all {counts.pop()} others" if len(counts) == 1 else "all others"
 
 

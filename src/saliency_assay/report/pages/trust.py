@@ -18,7 +18,7 @@ from saliency_assay.report.pages.summary import Finding, one_seed_words
 
 NOTHING, CARE, RELIABLE = VERDICTS = ("tells nothing", "use with care", "reliable")
 NOT_COMPARED = "not compared"
-LEFT, RIGHT = -0.2, 1.0  # ends of the axis of α; values outside are drawn at the ends
+LEFT, RIGHT = -1.0, 1.0  # ends of the axis of α; values outside are plotted at the ends
 WIDTH = 120  # pixels of the axis
 
 
@@ -29,6 +29,7 @@ class Axis:
     value: float
     low: float | None
     high: float | None
+    zero: float
     threshold: float
 
 
@@ -133,6 +134,7 @@ def cautions(finding: Finding) -> list[str]:
     """Return why a ranking that tells something is not reliable; empty if none of these conditions holds.
 
     - ``alpha_low`` < ``words.RELIABLE``, or α has no interval: images may not agree on the ranking.
+    - The rank sets of several methods begin with 1.
     - No baseline has a rank set.
     - A method has scores for fewer than ``words.FEW`` images, or lacks more than ``words.UNDEFINED`` of its scores.
     """
@@ -145,6 +147,8 @@ def cautions(finding: Finding) -> list[str]:
         texts.append("images disagree on the ranking")
     elif alpha["alpha_low"] < words.RELIABLE:
         texts.append("images may disagree on the ranking")
+    if len(words.top(ranked)) > 1:
+        texts.append("the best methods are not distinguishable")
     if not ranked["baseline"].any():
         texts.append("no baseline to compare with")
     if len(ranked) and ranked["images"].min() < words.FEW:
@@ -194,7 +198,7 @@ def _axis(alpha: Mapping[str, Any] | None) -> Axis | None:
         return round(WIDTH * (min(max(value, LEFT), RIGHT) - LEFT) / (RIGHT - LEFT), 1)
 
     low, high = (None if isnan(alpha[name]) else place(alpha[name]) for name in ("alpha_low", "alpha_high"))
-    return Axis(place(alpha["alpha"]), low, high, place(words.RELIABLE))
+    return Axis(place(alpha["alpha"]), low, high, place(0), place(words.RELIABLE))
 
 
 def _images(rows: pd.DataFrame) -> Number:
@@ -239,7 +243,7 @@ def _agreeing(result: StudyResult, names: Mapping[tuple[str, str], str], pair: t
         if pair in (one, other) and one in names and other in names:
             correlations[other if one == pair else one] = correlation
     if not correlations:
-        return Number(NOT_COMPARED, None, f"fewer than {words.FEW} common images")
+        return Number(NOT_COMPARED, None, f"fewer than {words.FEW} images ranked by both")
     agreeing = sum(correlation >= words.AGREE for correlation in correlations.values())
     closest = max(correlations, key=correlations.__getitem__)
     note = f"closest: {names[closest]} (ρ\u00a0=\u00a0{words.two(correlations[closest])})"
