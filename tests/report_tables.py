@@ -26,7 +26,11 @@ def order_rows(methods: Mapping[str, tuple[object, object]], **changed: Any) -> 
                 **{"seeds": 1, "over": "images", "images": 60, "undefined": 0.0},
                 **{"mean": 9.0 - place, "low": 8.5 - place, "high": 9.5 - place},
                 **{"rank_low": low, "rank_high": high},
-                **{"lead": 1.0 if place == 0 else -float(place), "lead_p": 0.01 if high == 1 else 0.5},
+                **{
+                    "lead": 1.0 if place == 0 else -float(place),
+                    "lead_over": [*methods, ""][place == 0],
+                    "lead_p": 0.01 if high == 1 else 0.5,
+                },
                 "above_baselines": NAN if method in baselines or not baselines else 1.0,
                 "wins": 1.0 if place == 0 else 0.0,
             }

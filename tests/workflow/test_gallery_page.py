@@ -36,7 +36,14 @@ DETAILS: dict[str, Any] = {
                 [(f"{place}", 14 - place, place) for place in range(14)],
                 [None] * 14,
             ],
-        }
+        },
+        {
+            "label": "INFD (Model A)",
+            "model": "Model A",
+            "direction": "lower is better",
+            "seeds": 1,
+            "values": [[("2", 1, -2)] * 14, [None] * 14, [None] * 14],
+        },
     ],
 }
 
@@ -126,15 +133,15 @@ def test_texts_are_those_of_the_image_the_models_and_the_method(page: Page) -> N
     assert {"dog (object)", "park (scene)"} <= set(
         words.replace(": ", "\n").replace(", ", "\n").replace(". ", "\n").split("\n")
     )
-    assert "The map explains the class: garden." in words
+    assert "Explained class: garden." in words
     assert rows(page, "predictions") == [
         ["Model B", "dog", "right", "90 %"],
         ["Model A", "beach", "wrong", "5 %"],
     ]
-    assert rows(page, "scores") == [["MCS", "0.5", "higher is better", "1 of 13 (tied)"]]
+    assert rows(page, "scores")[0] == ["MCS", "0.5", "higher is better", "1 of 13 (tied)"]
     assert "2 training seeds" in words
     page.keyboard.press("ArrowRight")
-    assert rows(page, "scores") == [["MCS", "no score", "higher is better", ""]]
+    assert rows(page, "scores")[0] == ["MCS", "no score", "higher is better", ""]
     page.keyboard.press("ArrowDown")
     assert rows(page, "scores") == [["MCS", "2", "higher is better", "12 of 14"]]
     page.keyboard.press("ArrowDown")
@@ -233,17 +240,23 @@ def test_images_are_sorted_by_the_score_of_a_method(page: Page) -> None:
     ):
         methods.select_option(f"Method {method}")
         assert page.locator(".item").evaluate_all(ids) == sorted_ids
-        scores = page.locator(f".item ul:first-of-type li:nth-child({method + 1}) output")
+        scores = page.locator(f".item ul:first-of-type li:nth-child({method + 1}) .score")
         assert [scores.nth(2 * place).inner_text() for place in range(3)] == texts  # of two models
     methods.select_option("Method 0")
     cell(page, 0, "Model B", 31).click()
     page.keyboard.press("ArrowDown")
     assert title(page) == "Method 0, Model B, image 30"
-    assert rows(page, "scores") == [["MCS", "0.5", "higher is better", "1 of 13 (tied)"]]
+    assert rows(page, "scores")[0] == ["MCS", "0.5", "higher is better", "1 of 13 (tied)"]
     page.keyboard.press("Escape")
+    metrics.select_option("INFD (Model A)")  # below the maps of this model alone
+    scores = page.locator(".item").first.locator("ul")
+    assert [set(scores.nth(place).locator(".score").all_inner_texts()) for place in range(2)] == [
+        {""},
+        {"2 (rank 1 of 14)"},
+    ]
     metrics.select_option("no metric")
     assert page.locator(".item").evaluate_all(ids) == ["30", "31", "32"]
-    assert set(page.locator(".item output").all_inner_texts()) == {""}
+    assert set(page.locator(".item .score").all_inner_texts()) == {""}
 
 
 def test_wrong_predictions_stand_below_their_images(page: Page) -> None:

@@ -16,6 +16,7 @@ def with_labels(table: pd.DataFrame, labels: Labels) -> pd.DataFrame:
         "set": labels.data_set,
         "model": labels.model,
         "method": labels.method,
+        "lead_over": labels.method,
     }
     columns = {
         name: table[name].astype(str).map(read).where(table[name].notna())

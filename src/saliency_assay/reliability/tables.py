@@ -25,18 +25,8 @@ PAIR = ["metric", "variant", "other_metric", "other_variant"]
 RELIABLE = [*SCORED, "seed", "baselines", "methods", "images", "alpha", "alpha_low", "alpha_high"]
 RELIABLE += ["correlation_images", "correlation", "correlation_low", "correlation_high"]
 ORDERED = ["metric", "variant", "direction", "data", "model", "method", "baseline", "seeds", "over", "images"]
-ORDERED += [
-    "undefined",
-    "mean",
-    "low",
-    "high",
-    "rank_low",
-    "rank_high",
-    "lead",
-    "lead_p",
-    "above_baselines",
-    "wins",
-]
+ORDERED += ["undefined", "mean", "low", "high", "rank_low", "rank_high", "lead", "lead_over", "lead_p"]
+ORDERED += ["above_baselines", "wins"]
 RANKINGS = ["data", "model", *PAIR, "images", "methods", "correlation"]
 NO_CLUSTERS: comparison.Factors = MappingProxyType({})
 """Default of ``clusters``: for each name, such as ``cut-outs``, the cluster of each image, indexed by image number."""
@@ -174,8 +164,9 @@ def order_table(
         sources of variation in the intervals, such as ``images × seeds``; ``images``: number of images with a score;
         ``undefined``: share of scores that are NaN; ``mean, low, high``: see ``comparison.mean_of``; ``rank_low,
         rank_high``: see ``comparison.rank_sets``; ``lead``: mean difference from the other method with the best mean,
-        on the images that both have a score for, positive if this method is better; ``lead_p``: largest p-value of the
-        hypotheses that the method is not better than another one, adjusted by Holm's procedure;
+        on the images that both have a score for, positive if this method is better; ``lead_over``: that method, empty
+        if there is none; ``lead_p``: largest p-value of the hypotheses that the method is not better than another one,
+        adjusted by Holm's procedure, NaN if one of them cannot be tested;
         ``above_baselines``: 1 if the method is better than every baseline, else 0; NaN for baselines and if none of
         them has a score; ``wins``: share of images on which no method has a better score, among the images with scores
         of this and another method. Rows are in the order of the score table.
@@ -193,8 +184,7 @@ def order_table(
             factors |= {"images": image, comparison.SEEDS: seed}
         ranks = comparison.rank_sets(values, factors, level=level)
         is_baseline = np.array([method in baselines for method in wide], dtype=bool)
-        above, leads = _above_baselines(ranks, is_baseline), _leads(values)
-        p = np.where(np.isnan(ranks.p), -np.inf, ranks.p).max(1, initial=-np.inf)
+        above, next_best = _above_baselines(ranks, is_baseline), _best_others(values)
         wins, undefined = _win_shares(values), of_metric["score"].isna().groupby(of_metric["method"]).mean()
         for place, method in enumerate(wide):
             score = wide[method].to_numpy()
@@ -208,7 +198,13 @@ def order_table(
             }
             row |= {"undefined": undefined[str(method)], "mean": mean.value, "low": low, "high": high}
             row |= {"rank_low": ranks.low[place], "rank_high": ranks.high[place]}
-            row |= {"lead": leads[place], "lead_p": p[place] if p[place] >= 0 else np.nan}
+            if (other := next_best[place]) is None:
+                row |= {"lead": np.nan, "lead_over": "", "lead_p": np.nan}
+            else:
+                differences = values[:, place] - values[:, other]
+                compared = ~np.isnan(ranks.low) & (np.arange(len(is_baseline)) != place)
+                row |= {"lead": comparison.mean_of(differences).value, "lead_over": wide.columns[other]}
+                row |= {"lead_p": ranks.p[place, compared].max()}
             rows.append({**row, "above_baselines": above[place], "wins": wins[place]})
     return pd.DataFrame(rows, columns=ORDERED)
 
@@ -222,17 +218,14 @@ def _above_baselines(ranks: comparison.Ranks, baselines: Array) -> Array:
     return np.where(scored & ~baselines, better, np.nan)
 
 
-def _leads(scores: Array) -> Array:
-    """Return ``[M]``: mean difference of each column of ``[n, M]`` from the other column with the highest mean."""
-    wide = pd.DataFrame(scores)
-    means = wide.mean()
-    leads = [
-        (wide[column] - wide[others.idxmax()]).mean()
-        if len(others := means.drop(column).dropna())
-        else np.nan
-        for column in wide
+def _best_others(scores: Array) -> list[int | None]:
+    """Return for each column of ``[n, M]`` the other column with the highest mean, None if no other has a score."""
+    scored = np.flatnonzero((~np.isnan(scores)).any(0))
+    order = scored[np.argsort(-np.nanmean(scores[:, scored], axis=0), kind="stable")].tolist()
+    return [
+        next((other for other in order if other != place), None) if place in order else None
+        for place in range(scores.shape[1])
     ]
-    return np.array(leads, dtype=np.float64)
 
 
 def _win_shares(scores: Array) -> Array:

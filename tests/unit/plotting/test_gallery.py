@@ -177,7 +177,7 @@ def test_the_gallery_page_has_a_button_for_each_map_and_each_file_once() -> None
     page = Page(text)
     names = [value for name, value in page.attributes if name == "aria-label" and "image" in str(value)]
     assert names == [
-        f"{method}, {model}, image {place} ({name})"
+        f"{method}, {model}, image {place} ({name}){'' if content['maps'][model][method][place] else ', undefined map'}"
         for place, name in enumerate(("<7>", "8"))
         for model in "fg"
         for method in ("edge", "gradient")
@@ -193,7 +193,7 @@ def test_the_gallery_page_has_a_button_for_each_map_and_each_file_once() -> None
 def test_the_gallery_page_filters_by_classes_of_its_images_and_models() -> None:
     maps = {"my_model": {"edge": visual(raw_maps())}}
     content = thumbnails(pictures(), maps, titles=["cat, park", "dog, park"], labels=SPACED)
-    details = details_of("", "")
+    details = details_of("", "") | {"predictions": {"my model": [None, ("cat", True, "99 %")]}}
     for image, name in zip(details["images"], ("dog", "cat"), strict=True):
         image["classes"] = {"object": name, "scene": "park"}
     page = Page(gallery_page(content, details, title="Maps"))

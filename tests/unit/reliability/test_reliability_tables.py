@@ -369,6 +369,7 @@ def test_the_lead_is_the_paired_difference_from_the_best_other_method() -> None:
         adjusted[pair] = min(largest, 1)
     worst = {one: max(value for pair, value in adjusted.items() if pair[0] == one) for one in "abc"}
     assert rows["lead_p"].to_dict() == pytest.approx(worst)
+    assert rows["lead_over"].to_dict() == {"a": "b", "b": "a", "c": "a"}
     alone = order_table(rows_of({"a": [1, 2, NAN, NAN], "b": [NAN, NAN, 1, 3]}), DIRECTIONS)
     assert alone[["lead", "lead_p"]].isna().all(axis=None)  # on different images
 

@@ -82,7 +82,8 @@ def tables() -> dict[str, pd.DataFrame]:
 def study_result() -> StudyResult:
     facts = FACTS.study("digits")
     named = tables()
-    named["order"]["method"] = named["order"]["method"].map(LABELS.method)
+    for column in ("method", "lead_over"):
+        named["order"][column] = named["order"][column].map(LABELS.method)
     return StudyResult(
         name="digits",
         label=facts["label"],

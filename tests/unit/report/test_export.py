@@ -30,6 +30,7 @@ ORDERED += [
     "rank_low",
     "rank_high",
     "lead",
+    "lead_over",
     "lead_p",
     "above_baselines",
     "wins",
@@ -53,7 +54,11 @@ def tables(
                         **{"seeds": seeds, "over": "images × seeds" if seeds > 1 else "images"},
                         **{"images": 12, "undefined": 0.0, "mean": 10.0 * place, "low": 10.0 * place - 1},
                         **{"high": 10.0 * place + 1, "rank_low": float(rank), "rank_high": float(rank)},
-                        **{"lead": 10.0 if rank == 1 else -10.0, "lead_p": 0.01 if rank == 1 else 1.0},
+                        **{
+                            "lead": 10.0 if rank == 1 else -10.0,
+                            "lead_over": METHODS[place == 0],
+                            "lead_p": 0.01 if rank == 1 else 1.0,
+                        },
                         **{"above_baselines": np.nan, "wins": float(rank == 1)},
                     }
                 )

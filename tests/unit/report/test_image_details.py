@@ -73,5 +73,6 @@ def test_only_named_scores_of_shown_images_are_listed() -> None:
     assert [score["label"] for score in main] == ["AOPC (L = 2)"]
     of_models = image_scores(scores, IMAGES, ["a"], directions, labels=labels, variants="models")
     assert [score["label"] for score in of_models] == ["AOPC (L = 1)", "AOPC (L = 2)"]
+    assert ([score["model"] for score in of_models], main[0]["model"]) == (["L=1", "L=2"], "")
     assert image_scores(scores[:0], IMAGES, ["a"], directions) == []
     assert image_scores([], IMAGES, ["a"], directions) == []

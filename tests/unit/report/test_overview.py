@@ -241,7 +241,7 @@ def test_warnings_name_the_number_of_metrics() -> None:
     found = study(tables_of(pd.concat([CLEAR, named(led, "bad")]), reliability=low))
     assert found.warnings == [
         "A baseline may rank first on 1 of 2 metrics.",
-        "Images disagree (CI of α < 0.65) on 1 of 2 metrics.",
+        "Images agree only partly or not (CI of α < 0.65) on 1 of 2 metrics.",
         "Scores are missing on 1 of 2 metrics.",
     ]
 
@@ -312,7 +312,7 @@ def test_the_overview_summarizes_ranks_baselines_and_reliability() -> None:
         "1 study, 3 scored methods, 1 training seed; 0.2 hours of computing on cpu.",
         "a is significantly better than both others on 1 of 2 metrics; on the other one, no method is.",
         "A baseline may rank first on 1 of 2 metrics.",
-        "1 of 2 metrics tell nothing here",
+        "1 of 2 metrics tells nothing here, 1 is reliable",
         "of K metrics, up to about K × 5 %",
         "Mind the gap.",
     ):

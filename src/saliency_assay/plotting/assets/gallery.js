@@ -39,11 +39,11 @@ for (const gallery of document.querySelectorAll('.gallery')) {
     }
     const value = item => own(items.indexOf(item), sorted.value)?.[2] ?? Infinity;
     dialog.before(...(score ? [...items].sort((a, b) => value(a) - value(b) || 0) : items));
-    items.forEach((item, place) => item.querySelectorAll('li').forEach(cell => {
-      const entry = score && own(place, placeOf(cell));
-      cell.querySelector('output').textContent = !score ? '' : entry
+    items.forEach((item, place) => item.querySelectorAll('ul').forEach((list, number) => [...list.children].forEach(cell => {
+      const shown = score && (!score.model || score.model === models[number]), entry = shown && own(place, placeOf(cell));
+      cell.querySelector('.score').textContent = !shown ? '' : entry
         ? `${entry[0]} (${rankWords(entry, score.values[place])})` : 'no score';
-    }));
+    })));
   };
   filters.onchange = event => {
     filter();
@@ -77,10 +77,10 @@ for (const gallery of document.querySelectorAll('.gallery')) {
     part('.map').replaceChildren(map.cloneNode(true));
     part('.overlay').replaceChildren(overlay);
     part('.views').style.cssText = item.style.cssText;  // the outline
-    part('h3').textContent = `${button.textContent}, ${models[model]}, image ${images[place].id}`;
+    part('h3').textContent = `${button.lastChild.textContent}, ${models[model]}, image ${images[place].id}`;
     const classes = Object.entries(images[place].classes);
     const named = classes.map(([label, name]) => classes.length > 1 ? `${name} (${label})` : name);
-    part('.class').textContent = `True class: ${named.join(', ')}. The map explains the class: ${explained[models[model]][place]}.`;
+    part('.class').textContent = `True class: ${named.join(', ')}. Explained class: ${explained[models[model]][place]}.`;
     fill(part('.predictions'), models.filter(name => predictions[name]?.[place]).map(name => {
       const [predicted, right, probability] = predictions[name][place];
       return [name, predicted, right ? 'right' : 'wrong', probability];

@@ -50,6 +50,7 @@ for (const link of document.querySelectorAll('a[href^="#part"]')) link.onclick =
   event.preventDefault();
   const part = document.querySelector(link.getAttribute('href'));
   unfold(foldedParts(part));
+  part.querySelector('summary')?.focus({preventScroll: true});
   part.scrollIntoView();
 };
 for (const button of document.querySelectorAll('button.unfold')) button.onclick = () => unfold(foldedParts());

@@ -52,8 +52,9 @@ def examples(thumbnails: Mapping[str, Any], findings: Sequence[Finding], methods
 def selected_methods(findings: Sequence[Finding]) -> dict[str, str]:
     """Return a method that is ``most often first``, one that is ``most often last`` and a ``baseline``.
 
-    The first one has the rank set 1 on the most metrics, as in ``summary.answer_words``. The last one has the largest
-    rank and a smallest rank above 1 on the most metrics among the methods that use the model. A method that does so on
+    The first one has the rank set 1 on the most metrics, as in ``summary.answer_words``. The last one
+    has, alone, the largest ``rank_low`` of the methods that use the model, and none has a larger ``rank_high``, on the
+    most metrics. A method that does so on
     no metric has no role; its key is then its name. Ranks are not averaged over metrics.
     """
     first, last = Counter[str](), Counter[str]()
@@ -63,7 +64,8 @@ def selected_methods(findings: Sequence[Finding]) -> dict[str, str]:
             continue
         baselines |= dict.fromkeys(rows.loc[rows["baseline"], "method"])
         methods = rows[~rows["baseline"]]
-        worst = (methods["rank_low"] > 1) & (methods["rank_high"] == methods["rank_high"].max())
+        lowest = methods["rank_low"] == methods["rank_low"].max()
+        worst = lowest & (lowest.sum() == 1) & (methods["rank_high"] == methods["rank_high"].max())
         first.update(dict.fromkeys(methods["method"], 0))
         last.update(dict(zip(methods["method"], worst.astype(int), strict=True)))
     if not first:

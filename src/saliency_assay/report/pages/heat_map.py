@@ -219,22 +219,26 @@ def _score_cell(scores: pd.DataFrame, method: str) -> ScoreCell | None:
 
 def _lead_cell(scores: pd.DataFrame) -> LeadCell | None:
     """Return the lead of the best method; None if no two methods have scores of the same images."""
-    if (compared := ranked(scores.reset_index()).dropna(subset=["lead", "lead_p"])).empty:
+    if (compared := ranked(scores.reset_index()).dropna(subset=["lead"])).empty:
         return None
     leader = first(compared)
     significant = leader is not None
-    row = compared.sort_values("lead").iloc[-1] if leader is None else leader
-    others = compared[compared["method"] != row["method"]].set_index("method")
-    if row["direction"] in ("higher", "lower"):
-        next_best = others["mean"].idxmin() if row["direction"] == "lower" else others["mean"].idxmax()
-    else:
-        next_best = "the next method"  # closest to the target, which the mean does not show
+    if (
+        leader is None
+    ):  # the method with the best mean: the others are compared with it; of two, the one that leads
+        best = compared["lead_over"].mode()
+        rows = compared[compared["method"].isin(best)]
+        leader = (compared if rows.empty else rows).sort_values("lead").iloc[-1]
+    row = dict[Any, Any](leader)
     verdict = ("baseline" if row["baseline"] else "yes") if significant else "no"
     p = "p < 0.001" if row["lead_p"] < 0.001 else f"p = {row['lead_p']:.3f}"
-    size = f"{number(row['lead'])} over {next_best}, {p}"
+    if np.isnan(row["lead_p"]):
+        p = "not tested against all methods"
+    size = f"{number(row['lead'])} over {row['lead_over']}, {p}"
     marked = f"{row['method']}{' (baseline)' if row['baseline'] else ''}"
     is_better = "significantly better than every other method" if significant else "not significantly better"
-    note = f"{marked} leads by {number(row['lead'])} over {next_best}; it is {is_better} ({p} after Holm's correction)"
+    leads = f"{marked} leads by {number(row['lead'])} over {row['lead_over']}"
+    note = f"{leads}; it is {is_better} ({p} after Holm's correction)"
     return LeadCell(verdict, size, note)
 
 

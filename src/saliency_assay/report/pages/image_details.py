@@ -54,7 +54,8 @@ def image_scores(
         labels: labels of scores.
 
     Returns:
-        For each score that pages name (``named_scores``) and that an image has: ``label``, ``direction`` in words,
+        For each score that pages name (``named_scores``) and that an image has: ``label``; ``model``, the label of the
+        model whose maps are scored, empty if those of all are; ``direction`` in words,
         ``seeds``, the number of training seeds over which scores are averaged, and ``values``: for each image a list
         with each method's score as text, rank, and score in the orientation in which higher is better; None without a
         score. Methods with equal scores have the same rank.
@@ -79,6 +80,7 @@ def image_scores(
         found.append(
             {
                 "label": labels.score(metric, variant),
+                "model": labels.model(variant.partition(" ")[2]) if variants == "models" else "",
                 "direction": phrase(direction),
                 "seeds": int(table["seed"].nunique()),
                 "values": values,

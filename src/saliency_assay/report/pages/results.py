@@ -37,7 +37,8 @@ def study_result(
     models = [_model_text(model, evaluations[name]) for name, model in facts["models"].items()]
     tables = {name: read_table(files[name]) for name in TABLES if name in files}
     if "order" in tables:
-        tables["order"]["method"] = tables["order"]["method"].map(labels.method)
+        for column in ("method", "lead_over"):
+            tables["order"][column] = tables["order"][column].map(labels.method, na_action="ignore")
     return StudyResult(
         name=facts["name"],
         label=facts["label"],

@@ -82,7 +82,7 @@ def warning_words(findings: Sequence[Finding]) -> list[str]:
     """Return short warnings about the ranks of a study, with the number of metrics that each concerns.
 
     - A baseline has ``rank_low`` 1, so it may rank first: no method is significantly better.
-    - ``alpha_high`` < ``RELIABLE``: images do not agree on the ranking.
+    - ``alpha_high`` < ``RELIABLE``: images agree only partly, or not, on the ranking.
     - No method has scores of ``FEW`` images: only large differences can be detected.
     - A method lacks more than ``UNDEFINED`` of its scores.
     """
@@ -90,7 +90,7 @@ def warning_words(findings: Sequence[Finding]) -> list[str]:
         "A baseline may rank first": lambda finding: (
             finding.rows["baseline"] & (finding.rows["rank_low"] == 1)
         ).any(),
-        f"Images disagree (CI of α < {words.RELIABLE})": lambda finding: (
+        f"Images agree only partly or not (CI of α < {words.RELIABLE})": lambda finding: (
             finding.alpha is not None and finding.alpha["alpha_high"] < words.RELIABLE
         ),
         f"Fewer than {words.FEW} images": lambda finding: finding.rows["images"].max() < words.FEW,

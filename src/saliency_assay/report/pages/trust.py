@@ -134,7 +134,7 @@ def cautions(finding: Finding) -> list[str]:
     """Return why a ranking that tells something is not reliable; empty if none of these conditions holds.
 
     - ``alpha_low`` < ``words.RELIABLE``, or α has no interval: images may not agree on the ranking.
-    - The rank sets of several methods begin with 1.
+    - No single method has the rank set 1.
     - No baseline has a rank set.
     - A method has scores for fewer than ``words.FEW`` images, or lacks more than ``words.UNDEFINED`` of its scores.
     """
@@ -144,11 +144,15 @@ def cautions(finding: Finding) -> list[str]:
     elif isnan(alpha["alpha_low"]):
         texts.append("too few images for an interval of α")
     elif alpha["alpha_high"] < words.RELIABLE:
-        texts.append("images disagree on the ranking")
+        texts.append(
+            "images agree only partly on the ranking"
+            if alpha["alpha_low"] > 0
+            else "images disagree on the ranking"
+        )
     elif alpha["alpha_low"] < words.RELIABLE:
         texts.append("images may disagree on the ranking")
-    if len(words.top(ranked)) > 1:
-        texts.append("the best methods are not distinguishable")
+    if words.first(ranked) is None:
+        texts.append("no single method is best")
     if not ranked["baseline"].any():
         texts.append("no baseline to compare with")
     if len(ranked) and ranked["images"].min() < words.FEW:

@@ -366,7 +366,7 @@ def images_text(counts: Iterable[int]) -> str:
 
 def number(value: float) -> str:
     """Return a mean with three significant digits, or as an integer from 1,000 on."""
-    return with_minus(f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}")
+    return with_minus(f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.3g}")
 
 
 def two(value: float) -> str:

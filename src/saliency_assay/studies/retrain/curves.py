@@ -99,8 +99,8 @@ def overlap_curves(
 ) -> LineChart:
     """Plot MMO, MAMO and CMA by iteration, in columns, one row per protocol and fill.
 
-    Lines are means over images and seeds, bands the range of seeds. The wide gray line is the expectation for
-    independent random masks; the dotted line is (i + 1)·k, the CMA of disjoint masks, which ends at ρA.
+    Lines are means over images and seeds, bands the range of seeds. The dotted gray line is the expectation for
+    independent random masks; the dotted black line is (i + 1)·k, the CMA of disjoint masks, which ends at ρA.
 
     ``means`` are the study's ``tables.means``; for the other arguments see ``tables.summary``.
 
