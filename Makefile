@@ -55,9 +55,7 @@ $(CONFIG):
 
 run: $(READY) $(CONFIG) ## Run CONFIG=path/to/configuration.yaml on this machine
 	@$(SNAKEMAKE)
-	@$(BIN)/python -c "import pathlib, yaml; \
-	  results = yaml.safe_load(open('$(CONFIG)')).get('results', 'results'); \
-	  print('Report:', pathlib.Path(results, 'report.html').resolve())"
+	@$(BIN)/python -m saliency_assay.report.outcome $(CONFIG)
 
 table: $(READY) $(CONFIG) ## Export all results of CONFIG as CSV and LaTeX; runs missing jobs
 	@$(SNAKEMAKE) table

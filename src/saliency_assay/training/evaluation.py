@@ -73,7 +73,8 @@ def accuracies(predictions: pd.DataFrame, classes: Sequence[str]) -> dict[str, A
         classes: names of the labels.
 
     Returns:
-        ``{set: {split: {"images": n, "accuracy": a, "per_class": {class: a}}}}``.
+        ``{set: {split: {"images": n, "accuracy": a, "largest_class": s, "per_class": {class: a}}}}`` with s the share
+        of the most frequent class.
     """
     table = predictions.assign(correct=predictions["label"] == predictions["predicted"])
     result: dict[str, Any] = {}
@@ -86,6 +87,7 @@ def accuracies(predictions: pd.DataFrame, classes: Sequence[str]) -> dict[str, A
             result[name][split] = {
                 "images": len(split_rows),
                 "accuracy": float(split_rows["correct"].mean()),
+                "largest_class": float(split_rows["label"].value_counts(normalize=True).iloc[0]),
                 "per_class": {classes[label]: float(accuracy) for label, accuracy in by_class.items()},
             }
     return result

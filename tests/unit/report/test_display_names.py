@@ -43,7 +43,7 @@ SCORES = {
     ("sensitivity_max", "sensitivity"): "lower",
 }
 METHODS = {"gradient": (1, 2), "gradcam": (1, 2), "smooth": (3, 3), "random": (4, 5), "edge": (4, 5)}
-EVALUATION = {"images": 40, "accuracy": 0.9, "per_class": {"0": 0.8, "1": 1.0}}
+EVALUATION = {"images": 40, "accuracy": 0.9, "largest_class": 0.5, "per_class": {"0": 0.8, "1": 1.0}}
 CURVE = pd.DataFrame(
     {"epoch": [1], "train_accuracy": [0.9], "validation_accuracy": [np.nan], "test_accuracy": [0.8]}
 )

@@ -14,16 +14,27 @@ LABELS = Labels(models={"f_o": "Object model", "mine": "My model"}, data={"os": 
 
 
 def test_accuracy_table_names_the_worst_class() -> None:
-    test = {"images": 40, "accuracy": 0.85, "per_class": {"dog": 0.9, "kite": 0.7, "zebra": 0.95}}
-    train = {"images": 60, "accuracy": 1.0, "per_class": {"dog": 1.0, "kite": 1.0, "zebra": 1.0}}
+    test = {
+        "images": 40,
+        "accuracy": 0.85,
+        "largest_class": 0.75,
+        "per_class": {"dog": 0.9, "kite": 0.7, "zebra": 0.95},
+    }
+    train = {
+        "images": 60,
+        "accuracy": 1.0,
+        "largest_class": 0.5,
+        "per_class": {"dog": 1.0, "kite": 1.0, "zebra": 1.0},
+    }
     found = accuracy_table(
         {("f_o", 0): {"os": {"train": train, "test": test}}, ("f_o", 12): {"og": {"test": test}}}
     )
-    columns = ["model", "seed", "set", "split", "images", "accuracy (%)", "worst class", "its accuracy (%)"]
+    columns = ["model", "seed", "set", "split", "images", "accuracy (%)", "most frequent class (%)"]
+    columns += ["better than chance", "worst class", "its accuracy (%)"]
     expected = [
-        ("f_o", "0", "os", "train", 60, 100.0, "dog", 100.0),
-        ("f_o", "0", "os", "test", 40, 85.0, "kite", 70.0),
-        ("f_o", "12", "og", "test", 40, 85.0, "kite", 70.0),
+        ("f_o", "0", "os", "train", 60, 100.0, 50.0, "yes", "dog", 100.0),
+        ("f_o", "0", "os", "test", 40, 85.0, 75.0, "no", "kite", 70.0),
+        ("f_o", "12", "og", "test", 40, 85.0, 75.0, "no", "kite", 70.0),
     ]
     pd.testing.assert_frame_equal(found, pd.DataFrame(expected, columns=columns))
     shown = displayed_accuracy(found, LABELS)

@@ -139,6 +139,7 @@ def test_accuracies_equal_numpys() -> None:
             right = (label == predicted)[chosen]
             assert entry["images"] == chosen.sum()
             assert entry["accuracy"] == pytest.approx(right.sum() / chosen.sum())
+            assert entry["largest_class"] == pytest.approx(np.bincount(label[chosen]).max() / chosen.sum())
             assert entry["per_class"] == {
                 classes[index]: pytest.approx(right[label[chosen] == index].mean()) for index in range(3)
             }

@@ -11,13 +11,14 @@ from saliency_assay.plotting.display import displayed
 from saliency_assay.plotting.palette import look
 from saliency_assay.plotting.text import readable
 from saliency_assay.registry.labels import Labels
+from saliency_assay.report.pages.chance import is_above_chance
 
 SPLITS = ("test", "train", "validation")
 SPLIT_LABELS = {"train": "augmented training"}
 
 
 def accuracy_table(evaluations: Mapping[tuple[str, int], Mapping[str, Any]]) -> pd.DataFrame:
-    """Return the accuracy in percent of every model, seed, set and split, and its worst class.
+    """Return the accuracy in percent of every model, seed, set and split, compared with chance, and its worst class.
 
     Args:
         evaluations: content of ``evaluation.json`` for each model and seed.
@@ -29,6 +30,8 @@ def accuracy_table(evaluations: Mapping[tuple[str, int], Mapping[str, Any]]) -> 
                 worst = min(evaluation["per_class"], key=evaluation["per_class"].get)
                 row = {"model": model, "seed": str(seed), "set": name, "split": split}
                 row |= {"images": evaluation["images"], "accuracy (%)": 100 * evaluation["accuracy"]}
+                row |= {"most frequent class (%)": 100 * evaluation["largest_class"]}
+                row |= {"better than chance": "yes" if is_above_chance(evaluation) else "no"}
                 rows.append(
                     {**row, "worst class": worst, "its accuracy (%)": 100 * evaluation["per_class"][worst]}
                 )

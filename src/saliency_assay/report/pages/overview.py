@@ -103,7 +103,8 @@ def _heat_map(result: StudyResult) -> HeatMap | None:
     order, reliability = result.tables["order"], result.tables["reliability"]
     title = f"{result.label}: rank sets of the methods"
     nothing = {
-        pair: "; ".join(reasons(finding)) for pair, finding in zip(result.names, result.findings, strict=True)
+        pair: "; ".join(reasons(finding, result))
+        for pair, finding in zip(result.names, result.findings, strict=True)
     }
     return heat_map(
         order,

@@ -8,6 +8,7 @@ from typing import Any
 
 from saliency_assay.registry.labels import Labels
 from saliency_assay.registry.records import resolve
+from saliency_assay.report.pages.chance import Evaluation, chance_caution
 from saliency_assay.report.pages.study import StudyResult
 from saliency_assay.storage import zarr_store
 from saliency_assay.storage.csv_tables import read_table
@@ -34,7 +35,11 @@ def study_result(
         evaluations: for each model the ``evaluation.json`` files of all seeds.
     """
     labels = Labels(**facts["labels"])
-    models = [_model_text(model, evaluations[name]) for name, model in facts["models"].items()]
+    models, at_chance = [], []
+    for name, model in facts["models"].items():
+        splits = [json.loads(file.read_text(encoding="utf-8"))[model["data"]] for file in evaluations[name]]
+        models.append(_model_text(model, splits))
+        at_chance.append(chance_caution(model["label"], [split["test"] for split in splits]))
     tables = {name: read_table(files[name]) for name in TABLES if name in files}
     if "order" in tables:
         for column in ("method", "lead_over"):
@@ -54,6 +59,7 @@ def study_result(
         level=facts["level"],
         tables=tables,
         cautions=[*facts["references"], *_read_cautions(facts["cautions"], files, labels)],
+        at_chance=list(filter(None, at_chance)),
         thumbnails=json.loads(files["thumbnails"].read_bytes()) if "thumbnails" in files else {},
     )
 
@@ -68,8 +74,7 @@ def _data_text(facts: Mapping[str, Any], label: str, path: Path, shards: Sequenc
     return f"{label}: {count:,} images of {height} × {width} pixels, {kinds}{explained}"
 
 
-def _model_text(model: Mapping[str, str], evaluations: Sequence[Path]) -> str:
-    splits = [json.loads(file.read_text(encoding="utf-8"))[model["data"]] for file in evaluations]
+def _model_text(model: Mapping[str, str], splits: Sequence[Mapping[str, Evaluation]]) -> str:
     trained = f" of {splits[0]['train']['images']:,} images" if "train" in splits[0] else ""
     accuracy = 100 * fmean(split["test"]["accuracy"] for split in splits)
     seeds = f", mean of {len(splits)} seeds" if len(splits) > 1 else ""

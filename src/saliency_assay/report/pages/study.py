@@ -47,6 +47,8 @@ class StudyResult:
     """Kind of the variants of a score: ``variants`` of a metric, or ``models``, all of which have sentences."""
     cautions: Sequence[str] = ()
     """Sentences on limitations of the ranks."""
+    at_chance: Sequence[str] = ()
+    """Sentences on its models that are not better than chance, see ``chance.chance_caution``."""
     thumbnails: Mapping[str, Any] = field(default_factory=dict)
     """Images and maps for the overview, see ``plotting.thumbnails.thumbnails``; empty for the summary page."""
 
@@ -58,12 +60,16 @@ class StudyResult:
     @property
     def answer(self) -> str:
         """Its result in one sentence; empty if no method is scored."""
-        return answer_words(self.findings) if self.tables else ""
+        if not self.tables:
+            return ""
+        if self.at_chance:
+            return "Not interpretable, because a model is not better than chance."
+        return answer_words(self.findings)
 
     @property
     def warnings(self) -> list[str]:
         """Short sentences on the limits of its ranks."""
-        return [*(warning_words(self.findings) if self.tables else []), *self.cautions]
+        return [*self.at_chance, *(warning_words(self.findings) if self.tables else []), *self.cautions]
 
     @property
     def short_warnings(self) -> list[str]:

@@ -107,18 +107,19 @@ def verdict_counts(results: Sequence[StudyResult]) -> dict[str, int]:
     return {verdict: counts[verdict] for verdict in VERDICTS}
 
 
-def reasons(finding: Finding) -> list[str]:
+def reasons(finding: Finding, result: StudyResult | None = None) -> list[str]:
     """Return why the ranking of the methods under a metric tells nothing; empty if none of these conditions holds.
 
+    - A model of the study is not better than chance.
     - Fewer than two methods have a rank set.
     - Every rank set begins with 1: no method is significantly worse than another one.
     - The rank set of a baseline begins with 1: no method is significantly better than this baseline.
     - ``alpha_high`` ≤ ``words.LITTLE``: images agree on the ranking hardly more than by chance.
     """
     ranked = words.ranked(finding.rows)
+    texts = ["a model is not better than chance"] if result is not None and result.at_chance else []
     if len(ranked) < 2:
-        return ["fewer than two methods have scores"]
-    texts = []
+        return [*texts, "fewer than two methods have scores"]
     leading = ranked[ranked["rank_low"] == 1]
     if len(leading) == len(ranked):
         texts.append("no method is distinguishable from another one")
@@ -178,7 +179,7 @@ def trusted_metrics(result: StudyResult) -> list[TrustedMetric]:
             seeds=int(finding.rows["seeds"].max()),
             baselines=_baselines(finding.rows),
             agreeing=_agreeing(result, names, pair),
-            nothing=reasons(finding),
+            nothing=reasons(finding, result),
             care=cautions(finding),
         )
         for pair, finding in zip(names, result.findings, strict=True)
