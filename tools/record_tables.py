@@ -19,7 +19,6 @@ REQUIREMENTS = {
     "gradients": "gradients",
     "relu": "a ReLU",
     "layers": "supported layers",
-    "single_relus": "ReLUs called once",
     "cam_layer": "a CAM layer",
     "pool_linear_head": "a head of average pooling and one linear layer",
     "base": "`base`",

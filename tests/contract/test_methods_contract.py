@@ -97,7 +97,6 @@ def test_record_fits_the_function(method: Method) -> None:
         "gradients",
         "relu",
         "layers",
-        "single_relus",
         "cam_layer",
         "pool_linear_head",
     }

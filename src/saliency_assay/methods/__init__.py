@@ -28,8 +28,8 @@ class Method:
     """Passes through the model per image: a number, or ``package.module:name`` of a function (``methods.cost``)."""
     needs: tuple[str, ...] = ()
     """Requirements on the model: ``gradients``, ``relu`` (at least one between pixels and logits), ``layers`` (a
-    forward that can be traced layer by layer), ``single_relus`` (every ReLU is a module that is called once),
-    ``cam_layer``, ``pool_linear_head`` (logits are one linear layer over the spatial mean of the CAM layer)."""
+    forward that can be traced layer by layer), ``cam_layer``, ``pool_linear_head`` (logits are one linear layer over
+    the spatial mean of the CAM layer)."""
     takes: tuple[str, ...] = ()
     """Arguments in addition to its parameters: ``base``, the method to smooth; ``background``, training images."""
     stochastic: bool = False
@@ -254,7 +254,7 @@ METHODS: tuple[Method, ...] = (
         "saliency_assay.methods.deeplift:deeplift",
         "Shrikumar et al., 2017",
         "contribution of each pixel to the difference of the target's logit from that of a baseline image",
-        needs=("gradients", "layers", "single_relus"),
+        needs=("gradients", "layers"),
         limits={"rule": Limits(choices=("rescale", "reveal_cancel")), **_BASELINE},
     ),
     Method(
@@ -264,7 +264,7 @@ METHODS: tuple[Method, ...] = (
         "Lundberg and Lee, 2017",
         "mean of DeepLIFT maps with training images as baseline images",
         passes="saliency_assay.methods.cost:background_images",
-        needs=("gradients", "layers", "single_relus"),
+        needs=("gradients", "layers"),
         takes=("background",),
     ),
     Method(

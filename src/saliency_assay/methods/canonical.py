@@ -7,7 +7,7 @@ which shares the unchanged weights.
 
 import copy
 import operator
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -206,24 +206,6 @@ def _in_canonical_form(module: fx.GraphModule, name: str) -> fx.GraphModule:
     module.delete_all_unused_submodules()
     module.recompile()
     return module
-
-
-def unfit_relus(model: nn.Module) -> Iterator[str]:
-    """Yield a phrase for each ReLU of ``model``'s network that is not a module called exactly once.
-
-    Raises:
-        ValueError: the network cannot be traced.
-    """
-    network = network_of(model)
-    calls: dict[str, int] = {}
-    for node in traced(network).graph.nodes:
-        if _function(node) in _RELUS:
-            yield f"the ReLU {node.name!r} is a function"
-        elif node.op == "call_module" and isinstance(network.get_submodule(str(node.target)), nn.ReLU):
-            target = str(node.target)
-            calls[target] = calls.get(target, 0) + 1
-            if calls[target] == 2:
-                yield f"the ReLU {target!r} is called more than once"
 
 
 def network_of(model: nn.Module) -> nn.Module:

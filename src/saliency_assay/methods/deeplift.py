@@ -15,7 +15,7 @@ from torch import Tensor, fx, nn
 from torch.nn import functional
 
 from saliency_assay.methods.baselines import baseline as baseline_color
-from saliency_assay.methods.canonical import Add, canonical, network_of, normalized, unfit_relus
+from saliency_assay.methods.canonical import Add, canonical, network_of, normalized
 from saliency_assay.methods.differentiate import check_inputs, check_logits, describe_tensor
 from saliency_assay.methods.passes import chunks
 
@@ -50,17 +50,12 @@ def deeplift(
 
 
 def fit_network(method: str, model: nn.Module) -> fx.GraphModule:
-    """Return ``canonical(model)`` if every layer has a rule and every ReLU is a module that is called once.
+    """Return ``canonical(model)``, in which each call of a layer is a separate module, if every layer has a rule.
 
     Raises:
         ValueError: otherwise, with ``method``, the layer and an alternative, or an error of ``canonical``.
     """
     name = type(network_of(model)).__name__
-    for unfit in unfit_relus(model):
-        raise ValueError(
-            f"{method}: {unfit} in {name}, and a rule belongs to one layer; use a separate nn.ReLU for each call, "
-            f"or use integrated_gradients"
-        )
     network = canonical(model)
     for node in network.graph.find_nodes(op="call_module"):
         kind = type(network.get_submodule(node.target))

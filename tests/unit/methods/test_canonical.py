@@ -21,7 +21,7 @@ from support import (
 from torch import Tensor, fx, nn
 from torch.nn import functional
 
-from saliency_assay.methods.canonical import REARRANGEMENTS, Add, canonical, normalized, unfit_relus
+from saliency_assay.methods.canonical import REARRANGEMENTS, Add, canonical, normalized
 from saliency_assay.models.resnet import resnet8
 
 IMAGES = random_images(3, size=8)
@@ -215,7 +215,6 @@ def traces(monkeypatch: pytest.MonkeyPatch) -> list[nn.Module]:
 def test_an_unchanged_network_is_traced_once(traces: list[nn.Module]) -> None:
     network, other = (with_random_state(ConvNet(3), seed=seed) for seed in (3, 4))
     modules = [canonical(model) for model in (network, classifier(network, "body.6"), network)]
-    assert list(unfit_relus(network)) == []
     assert modules[0] is modules[1] is modules[2]
     assert traces == [network]
     assert canonical(other) is not modules[0]
@@ -500,16 +499,3 @@ def test_a_batchnorm_that_cannot_be_folded_is_refused(layers: list[nn.Module], m
     with pytest.raises(ValueError, match=r"^Sequential: found BatchNorm") as error:
         canonical(nn.Sequential(*layers).eval())
     assert str(error.value) == message
-
-
-@pytest.mark.parametrize(
-    ("network", "phrases"),
-    [
-        (SkipNet(), []),
-        (Functional(), [f"the ReLU {name!r} is a function" for name in ("relu", "relu_1", "relu_2")]),
-        (Shared(), ["the ReLU 'relu' is called more than once"]),
-        (classifier(Shared(), "head"), ["the ReLU 'relu' is called more than once"]),
-    ],
-)
-def test_relus_that_hooks_do_not_see_once_are_named(network: nn.Module, phrases: list[str]) -> None:
-    assert list(unfit_relus(network)) == phrases

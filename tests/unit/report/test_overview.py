@@ -241,7 +241,7 @@ def test_warnings_name_the_number_of_metrics() -> None:
     found = study(tables_of(pd.concat([CLEAR, named(led, "bad")]), reliability=low))
     assert found.warnings == [
         "A baseline may rank first on 1 of 2 metrics.",
-        "Images agree only partly or not (CI of α < 0.65) on 1 of 2 metrics.",
+        "Images agree only partly or not (whole CI of α < 0.65) on 1 of 2 metrics.",
         "Scores are missing on 1 of 2 metrics.",
     ]
 

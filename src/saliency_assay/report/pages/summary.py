@@ -90,7 +90,7 @@ def warning_words(findings: Sequence[Finding]) -> list[str]:
         "A baseline may rank first": lambda finding: (
             finding.rows["baseline"] & (finding.rows["rank_low"] == 1)
         ).any(),
-        f"Images agree only partly or not (CI of α < {words.RELIABLE})": lambda finding: (
+        f"Images agree only partly or not (whole CI of α < {words.RELIABLE})": lambda finding: (
             finding.alpha is not None and finding.alpha["alpha_high"] < words.RELIABLE
         ),
         f"Fewer than {words.FEW} images": lambda finding: finding.rows["images"].max() < words.FEW,
