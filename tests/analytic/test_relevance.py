@@ -796,31 +796,34 @@ def test_takes_what_only_rounding_keeps_from_one(alpha: float) -> None:
     exact(maps.sum((1, 2, 3)), target_logits(model, IMAGES, TARGETS), tolerance=1e-6)
 
 
-@EVERY_METHOD
+NEED_RELU = pytest.mark.parametrize(
+    "method", [lrp_alpha_beta, deep_taylor], ids=["lrp_alpha_beta", "deep_taylor"]
+)
+
+
+@NEED_RELU
 @pytest.mark.parametrize("behind_classifier", [False, True], ids=["bare", "classifier"])
 def test_refuses_a_network_without_relu(method: Method, behind_classifier: bool) -> None:
     model = with_random_state(SmoothNet(IMAGES[0].numel()), seed=1)
-    with pytest.raises(ValueError, match="no ReLU") as error:
+    with pytest.raises(ValueError, match="no ReLU in SmoothNet.* or lrp_epsilon"):
         draw(method, classifier(model, "") if behind_classifier else model, IMAGES, TARGETS)
-    assert str(error.value) == (
-        f"{method.func.__name__}: found no ReLU in SmoothNet; expected a ReLU network, or a method that needs "
-        f"gradients only, such as integrated_gradients"
-    )
+
+
+@NEED_RELU
+@pytest.mark.parametrize("layer", [nn.Tanh(), nn.GELU(), nn.LeakyReLU(), nn.ReLU6()])
+def test_refuses_activations_other_than_relu(method: Method, layer: nn.Module) -> None:
+    network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), layer, nn.Flatten(), nn.Linear(400, CLASSES))
+    kind = type(layer).__name__
+    with pytest.raises(ValueError, match=f"found {kind} .'2'. in Sequential, .*or use lrp_epsilon"):
+        draw(method, network.double().eval(), IMAGES, TARGETS)
 
 
 @EVERY_METHOD
-@pytest.mark.parametrize(
-    "layer", [nn.Tanh(), nn.GELU(), nn.LeakyReLU(), nn.ReLU6(), nn.ConvTranspose2d(4, 4, 1)]
-)
-def test_refuses_layers_without_a_rule(method: Method, layer: nn.Module) -> None:
+def test_refuses_layers_without_a_rule(method: Method) -> None:
+    layer = nn.ConvTranspose2d(4, 4, 1)
     network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), layer, nn.Flatten(), nn.Linear(400, CLASSES))
-    with pytest.raises(ValueError, match="no rule") as error:
+    with pytest.raises(ValueError, match=rf"^{method.func.__name__}: found ConvTranspose2d .'2'. in Sequential"):
         draw(method, network.double().eval(), IMAGES, TARGETS)
-    assert str(error.value) == (
-        f"{method.func.__name__}: found {type(layer).__name__} ('2') in Sequential, which has no rule; valid: "
-        f"Conv2d, Linear, ReLU, AvgPool2d, AdaptiveAvgPool2d, MaxPool2d, AdaptiveMaxPool2d, Flatten, ZeroPad2d, "
-        f"BatchNorm, dropout and addition"
-    )
 
 
 @EVERY_METHOD

@@ -20,6 +20,15 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 from torch.nn.utils.fusion import fuse_conv_bn_weights
 
+from saliency_assay.methods.layers import (
+    Add,
+    MatMul,
+    Mean,
+    Multiply,
+    expand_attention,
+    expand_multihead,
+    linear,
+)
 from saliency_assay.models.classifier import Classifier
 
 IN_PLACE_OPERATORS = frozenset({operator.iadd, operator.isub, operator.imul, operator.itruediv})
@@ -74,7 +83,7 @@ def _trace(network: nn.Module) -> fx.Graph:
         name = type(network).__name__
         raise ValueError(
             f"{name}: its layers cannot be traced ({reason}); expected a forward without branches that depend "
-            f"on values, or a method that needs gradients only, such as integrated_gradients"
+            f"on values"
         ) from error
 
 
@@ -92,6 +101,12 @@ class _Proxy(fx.Proxy):
 class _Tracer(fx.Tracer):
     def proxy(self, node: fx.Node) -> fx.Proxy:
         return _Proxy(node, self)
+
+    def create_args_for_root(
+        self, root_fn: Any, is_module: bool, concrete_args: Any = None
+    ) -> tuple[Any, list[Any]]:
+        """Pass the images alone to the network, so that its other arguments have their defaults."""
+        return root_fn, [self.root, self.create_proxy("placeholder", "images", (), {})]
 
 
 def state_of(network: nn.Module) -> State:
@@ -123,44 +138,63 @@ def _comparable(value: Any) -> Hashable:
     return value if isinstance(value, _PLAIN) else id(value)
 
 
-REARRANGEMENTS: tuple[Any, ...] = (operator.getitem, functional.pad)
-"""Functions that only move values within an image, or pad it with zeros."""
+_SIZES = {"size", "dim", getattr}
+_PERMUTATIONS: set[Any] = {
+    *(torch.permute, torch.transpose, torch.swapaxes, torch.movedim, torch.unbind, torch.chunk, torch.split),
+    *("permute", "transpose", "swapaxes", "movedim", "unbind", "chunk", "split"),
+}
+_RESHAPINGS: set[Any] = {
+    *(torch.reshape, torch.flatten, torch.unflatten, torch.squeeze, torch.unsqueeze),
+    *("reshape", "view", "flatten", "unflatten", "squeeze", "unsqueeze", "expand"),
+}
+_JOINS: set[Any] = {torch.cat, torch.concat, torch.stack}
 
-_RELUS = {functional.relu, functional.relu_, torch.relu, torch.relu_, "relu", "relu_"}
+REARRANGEMENTS: set[Any] = {
+    *(operator.getitem, functional.pad, torch.roll, "roll"),
+    *_PERMUTATIONS,
+    *_RESHAPINGS,
+    *_JOINS,
+}
+"""Functions and methods that only move values within an image, join them, or pad them with zeros."""
+
 _ADDITIONS = {operator.add, operator.iadd, torch.add, "add", "add_"}
-_FLATTENINGS = {torch.flatten, "flatten"}
-_RESHAPINGS = {torch.reshape, "reshape", "view"}
+_PRODUCTS = {operator.mul, operator.imul, torch.mul, "mul", "mul_"}
+_DIVISIONS = {operator.truediv, torch.div, "div"}
+_MATRIX_PRODUCTS = {operator.matmul, torch.matmul, torch.bmm, "matmul", "bmm"}
 _MEANS = {torch.mean, "mean"}
-_SIZES = {"size", getattr}
-_AVERAGES: dict[Any, Callable[..., nn.Module]] = {
+_FUNCTIONS: dict[Any, Callable[..., nn.Module]] = {
+    **dict.fromkeys((functional.relu, functional.relu_, torch.relu, torch.relu_, "relu", "relu_"), nn.ReLU),
+    **dict.fromkeys((torch.sigmoid, functional.sigmoid, "sigmoid"), nn.Sigmoid),
+    **dict.fromkeys((torch.tanh, functional.tanh, "tanh"), nn.Tanh),
+    **dict.fromkeys((functional.softmax, torch.softmax, "softmax"), nn.Softmax),
+    functional.relu6: nn.ReLU6,
+    functional.leaky_relu: nn.LeakyReLU,
+    functional.elu: nn.ELU,
+    functional.gelu: nn.GELU,
+    functional.silu: nn.SiLU,
+    functional.mish: nn.Mish,
+    functional.softplus: nn.Softplus,
+    functional.hardswish: nn.Hardswish,
+    functional.hardsigmoid: nn.Hardsigmoid,
+    functional.max_pool2d: nn.MaxPool2d,
     functional.avg_pool2d: nn.AvgPool2d,
     functional.adaptive_avg_pool2d: nn.AdaptiveAvgPool2d,
 }
+"""Functions of one tensor, and the layers that take the same further arguments."""
+_WEIGHTED = {functional.linear, functional.layer_norm, functional.batch_norm}
 
-
-_ALLOCATING = {*_RELUS, *_ADDITIONS, *_MEANS, *_AVERAGES, functional.max_pool2d}
+_ALLOCATING = {
+    *_ADDITIONS,
+    *_PRODUCTS,
+    *_DIVISIONS,
+    *_MATRIX_PRODUCTS,
+    *_MEANS,
+    *_FUNCTIONS,
+    *_WEIGHTED,
+    *_JOINS,
+    functional.scaled_dot_product_attention,
+}
 """Functions whose result is newly allocated; any other function may return a view of its input."""
-
-
-class Sum(nn.Module):
-    """The sum over the last dimension, as a layer, so that relevance can be distributed among its terms."""
-
-    def forward(self, terms: Tensor) -> Tensor:
-        """Sum ``[..., n]`` to ``[...]``."""
-        return terms.sum(-1)
-
-
-class Add(nn.Module):
-    """a + b, as at the end of a residual connection."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.sum = Sum()
-
-    def forward(self, a: Tensor, b: Tensor) -> Tensor:
-        """Add two tensors of the same shape."""
-        total: Tensor = self.sum(torch.stack([a, b], -1))
-        return total
 
 
 def normalized(model: nn.Module, images: Tensor) -> Tensor:
@@ -171,8 +205,9 @@ def normalized(model: nn.Module, images: Tensor) -> Tensor:
 def canonical(model: nn.Module) -> fx.GraphModule:
     """Return the network of ``model``, from normalized images to logits, in canonical form and evaluation mode.
 
-    Its graph contains only ``REARRANGEMENTS`` and calls of modules (``Add`` among them), without dropout or BatchNorm,
-    each module called once and none in place. The result is cached and must not be modified; modify a
+    What depends on the images is a call of a module, among them those of ``layers``, or one of ``REARRANGEMENTS``; sizes
+    and constants, such as position embeddings, may be computed by any function. There is no dropout, BatchNorm or
+    ``nn.MultiheadAttention``; each module is called once and none in place. The result is cached and must not be modified; modify a
     ``copy.deepcopy`` instead. A network that was changed after the last call is analyzed again; like autograd, this
     does not detect writes through ``Parameter.data``.
 
@@ -194,11 +229,23 @@ def canonical(model: nn.Module) -> fx.GraphModule:
     return analysis.canonical
 
 
+def canonical_for(method: str, model: nn.Module) -> fx.GraphModule:
+    """Return ``canonical(model)`` for a method.
+
+    Raises:
+        ValueError: as ``canonical``; the message starts with ``method`` and ends with an alternative.
+    """
+    try:
+        return canonical(model)
+    except ValueError as error:
+        raise ValueError(f"{method}: {error}; or use integrated_gradients") from error
+
+
 def _in_canonical_form(module: fx.GraphModule, name: str) -> fx.GraphModule:
     """Rewrite ``module`` in place, step by step."""
     _drop_identities(module)
     _order_by_writing(module, name)
-    _replace_functions(module)
+    _replace_functions(module, name)
     _separate_calls(module)
     _fold_norms(module, name)
     module.graph.eliminate_dead_code()
@@ -241,9 +288,28 @@ def _erase(module: fx.GraphModule, node: fx.Node) -> None:
 
 def _drop_identities(module: fx.GraphModule) -> None:
     for node in list(module.graph.nodes):
-        disabled = _function(node) is functional.dropout and node.kwargs.get("training") is False
-        if disabled or isinstance(_layer(module, node), _DropoutNd | nn.Identity):
+        function = _function(node)
+        if function is not None and getattr(function, "__name__", "") == "_assert":
+            module.graph.erase_node(node)
+        elif (
+            function in ("contiguous", "clone")
+            or (_is_random(function) and _is_in_evaluation(node))
+            or isinstance(_layer(module, node), _DropoutNd | nn.Identity)
+        ):
             _erase(module, node)
+        elif function == "view":
+            node.target = "reshape"  # as a view may need the memory of a copy that is left out
+
+
+def _is_random(function: Any) -> bool:
+    """Return True for dropout, and for torchvision's stochastic depth, which is not imported to be compared."""
+    return function is functional.dropout or getattr(function, "__name__", "") == "stochastic_depth"
+
+
+def _is_in_evaluation(node: fx.Node) -> bool:
+    """Return True if the last argument of a call, ``training``, is False."""
+    position = 2 if node.target is functional.dropout else 3
+    return node.kwargs.get("training", (*node.args, True)[min(position, len(node.args))]) is False
 
 
 def _order_by_writing(module: fx.GraphModule, name: str) -> None:
@@ -298,13 +364,24 @@ def _writes(node: fx.Node) -> bool:
     return function in IN_PLACE_OPERATORS or (name.endswith("_") and not name.endswith("__"))
 
 
-def _replace_functions(module: fx.GraphModule) -> None:
+def _replace_functions(module: fx.GraphModule, name: str) -> None:
     """Replace functions by equivalent modules; others stay, and ``_check_supported`` rejects those without a rule."""
+    varying = signals(module.graph)
     for node in list(module.graph.nodes):
-        if _function(node) is None:
+        if isinstance(attention := _layer(module, node), nn.MultiheadAttention):
+            _expand(module, node, name, lambda *place, layer=attention: expand_multihead(*place, layer))
+        if _function(node) is None or node not in varying:
             continue
-        if node.target in _ADDITIONS and _are_nodes(node.args, 2) and not node.kwargs:
-            _call_layer(module, node, Add())
+        if node.target is functional.scaled_dot_product_attention:
+            _expand(module, node, name, expand_attention)
+        elif (operation := _operation(node)) is not None:
+            # The first argument of the layer is an activation, the second may be a constant.
+            a, b = sorted(node.args, key=lambda argument: argument not in varying)
+            if node.target in _DIVISIONS:
+                with module.graph.inserting_before(node):
+                    b = module.graph.call_function(operator.truediv, (1.0, b))
+            in_order = isinstance(operation, MatMul)
+            _call_layer(module, node, operation, *(node.args if in_order else (a, b)))
         elif node.target in _MEANS and _is_over_space(node):
             # The pooling layer keeps two dimensions of size 1, which a mean without ``keepdim`` drops.
             if not (node.kwargs.get("keepdim") or node.args[2:] == (True,)):
@@ -313,8 +390,43 @@ def _replace_functions(module: fx.GraphModule) -> None:
                 node.replace_all_uses_with(flat, delete_user_cb=lambda user, flat=flat: user is not flat)
                 _call_layer(module, flat, nn.Flatten(), node)
             _call_layer(module, node, nn.AdaptiveAvgPool2d(1), *node.args[:1])
-        elif (layer := _as_module(node)) is not None:
-            _call_layer(module, node, layer, *node.args[:1])
+        elif (layer := _as_module(module, node)) is not None:
+            _call_layer(module, node, layer, *(node.args[:1] or (node.kwargs["input"],)))
+
+
+def signals(graph: fx.Graph) -> set[fx.Node]:
+    """Return the nodes whose values depend on those of the images; sizes and constants do not."""
+    varying: set[fx.Node] = set()
+    for node in graph.nodes:
+        depends = node.op == "placeholder" or any(source in varying for source in node.all_input_nodes)
+        if depends and _function(node) not in _SIZES:
+            varying.add(node)
+    return varying
+
+
+def _expand(
+    module: fx.GraphModule, node: fx.Node, name: str, expansion: Callable[..., fx.Node]
+) -> None:
+    """Replace a call of attention, and reads of the first of its results, by ``expansion``."""
+    count = iter(range(1000))
+
+    def call(layer: nn.Module, *arguments: Any) -> fx.Node:
+        path = f"canonical_{node.name}_{next(count)}"
+        module.add_submodule(path, layer.eval())
+        return module.graph.call_module(path, arguments)
+
+    with module.graph.inserting_before(node):
+        try:
+            result = expansion(module.graph, call, node)
+        except ValueError as error:
+            raise ValueError(f"{name}: {node.name}: {error}") from None
+    if node.op == "call_module":
+        for user in list(node.users):
+            user.replace_all_uses_with(result)
+            module.graph.erase_node(user)
+    else:
+        node.replace_all_uses_with(result)
+    module.graph.erase_node(node)
 
 
 def _separate_calls(module: fx.GraphModule) -> None:
@@ -375,53 +487,114 @@ def _folded(linear: nn.Conv2d | nn.Linear, norm: nn.BatchNorm2d | nn.BatchNorm1d
 
 
 def _check_supported(module: fx.GraphModule, name: str) -> None:
-    sizes: set[fx.Node] = set()
-    for node in module.graph.nodes:
-        if _function(node) in _SIZES or (_function(node) is operator.getitem and node.args[0] in sizes):
-            # A size alone is harmless; an unsupported operation that uses it is reported below.
-            sizes.add(node)
-        if node.op in ("placeholder", "output", "call_module") or node in sizes:
+    for node in signals(module.graph):
+        if node.op in ("placeholder", "output", "call_module"):
             continue
         if node.target not in REARRANGEMENTS or not _stays_within_images(node):
             operation = getattr(node.target, "__name__", node.target)
             raise ValueError(
                 f"{name}: found the operation {operation!r} ({node.name}), which has no rule; valid: "
-                f"modules, relu, addition of two, flatten, pooling, mean over space, slices of images and zero padding"
+                f"modules, activations, addition and product of two, matrix products, softmax, attention, pooling, "
+                f"means, rearrangements within images and zero padding"
             )
 
 
 # ----------------------------------------------------------------------------------------- properties of nodes
 
 
-def _as_module(node: fx.Node) -> nn.Module | None:
-    """Return the layer equivalent to a function of one tensor, or None."""
+def _operation(node: fx.Node) -> nn.Module | None:
+    """Return the layer of a sum or product of two arguments, of which one at least is a node; None otherwise."""
+    if len(node.args) != 2 or node.kwargs:
+        return None
+    a, b = node.args
+    if node.target in _ADDITIONS and isinstance(a, fx.Node) and isinstance(b, fx.Node):
+        return Add()
+    if node.target in _PRODUCTS:
+        return Multiply()
+    if node.target in _DIVISIONS and isinstance(b, int | float):
+        return Multiply()
+    return MatMul() if node.target in _MATRIX_PRODUCTS else None
+
+
+def _as_module(module: fx.GraphModule, node: fx.Node) -> nn.Module | None:
+    """Return the layer equivalent to a function of one activation, or None."""
     options: dict[str, Any] = dict(node.kwargs)
     rest: Any = node.args[1:]
-    if node.args[:1] == () or not isinstance(node.args[0], fx.Node):
+    if not isinstance(options.pop("input", (*node.args, None)[0]), fx.Node):
         return None
     if _flattens(node):
         return nn.Flatten()
-    if len(node.all_input_nodes) != 1:
+    if node.target in _WEIGHTED:
+        return _weighted(module, node)
+    if node.target in _MEANS:
+        return _mean(node)
+    if node.target not in _FUNCTIONS or len(node.all_input_nodes) != 1:
         return None
-    if node.target in _RELUS:
-        return nn.ReLU()
-    if node.target is functional.max_pool2d and not options.pop("return_indices", False):
-        return nn.MaxPool2d(*rest, **options)
-    if node.target in _AVERAGES:
-        return _AVERAGES[node.target](*rest, **options)
-    return None
+    if options.pop("return_indices", False):
+        return None
+    for ignored in ("inplace", "_stacklevel", "dtype"):
+        if options.get(ignored) is None or ignored != "dtype":
+            options.pop(ignored, None)
+    return _FUNCTIONS[node.target](*rest, **options)
 
 
-def _are_nodes(arguments: tuple[Any, ...], count: int) -> bool:
-    return len(arguments) == count and all(isinstance(argument, fx.Node) for argument in arguments)
+_ARGUMENTS = {
+    functional.linear: ("input", "weight", "bias"),
+    functional.layer_norm: ("input", "normalized_shape", "weight", "bias", "eps"),
+    functional.batch_norm: (
+        *("input", "running_mean", "running_var", "weight", "bias", "training", "momentum", "eps"),
+    ),
+}
+
+
+def _weighted(module: fx.GraphModule, node: fx.Node) -> nn.Module | None:
+    """Return the layer of a function with weights of the network; None if these are computed."""
+    function: Any = node.target
+    options: dict[str, Any] = dict(zip(_ARGUMENTS[function], node.args, strict=False)) | node.kwargs
+    for key, value in options.items():
+        if key != "input" and isinstance(value, fx.Node):
+            if value.op != "get_attr":
+                return None
+            options[key] = operator.attrgetter(str(value.target))(module)
+    weight, bias = options.get("weight"), options.get("bias")
+    if function is functional.linear:
+        return linear(options["weight"], bias)
+    if function is functional.layer_norm:
+        return _layer_norm(options["normalized_shape"], weight, bias, options.get("eps", 1e-5))
+    if options.get("training") or options["running_mean"] is None:
+        return None
+    layer = nn.BatchNorm2d(len(options["running_mean"]), options.get("eps", 1e-5), device="meta")
+    layer.running_mean, layer.running_var = options["running_mean"], options["running_var"]
+    layer.weight, layer.bias = (_constant(value) for value in (weight, bias))  # type: ignore[assignment]
+    return layer
+
+
+def _layer_norm(shape: Any, weight: Tensor | None, bias: Tensor | None, eps: float) -> nn.LayerNorm:
+    layer = nn.LayerNorm(list(shape), eps, elementwise_affine=False)
+    layer.weight, layer.bias = (_constant(value) for value in (weight, bias))  # type: ignore[assignment]
+    return layer
+
+
+def _constant(value: Tensor | None) -> nn.Parameter | None:
+    return None if value is None else nn.Parameter(value.detach(), requires_grad=False)
+
+
+def _mean(node: fx.Node) -> nn.Module | None:
+    """Return the layer of a mean over dimensions other than the images; None for a mean over all values."""
+    options: dict[str, Any] = dict(zip(("input", "dim", "keepdim"), node.args, strict=False)) | node.kwargs
+    dimensions = options.get("dim")
+    dimensions = (dimensions,) if isinstance(dimensions, int) else dimensions
+    if not dimensions or 0 in dimensions or not options.keys() <= {"input", "dim", "keepdim"}:
+        return None
+    return Mean(dimensions, bool(options.get("keepdim")))
 
 
 def _flattens(node: fx.Node) -> bool:
     """Return True if a reshaping keeps images separate and flattens each to one vector."""
-    if node.target in _FLATTENINGS:
+    if node.target in (torch.flatten, "flatten"):
         options = dict(zip(("start_dim", "end_dim"), node.args[1:], strict=False)) | node.kwargs
         return options in ({"start_dim": 1}, {"start_dim": 1, "end_dim": -1})
-    if node.target not in _RESHAPINGS:
+    if node.target not in (torch.reshape, "reshape", "view"):
         return False
     shape = node.args[1:]
     if len(shape) == 1 and isinstance(shape[0], tuple | list):
@@ -442,11 +615,37 @@ def _is_over_space(mean: fx.Node) -> bool:
 
 
 def _stays_within_images(node: fx.Node) -> bool:
-    """Return True if a rearrangement keeps every image in its row and adds only zeros."""
-    if len(node.all_input_nodes) != 1:
-        return False
+    """Return True if a rearrangement keeps every image in its row and adds only zeros.
+
+    After a permutation or a split, the first dimension need not be the images, so that any index is valid.
+    """
+    source = node.args[0] if node.args else None
     if node.target is operator.getitem:
+        assert isinstance(source, fx.Node)
         index = node.args[1]
-        return isinstance(index, tuple) and index[0] in (slice(None), ...)
+        return _is_permuted(source) or (isinstance(index, tuple) and index[0] in (slice(None), ...))
+    if node.target in _JOINS:
+        return node.kwargs.get("dim", (*node.args, 0)[1]) != 0
+    if node.target in _RESHAPINGS:
+        return _is_permuted(source) or _keeps_rows(node)
+    if node.target is not functional.pad:
+        return True
     options: dict[str, Any] = dict(zip(("pad", "mode", "value"), node.args[1:], strict=False)) | node.kwargs
     return not options.get("value") and len(options["pad"]) <= 6
+
+
+def _is_permuted(source: Any) -> bool:
+    return isinstance(source, fx.Node) and source.target in _PERMUTATIONS
+
+
+def _keeps_rows(node: fx.Node) -> bool:
+    """Return True unless a change of shape gives the first dimension another length than a multiple of the images'."""
+    first: Any = node.args[1] if len(node.args) > 1 else None
+    if node.target in (torch.flatten, "flatten"):
+        return node.kwargs.get("start_dim", first) not in (None, 0)
+    if node.target not in (torch.reshape, "reshape"):
+        return True
+    size = first[0] if isinstance(first, tuple | list) else first
+    if isinstance(size, fx.Node):
+        return size.target not in ("size", operator.getitem) or _counts_images(size)
+    return size == -1

@@ -6,6 +6,7 @@ chain rule for multipliers (Shrikumar et al., 2017, equation 3).
 """
 
 import functools
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -15,8 +16,9 @@ from torch import Tensor, fx, nn
 from torch.nn import functional
 
 from saliency_assay.methods.baselines import baseline as baseline_color
-from saliency_assay.methods.canonical import Add, canonical, network_of, normalized
+from saliency_assay.methods.canonical import canonical_for, network_of, normalized
 from saliency_assay.methods.differentiate import check_inputs, check_logits, describe_tensor
+from saliency_assay.methods.layers import Add, MatMul, Mean, Multiply
 from saliency_assay.methods.passes import chunks
 
 RULES = ("rescale", "reveal_cancel")
@@ -50,13 +52,13 @@ def deeplift(
 
 
 def fit_network(method: str, model: nn.Module) -> fx.GraphModule:
-    """Return ``canonical(model)``, in which each call of a layer is a separate module, if every layer has a rule.
+    """Return ``canonical(model)`` if DeepLIFT has a rule for every layer.
 
     Raises:
-        ValueError: otherwise, with ``method``, the layer and an alternative, or an error of ``canonical``.
+        ValueError: otherwise, with ``method``, the layer or operation and an alternative.
     """
     name = type(network_of(model)).__name__
-    network = canonical(model)
+    network = canonical_for(method, model)
     for node in network.graph.find_nodes(op="call_module"):
         kind = type(network.get_submodule(node.target))
         if kind not in _LAYERS:
@@ -77,6 +79,8 @@ def contributions(
     """
     # The leaf of the autograd graph is Δx rather than x: m is then its gradient, by the chain rule for multipliers.
     difference = (images - references).detach().requires_grad_()
+    if _reads_rows(network):
+        references = references.expand_as(images)
     with torch.enable_grad():
         is_split = rule == "reveal_cancel"
         parts = (difference.clamp(min=0), difference.clamp(max=0)) if is_split else (difference,)
@@ -86,6 +90,15 @@ def contributions(
         check_logits(logits, images)
         multipliers = torch.autograd.grad(logits.gather(1, targets[:, None]).sum(), difference)[0]
     return difference.detach() * multipliers
+
+
+def _reads_rows(network: fx.GraphModule) -> bool:
+    """Return True if a network may compute shapes from the number of images, so that baselines need as many rows."""
+    plain = (operator.getitem, functional.pad, torch.cat)
+    return any(
+        node.op in ("get_attr", "call_method") or (node.op == "call_function" and node.target not in plain)
+        for node in network.graph.nodes
+    )
 
 
 @dataclass(frozen=True)
@@ -112,10 +125,37 @@ class _DifferencePropagation(fx.Interpreter):
         layer = self.fetch_attr(target)
         return _LAYERS[type(layer)](layer, *args)
 
-    def call_function(self, target: Any, args: Any, kwargs: Any) -> Signal:
-        # The functions that remain in a canonical network only move values, so they apply to each part.
-        signal, *rest = args
-        return _each(lambda value: target(value, *rest, **kwargs), signal)
+    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+        return self._rearrange(super().call_function, target, args, kwargs)
+
+    def call_method(self, target: Any, args: Any, kwargs: Any) -> Any:
+        return self._rearrange(super().call_method, target, args, kwargs)
+
+    @staticmethod
+    def _rearrange(call: Callable[..., Any], target: Any, args: Any, kwargs: Any) -> Any:
+        """Apply a function of a canonical network, which moves values, to each part of a signal; constants stay."""
+        signals: list[Signal] = []
+        fx.node.map_aggregate(args, lambda entry: signals.append(entry) if isinstance(entry, Signal) else None)
+
+        def at(select: Callable[[Signal], Any], constant: Callable[[Any], Any] = lambda entry: entry) -> Any:
+            chosen = fx.node.map_aggregate(
+                args, lambda entry: select(entry) if isinstance(entry, Signal) else constant(entry)
+            )
+            return call(target, chosen, kwargs)
+
+        if not signals:
+            return call(target, args, kwargs)
+        if target is getattr or target in ("size", "dim"):
+            return at(lambda signal: signal.value)
+        parts = tuple(
+            # A constant that is joined to the signal, such as a class token, does not differ from itself.
+            at(
+                lambda signal, part=part: signal.parts[part],
+                lambda entry: torch.zeros_like(entry) if isinstance(entry, Tensor) else entry,
+            )
+            for part in range(len(signals[0].parts))
+        )
+        return Signal(at(lambda signal: signal.value), at(lambda signal: signal.reference), parts)
 
 
 class _Scaled(torch.autograd.Function):
@@ -140,10 +180,72 @@ def _each(layer: Callable[[Tensor], Tensor], signal: Signal) -> Signal:
     return Signal(layer(signal.value), layer(signal.reference), tuple(map(layer, signal.parts)))
 
 
-def _add(layer: nn.Module, a: Signal, b: Signal) -> Signal:
-    """Add two signals part by part."""
+def _add(layer: nn.Module, a: Signal, b: Signal | Tensor) -> Signal:
+    """Add two signals part by part, or a constant."""
+    if not isinstance(b, Signal):
+        value = a.value + b
+        return Signal(value, a.reference + b, tuple(part.expand_as(value) for part in a.parts))
     parts = tuple(one + other for one, other in zip(a.parts, b.parts, strict=True))
     return Signal(a.value + b.value, a.reference + b.reference, parts)
+
+
+def _product(layer: Multiply | MatMul, a: Signal, b: Any) -> Signal:
+    """Assign to each factor its effect, averaged over both orders: Δ(ab) = Δa (b + b₀) / 2 + (a + a₀) / 2 Δb.
+
+    These are the Shapley values of the two factors (Lundberg & Lee 2017, section 4.2). ``b`` may be a constant.
+    """
+    if not isinstance(b, Signal):
+        return Signal(layer(a.value, b), layer(a.reference, b), _split(layer(a.whole, b), a))
+    middle_a, middle_b = (((signal.value + signal.reference) / 2).detach() for signal in (a, b))
+    change = layer(a.whole, middle_b) + layer(middle_a, b.whole)
+    return Signal(layer(a.value, b.value), layer(a.reference, b.reference), _split(change, a))
+
+
+def _split(change: Tensor, signal: Signal) -> tuple[Tensor, ...]:
+    """Return the parts of a change in as many parts as ``signal`` has: the change, or where it is above and below 0."""
+    if len(signal.parts) == 1:
+        return (change,)
+    size = change.detach().sign() * change
+    return (change + size) / 2, (change - size) / 2
+
+
+def _softmax(layer: nn.Softmax, signal: Signal) -> Signal:
+    """Propagate through y = exp(x − log Σ exp x), with the Rescale rule for each exponential and logarithm."""
+    with torch.no_grad():
+        x, x0 = signal.value, signal.reference
+        total, total0 = (values.logsumexp(layer.dim, keepdim=True) for values in (x, x0))
+        largest = torch.maximum(total, total0)
+        # Σ multiplier Δx = Δ log Σ exp x. Both quotients are those of exponentials divided by exp(largest).
+        multiplier = _exp_slope(x - largest, x0 - largest) / _exp_slope(total - largest, total0 - largest)
+        y, y0 = x - total, x0 - total0
+        slope = _exp_slope(y, y0)
+    change = slope * (signal.whole - (multiplier * signal.whole).sum(layer.dim, keepdim=True))
+    return Signal(y.exp(), y0.exp(), _split(change, signal))
+
+
+def _exp_slope(a: Tensor, b: Tensor) -> Tensor:
+    """Return (exp a − exp b) / (a − b), or exp a where a = b, without cancellation or overflow for a, b <= 0."""
+    distance = (a - b).abs()
+    share = torch.where(distance > 0, -torch.expm1(-distance) / distance, 1)
+    return torch.maximum(a, b).exp() * share
+
+
+def _layer_norm(layer: nn.LayerNorm, signal: Signal) -> Signal:
+    """Propagate through y = u r w + b, u = x − mean x and r = 1 / √(mean u² + ε): Rescale for u² and r, then a product."""
+    axes = tuple(range(-len(layer.normalized_shape), 0))
+    with torch.no_grad():
+        u, u0 = (values - values.mean(axes, keepdim=True) for values in (signal.value, signal.reference))
+        r, r0 = (((values**2).mean(axes, keepdim=True) + layer.eps).rsqrt() for values in (u, u0))
+        slope = -((r * r0) ** 2) / (r + r0)  # (r − r₀) / (variance − variance₀), without their differences
+    whole = signal.whole
+    centered = whole - whole.mean(axes, keepdim=True)
+    scale_change = slope * ((u + u0) * centered).mean(axes, keepdim=True)
+    change = centered * ((r + r0) / 2) + (u + u0) / 2 * scale_change
+    if layer.weight is not None:
+        change = change * layer.weight.detach()
+    with torch.no_grad():
+        value, reference = layer(signal.value), layer(signal.reference)
+    return Signal(value, reference, _split(change, signal))
 
 
 def _linear(layer: nn.Conv2d | nn.Linear, signal: Signal) -> Signal:
@@ -287,8 +389,11 @@ def _gather(positions: Tensor, values: Tensor) -> Tensor:
 _LAYERS: dict[type[nn.Module], Callable[..., Signal]] = {
     **dict.fromkeys((nn.Conv2d, nn.Linear), _linear),
     nn.MaxPool2d: _max_pool,
-    **dict.fromkeys((nn.AvgPool2d, nn.AdaptiveAvgPool2d, nn.Flatten, nn.ZeroPad2d), _each),
+    **dict.fromkeys((nn.AvgPool2d, nn.AdaptiveAvgPool2d, nn.Flatten, nn.ZeroPad2d, Mean), _each),
     Add: _add,
+    **dict.fromkeys((Multiply, MatMul), _product),
+    nn.Softmax: _softmax,
+    nn.LayerNorm: _layer_norm,
     **dict.fromkeys((nn.ReLU, nn.LeakyReLU, nn.PReLU, nn.ReLU6, nn.Hardtanh), _activation),
     **dict.fromkeys((nn.ELU, nn.CELU, nn.SELU, nn.GELU, nn.SiLU, nn.Mish), _activation),
     **dict.fromkeys(

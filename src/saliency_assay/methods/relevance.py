@@ -8,15 +8,17 @@ pixels, because relevance is a share of the logit.
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
-from zennit.core import BasicHook, Composite, Hook
+from zennit.core import BasicHook, Composite, Hook, Stabilizer
 from zennit.rules import AlphaBeta, ClampMod, Epsilon, NoMod, Norm, Pass, WSquare, ZPlus
 
 from saliency_assay.methods import checks
-from saliency_assay.methods.canonical import Add, Sum, canonical, normalized
+from saliency_assay.methods.canonical import canonical_for, normalized, signals
 from saliency_assay.methods.differentiate import check_inputs, check_logits
+from saliency_assay.methods.layers import Add, MatMul, Mean, Multiply, Sum
 from saliency_assay.models.classifier import Classifier
 
 BIASES = ("ignored", "counted")
@@ -27,6 +29,13 @@ _WEIGHTED = (nn.Conv2d, nn.Linear)
 _AVERAGES = (nn.AvgPool2d, nn.AdaptiveAvgPool2d)
 _BY_GRADIENT = (nn.MaxPool2d, nn.AdaptiveMaxPool2d, nn.Flatten, nn.ZeroPad2d)
 _KNOWN = (*_WEIGHTED, nn.ReLU, *_AVERAGES, *_BY_GRADIENT)
+_ACTIVATIONS = (
+    *(nn.ReLU, nn.LeakyReLU, nn.PReLU, nn.ReLU6, nn.Hardtanh, nn.ELU, nn.CELU, nn.SELU, nn.GELU, nn.SiLU),
+    *(nn.Mish, nn.Tanh, nn.Sigmoid, nn.Softplus, nn.Softsign, nn.Hardswish, nn.Hardsigmoid),
+)
+_GATES = (nn.Sigmoid, nn.Hardsigmoid)
+_OF_BOTH_SIGNS = (*_KNOWN, *_ACTIVATIONS, nn.LayerNorm, nn.Softmax, Multiply, MatMul, Mean)
+"""Layers with a rule of LRP-ε, which does not need the positive activations of ReLUs."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +46,8 @@ class _Rules:
     scale: Hook  # a BatchNorm that follows no convolution: each output is one input, scaled and shifted
     sums: Hook  # averages and additions: linear layers without learned weights
     relu: Hook | None
+    epsilon: float | None = None
+    """The stabilizer for normalizations and products; None if there is no rule for layers other than ``_KNOWN``."""
 
 
 def lrp_alpha_beta(
@@ -84,14 +95,18 @@ def lrp_epsilon(
     """Compute R_i = Σ_j z_ij / (z_j + ε sign z_j) R_j, ``[N, C, H, W]``, signed (Bach et al., 2015, equation 58).
 
     z_ij is the contribution of neuron i to neuron j, z_j the sum of these contributions and the bias. As ε → 0, it
-    becomes the gradient ⊙ the normalized image.
+    becomes the gradient ⊙ the normalized image of a ReLU network.
+
+    Attention weights, other gates and the standard deviations of LayerNorm count as constants (Ali et al. 2022, sections
+    3.1 and 3.2; Arras et al. 2017 for gates), and any activation passes relevance on unchanged. Two factors, neither
+    of them a gate, get half each.
 
     Raises:
-        ValueError: ε is not positive, ``input_rule`` is invalid, or the network has no ReLU or a layer without a rule.
+        ValueError: ε is not positive, ``input_rule`` is invalid, or the network has a layer without a rule.
     """
     if not epsilon > 0:
         raise ValueError(f"epsilon: found {epsilon}, expected above 0")
-    rules = _Rules(Epsilon(epsilon), Epsilon(epsilon), Norm(_not_zero), Pass())
+    rules = _Rules(Epsilon(epsilon), Epsilon(epsilon), Norm(_not_zero), Pass(), epsilon)
     return _propagate("lrp_epsilon", model, images, targets, rules, input_rule)
 
 
@@ -130,8 +145,10 @@ def _propagate(
     check_inputs(images, targets)
     if input_rule not in INPUT_RULES:
         raise ValueError(f"input_rule: found {input_rule!r}, valid: {', '.join(INPUT_RULES)}")
-    network = _copy_sharing_tensors(canonical(model))
-    _check_layers(method, model, network)
+    network = _copy_sharing_tensors(canonical_for(method, model))
+    _check_layers(method, model, network, rules)
+    if rules.epsilon is not None:
+        _linearize(network, rules.epsilon)
     first = _input_layer_rules(network, model, images, input_rule)
     pixels = normalized(model, images).detach().requires_grad_()
     with torch.enable_grad(), Composite(_rule_choice(rules, first)).context(network):
@@ -148,22 +165,107 @@ def _copy_sharing_tensors(network: fx.GraphModule) -> fx.GraphModule:
     return copy.deepcopy(network, {id(tensor): tensor for tensor in tensors})
 
 
-def _check_layers(method: str, model: nn.Module, network: fx.GraphModule) -> None:
+def _check_layers(method: str, model: nn.Module, network: fx.GraphModule, rules: _Rules) -> None:
     kind = type(model.network if isinstance(model, Classifier) else model).__name__
     names = [str(node.target) for node in network.graph.nodes if node.op == "call_module"]
     layers = {name: network.get_submodule(name) for name in names}
-    if not any(isinstance(layer, nn.ReLU) for layer in layers.values()):
+    known = _KNOWN if rules.epsilon is None else _OF_BOTH_SIGNS
+    if rules.epsilon is None and not any(isinstance(layer, nn.ReLU) for layer in layers.values()):
         raise ValueError(
-            f"{method}: found no ReLU in {kind}; expected a ReLU network, or a method that needs gradients "
-            f"only, such as integrated_gradients"
+            f"{method}: found no ReLU in {kind}; expected a ReLU network, or lrp_epsilon, or a method that needs "
+            f"gradients only, such as integrated_gradients"
         )
     for name, layer in layers.items():
-        if not isinstance(layer, (*_KNOWN, Add)):
-            valid = ", ".join(supported.__name__ for supported in _KNOWN)
+        if not isinstance(layer, (*known, Add)):
+            valid = ", ".join(supported.__name__ for supported in known)
+            alternative = "; or use lrp_epsilon" if isinstance(layer, _OF_BOTH_SIGNS) else ""
             raise ValueError(
                 f"{method}: found {type(layer).__name__} ({name!r}) in {kind}, which has no rule; valid: {valid}, "
-                f"BatchNorm, dropout and addition"
+                f"BatchNorm, dropout and addition{alternative}"
             )
+
+
+def _linearize(network: fx.GraphModule, epsilon: float) -> None:
+    """Replace normalizations by layers that are linear in their input, and products by their rule, in place."""
+    varying = signals(network.graph)
+    constant = set(network.graph.nodes) - varying
+    for node in network.graph.nodes:
+        if node in constant or node.op == "placeholder":
+            continue
+        layer = network.get_submodule(str(node.target)) if node.op == "call_module" else None
+        if isinstance(layer, nn.LayerNorm):
+            network.add_submodule(str(node.target), _LinearNorm(layer))
+        elif isinstance(layer, nn.Softmax) or (isinstance(layer, _GATES) and _only_multiplies(network, node)):
+            constant.add(node)
+        elif all(source in constant for source in node.all_input_nodes):
+            constant.add(node)
+        elif isinstance(layer, Multiply | MatMul):
+            vary = [isinstance(factor, fx.Node) and factor not in constant for factor in node.args]
+            network.add_submodule(str(node.target), _ProductRule(layer, epsilon, vary))
+
+
+def _only_multiplies(network: fx.GraphModule, node: fx.Node) -> bool:
+    """Return True if the output of a node is only used as a factor."""
+    users = [network.get_submodule(str(user.target)) if user.op == "call_module" else None for user in node.users]
+    return all(isinstance(user, Multiply) for user in users)
+
+
+class _LinearNorm(nn.Module):
+    """LayerNorm whose standard deviation counts as a constant (Ali et al. 2022, section 3.2)."""
+
+    def __init__(self, norm: nn.LayerNorm) -> None:
+        super().__init__()
+        self.axes, self.eps = tuple(range(-len(norm.normalized_shape), 0)), norm.eps
+        self.weight, self.bias = norm.weight, norm.bias
+
+    def forward(self, values: Tensor) -> Tensor:
+        centered = values - values.mean(self.axes, keepdim=True)
+        scale = ((centered.detach() ** 2).mean(self.axes, keepdim=True) + self.eps).rsqrt()
+        normalized = centered * scale if self.weight is None else centered * scale * self.weight
+        return normalized if self.bias is None else normalized + self.bias
+
+
+class _ProductRule(nn.Module):
+    """A product whose relevance goes to the factors that vary, in equal shares, and within each by the ε rule."""
+
+    def __init__(self, product: nn.Module, epsilon: float, vary: list[bool]) -> None:
+        super().__init__()
+        self.product, self.stabilize, self.vary = product, Stabilizer(epsilon), vary
+
+    def forward(self, *factors: Any) -> Tensor:
+        factors = tuple(
+            factor if varies or not isinstance(factor, Tensor) else factor.detach()
+            for factor, varies in zip(factors, self.vary, strict=True)
+        )
+        output: Tensor = _Product.apply(self, *factors)
+        return output
+
+
+class _Product(torch.autograd.Function):
+    """The rule of ``_ProductRule``: a product in the forward pass, relevance in place of gradients in the backward pass."""
+
+    @staticmethod
+    def forward(ctx: Any, rule: _ProductRule, *factors: Any) -> Tensor:
+        ctx.rule, ctx.factors = rule, factors
+        output: Tensor = rule.product(*factors)
+        return output
+
+    @staticmethod
+    def backward(ctx: Any, relevance: Tensor) -> tuple[Tensor | None, ...]:
+        rule = ctx.rule
+        with torch.enable_grad():
+            factors = [
+                factor.detach().requires_grad_(varies) if isinstance(factor, Tensor) else factor
+                for factor, varies in zip(ctx.factors, rule.vary, strict=True)
+            ]
+            output = rule.product(*factors)
+        varying = [factor for factor, varies in zip(factors, rule.vary, strict=True) if varies]
+        share = relevance / rule.stabilize(output.detach()) / len(varying)
+        gradients = iter(torch.autograd.grad(output, varying, share))
+        return None, *(
+            factor.detach() * next(gradients) if varies else None
+            for factor, varies in zip(factors, rule.vary, strict=True)
+        )
 
 
 def _rule_choice(rules: _Rules, first: dict[str, Hook]) -> Callable[..., Hook | None]:
@@ -174,9 +276,11 @@ def _rule_choice(rules: _Rules, first: dict[str, Hook]) -> Callable[..., Hook | 
             return first[name]
         if isinstance(layer, _WEIGHTED):
             return rules.scale if _is_scale(layer) else rules.weighted
-        if isinstance(layer, nn.ReLU):
+        if isinstance(layer, _ACTIVATIONS):
             return rules.relu
-        return rules.sums if isinstance(layer, (*_AVERAGES, Sum)) else None
+        if isinstance(layer, _LinearNorm):
+            return rules.scale
+        return rules.sums if isinstance(layer, (*_AVERAGES, Mean, Sum)) else None
 
     return select_hook
 
@@ -229,14 +333,17 @@ def _bounds(network: fx.GraphModule, low: Tensor, high: Tensor) -> dict[str, tup
         elif node.op != "output" and all(source in ends[0].env for source in node.all_input_nodes):
             layer = network.get_submodule(node.target) if node.op == "call_module" else None
             if isinstance(layer, Add):
-                least, most = (torch.stack([end.env[term] for term in node.args], -1) for end in ends)
+                terms = ([end.env[term] for term in node.args] for end in ends)
+                least, most = (torch.stack(torch.broadcast_tensors(*pair), -1) for pair in terms)
                 bounds[f"{node.target}.sum"] = least, most
             elif isinstance(layer, (*_WEIGHTED, *_AVERAGES)):
                 least, most = (end.env[node.args[0]] for end in ends)
                 bounds[str(node.target)] = least, most
             if layer is None or _is_scale(layer) or not isinstance(layer, _WEIGHTED):
                 a, b = (end.run_node(node) for end in ends)
-                ends[0].env[node], ends[1].env[node] = torch.minimum(a, b), torch.maximum(a, b)
+                if isinstance(a, Tensor):
+                    a, b = torch.minimum(a, b), torch.maximum(a, b)
+                ends[0].env[node], ends[1].env[node] = a, b
     return bounds
 
 

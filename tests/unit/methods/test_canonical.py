@@ -328,36 +328,25 @@ class Refused(nn.Module):
     def __init__(self, forward: object) -> None:
         super().__init__()
         self.weight, self.layer, self.act = nn.Parameter(torch.ones(1)), nn.Conv2d(3, 3, 1), nn.ReLU()
+        self.matrix = nn.Parameter(torch.ones(2, 3))
+        self.mean, self.spread = nn.Parameter(torch.zeros(3)), nn.Parameter(torch.full((3,), 2.0))
         self.forward_with = forward
 
     def forward(self, images: Tensor) -> Tensor:
         return self.forward_with(self, images)
 
 
-VALID = (
-    "which has no rule; valid: modules, relu, addition of two, flatten, pooling, mean over space, "
-    "slices of images and zero padding"
-)
-
-
 @pytest.mark.parametrize(
     ("forward", "operation"),
     [
-        (lambda net, x: torch.sigmoid(net.layer(x)), "'sigmoid' (sigmoid)"),
-        (lambda net, x: net.layer(x) * 2, "'mul' (mul)"),
         (lambda net, x: net.layer(x) + 1, "'add' (add)"),
         (lambda net, x: torch.add(x, net.layer(x), alpha=2), "'add' (add)"),
-        (lambda net, x: net.layer(x) + net.weight, "'weight' (weight)"),
-        (lambda net, x: torch.cat([x, net.layer(x)], 1), "'cat' (cat)"),
-        (lambda net, x: net.layer(x).view(-1, 192), "'view' (view)"),
-        (lambda net, x: net.layer(x).view(x.size(1), -1), "'view' (view)"),
+        (lambda net, x: net.layer(x).view(x.size(1), -1), "'reshape' (view)"),
+        (lambda net, x: torch.cat([x, net.layer(x)]), "'cat' (cat)"),
+        (lambda net, x: torch.einsum("nchw->nc", net.layer(x)), "'einsum' (einsum)"),
         (lambda net, x: functional.avg_pool2d(net.layer(x), x.shape[2]), "'avg_pool2d' (avg_pool2d)"),
         (lambda net, x: functional.avg_pool2d(net.layer(x), x.size()[2:]), "'avg_pool2d' (avg_pool2d)"),
-        (lambda net, x: net.layer(x)[:, :, : x.size(2) // 2], "'floordiv' (floordiv)"),
-        (lambda net, x: net.layer(x)[:, :, : x.size(2)], "'getitem' (getitem)"),
         (lambda net, x: torch.flatten(net.layer(x)), "'flatten' (flatten)"),
-        (lambda net, x: net.layer(x).flatten(2), "'flatten' (flatten)"),
-        (lambda net, x: net.layer(x).mean(1), "'mean' (mean)"),
         (lambda net, x: net.layer(x).mean(), "'mean' (mean)"),
         (lambda net, x: net.layer(x)[::2], "'getitem' (getitem)"),
         (lambda net, x: functional.pad(net.layer(x), (1, 1), value=1.0), "'pad' (pad)"),
@@ -374,7 +363,64 @@ def test_unknown_operations_are_refused(forward: object, operation: str) -> None
     network(IMAGES)  # it does run
     with pytest.raises(ValueError, match=r"^Refused: found the operation") as error:
         canonical(network)
-    assert str(error.value) == f"Refused: found the operation {operation}, {VALID}"
+    assert f"found the operation {operation}, which has no rule; valid: modules, " in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "forward",
+    [
+        lambda net, x: torch.sigmoid(net.layer(x)) * functional.silu(net.layer(x)),
+        lambda net, x: functional.gelu(net.layer(x), approximate="tanh") / 3 + net.weight,
+        lambda net, x: torch.cat([x, net.layer(x)], 1)[:, :, : x.size(2) // 2],
+        lambda net, x: net.layer(x).view(-1, 192).view(x.shape[0], -1),
+        lambda net, x: functional.layer_norm(net.layer(x).flatten(2).transpose(1, 2).mean(1), (3,)),
+        lambda net, x: functional.linear(net.layer(x).contiguous().view(x.size(0), 3, -1).mean(-1), net.matrix),
+        lambda net, x: (net.layer(x).softmax(-1) @ net.layer(x).transpose(-2, -1)).unbind(1)[0],
+        lambda net, x: functional.batch_norm(net.layer(x), net.mean, net.spread, net.mean, net.spread),
+        lambda net, x: functional.scaled_dot_product_attention(x, net.layer(x), x, scale=0.5),
+        lambda net, x: functional.scaled_dot_product_attention(
+            x, net.layer(x), x, attn_mask=net.matrix[0, 0].expand(x.shape[2], 1)
+        ),
+    ],
+)
+def test_functions_have_the_same_value_in_canonical_form(forward: object) -> None:
+    network = with_random_state(Refused(forward), seed=2)
+    module = canonical(network)
+    with torch.no_grad():
+        exact(module(IMAGES), network(IMAGES))
+        exact(module(IMAGES[:1]), network(IMAGES[:1]))
+
+
+@pytest.mark.parametrize("batch_first", [False, True])
+def test_attention_has_the_same_value_in_canonical_form(batch_first: bool) -> None:
+    network = with_random_state(Attentive(batch_first=batch_first), seed=2)
+    module = canonical(network)
+    assert not any(isinstance(layer, nn.MultiheadAttention) for layer in module.modules())
+    with torch.no_grad():
+        exact(module(IMAGES), network(IMAGES))
+
+
+@pytest.mark.parametrize(
+    ("options", "found"), [({"add_bias_kv": True}, "add_bias_kv"), ({"add_zero_attn": True}, "add_zero_attn")]
+)
+def test_attention_to_added_keys_is_refused(options: dict[str, bool], found: str) -> None:
+    with pytest.raises(ValueError, match=rf"^Attentive: attention: .*{found}"):
+        canonical(with_random_state(Attentive(batch_first=True, **options), seed=2))
+
+
+class Attentive(nn.Module):
+    """Attention of the rows of the images' first channel to those of the second."""
+
+    def __init__(self, **options: bool) -> None:
+        super().__init__()
+        self.attention = nn.MultiheadAttention(IMAGES.shape[-1], 2, kdim=IMAGES.shape[-1], **options)
+
+    def forward(self, images: Tensor) -> Tensor:
+        query, keys = images[:, 0], images[:, 1]
+        if not self.attention.batch_first:
+            query, keys = query.transpose(0, 1), keys.transpose(0, 1)
+        mixed, _ = self.attention(query, keys, keys, need_weights=False)
+        return mixed if self.attention.batch_first else mixed.transpose(0, 1)
 
 
 def flat_first(net: Refused, x: Tensor) -> Tensor:
@@ -442,10 +488,10 @@ def test_a_write_that_a_view_passes_on_is_refused(forward: object, found: str) -
 def test_an_unknown_write_is_refused_though_nothing_reads_its_result() -> None:
     def forward(net: Refused, images: Tensor) -> Tensor:
         hidden = net.layer(images)
-        hidden.mul_(2)
+        hidden.clamp_(0)
         return hidden.flatten(1)
 
-    with pytest.raises(ValueError, match=r"^Refused: found the operation 'mul_' \(mul_\), which has no rule"):
+    with pytest.raises(ValueError, match=r"^Refused: found the operation 'clamp_' \(clamp_\), which has no rule"):
         canonical(Refused(forward).double().eval())
 
 
@@ -462,11 +508,7 @@ def test_a_forward_that_looks_at_values_is_refused() -> None:
     network = Refused(lambda net, x: net.layer(x) if x.sum() > 0 else x).eval()
     with pytest.raises(ValueError, match=r"^Refused: its layers cannot be traced") as error:
         canonical(network)
-    assert str(error.value) == (
-        "Refused: its layers cannot be traced (symbolically traced variables cannot be used as inputs to control "
-        "flow); expected a forward without branches that depend on values, or a method that needs gradients only, "
-        "such as integrated_gradients"
-    )
+    assert "control flow" in str(error.value)
 
 
 @pytest.mark.parametrize("part", ["body.1", "body.9"], ids=["BatchNorm", "dropout"])

@@ -1,0 +1,170 @@
+"""DeepLIFT and LRP-ε through networks of torchvision and timm as they are: sums, and LRP-ε against gradients.
+
+LRP-ε is compared with gradient ⊙ input of the same network, whose normalizations, attention weights and gates count as
+constants and whose activations are linear functions of their input (Ali et al. 2022). Autograd computes it from the
+network's own layers, without the canonical form.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+import torch
+from support import exact, generator, with_random_state
+from torch import Tensor, nn
+from torch.nn import functional
+from torchvision import models
+
+from saliency_assay.methods.deeplift import RULES, deeplift
+from saliency_assay.methods.relevance import lrp_epsilon
+
+timm = pytest.importorskip("timm")
+
+NETWORKS = {
+    # (network, size of the images): torchvision's as they are, timm's smallest of each family
+    "torchvision/resnet18": (lambda: models.resnet18(), 64),
+    "torchvision/resnet50": (lambda: models.resnet50(), 64),
+    "torchvision/densenet121": (lambda: models.densenet121(), 64),
+    "torchvision/vgg16": (lambda: models.vgg16(), 64),
+    "torchvision/convnext_tiny": (lambda: models.convnext_tiny(), 64),
+    "torchvision/vit_b_16": (lambda: models.vit_b_16(), 224),
+    "torchvision/vit_b_16 at 64": (lambda: models.vit_b_16(image_size=64), 64),
+    "torchvision/efficientnet_b0": (lambda: models.efficientnet_b0(), 64),
+    "torchvision/mobilenet_v3_small": (lambda: models.mobilenet_v3_small(), 64),
+    "timm/vit_tiny_patch16_224": (lambda: timm.create_model("vit_tiny_patch16_224", img_size=64), 64),
+    "timm/deit_tiny_distilled_patch16_224": (
+        lambda: timm.create_model("deit_tiny_distilled_patch16_224", img_size=64),
+        64,
+    ),
+    "timm/swin_tiny_patch4_window7_224": (lambda: timm.create_model("swin_tiny_patch4_window7_224"), 224),
+    "timm/convnext_atto": (lambda: timm.create_model("convnext_atto"), 64),
+    "timm/efficientnet_b0": (lambda: timm.create_model("efficientnet_b0"), 64),
+    "timm/resnet18": (lambda: timm.create_model("resnet18"), 64),
+}
+TARGETS = torch.tensor([3, 7])
+
+
+SLOW = {"torchvision/vit_b_16", "timm/swin_tiny_patch4_window7_224"}
+
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in NETWORKS],
+)
+def case(request: pytest.FixtureRequest) -> tuple[nn.Module, Tensor]:
+    make, size = NETWORKS[request.param]
+    network = make()
+    calibrate(with_random_state(network, 0), size)
+    return network, pixels(size)
+
+
+def pixels(size: int) -> Tensor:
+    return torch.rand(2, 3, size, size, generator=generator(1), dtype=torch.float64)
+
+
+def calibrate(network: nn.Module, size: int) -> None:
+    """Set running statistics to those of random images, so that signals neither vanish nor grow with depth."""
+    norms = [layer for layer in network.modules() if isinstance(layer, nn.BatchNorm2d)]
+    for norm in norms:
+        norm.train()
+        norm.momentum = None
+        norm.reset_running_stats()
+        norm.weight.data.abs_().add_(0.5)
+    with torch.no_grad():
+        network(torch.randn(4, 3, size, size, generator=generator(2), dtype=torch.float64))
+    network.eval()
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_deeplift_sums_to_the_difference(case: tuple[nn.Module, Tensor], rule: str) -> None:
+    network, images = case
+    with torch.no_grad():
+        difference = (network(images) - network(torch.zeros_like(images))).gather(1, TARGETS[:, None])[:, 0]
+    maps = deeplift(network, images, TARGETS, generator=generator(), rule=rule)
+    assert difference.abs().min() > 1e-4
+    exact(maps.sum((1, 2, 3)), difference, tolerance=1e-8, floor=0)
+
+
+def test_lrp_epsilon_is_gradient_x_input_of_the_linearized_network(case: tuple[nn.Module, Tensor]) -> None:
+    network, images = case
+    maps = lrp_epsilon(network, images, TARGETS, generator=generator(), epsilon=1e-12)
+    leaf = images.clone().requires_grad_()
+    shifts: list[Tensor] = []
+    with linearized(shifts):
+        logits = network(leaf).gather(1, TARGETS[:, None])[:, 0]
+        constants = [*shifts, *(p for name, p in network.named_parameters() if is_added(name))]
+        gradient, *by_constants = torch.autograd.grad(
+            logits.sum(), [leaf, *constants], allow_unused=True
+        )
+    expected = gradient * images
+    exact(maps, expected, tolerance=1e-6, floor=1e-6 * expected.abs().max())
+    # Pixels and everything that is added to activations share the logits without a rest.
+    added = sum(
+        (share * constant).sum() for share, constant in zip(by_constants, constants, strict=True) if share is not None
+    )
+    assert (maps.sum() + added - logits.sum()).abs() < 1e-4 * logits.abs().sum()
+
+
+def is_added(name: str) -> bool:
+    return name.endswith(("bias", "token", "pos_embedding", "pos_embed")) and "table" not in name
+
+
+@contextmanager
+def linearized(shifts: list[Tensor]) -> Iterator[None]:
+    """Replace PyTorch's functions by their linear counterparts; constants that BatchNorm adds go to ``shifts``."""
+    softmax, sigmoid = torch.softmax, torch.sigmoid
+
+    def layer_norm(x: Tensor, shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
+        axes = tuple(range(-len(shape), 0))
+        centered = x - x.mean(axes, keepdim=True)
+        y = centered / (x.var(axes, unbiased=False, keepdim=True) + eps).sqrt().detach()
+        y = y if weight is None else y * weight
+        return y if bias is None else y + bias
+
+    def batch_norm(
+        x: Tensor, mean: Tensor, var: Tensor, weight: Tensor, bias: Tensor, *rest: Any
+    ) -> Tensor:
+        scale = (weight / (var + rest[-1]).sqrt()).detach()
+        shift = (bias - mean * scale).detach().requires_grad_()
+        shifts.append(shift)
+        return x * scale[:, None, None] + shift[:, None, None]
+
+    def by_ratio(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        def linear(x: Tensor, *args: Any, **options: Any) -> Tensor:
+            options.pop("inplace", None)
+            return x * (function(x, *[a for a in args if not isinstance(a, bool)], **options) / x).detach()
+
+        return linear
+
+    def gate(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        return lambda x, *args, **options: function(
+            x, *[a for a in args if not isinstance(a, bool)], **{k: v for k, v in options.items() if k != "inplace"}
+        ).detach()
+
+    def attention(q: Tensor, k: Tensor, v: Tensor, attn_mask: Tensor | None = None, **options: Any) -> Tensor:
+        scores = q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5
+        scores = scores if attn_mask is None else scores + attn_mask
+        return softmax(scores, -1).detach() @ v
+
+    def multihead(self: nn.MultiheadAttention, x: Tensor, *rest: Any, **options: Any) -> tuple[Tensor, None]:
+        q, k, v = (
+            part.unflatten(-1, (self.num_heads, self.head_dim)).transpose(1, 2)
+            for part in functional.linear(x, self.in_proj_weight, self.in_proj_bias).chunk(3, -1)
+        )
+        return self.out_proj(attention(q, k, v).transpose(1, 2).flatten(2)), None
+
+    with (
+        patch.object(functional, "layer_norm", layer_norm),
+        patch.object(functional, "batch_norm", batch_norm),
+        patch.object(functional, "gelu", by_ratio(functional.gelu)),
+        patch.object(functional, "silu", by_ratio(functional.silu)),
+        patch.object(functional, "hardswish", by_ratio(functional.hardswish)),
+        patch.object(functional, "hardsigmoid", gate(functional.hardsigmoid)),
+        patch.object(functional, "scaled_dot_product_attention", attention),
+        patch.object(nn.MultiheadAttention, "forward", multihead),
+        patch.object(torch, "sigmoid", gate(sigmoid)),
+        patch.object(nn.Sigmoid, "forward", lambda self, x: sigmoid(x).detach()),
+    ):
+        yield
