@@ -165,6 +165,7 @@ def linearized(shifts: list[Tensor]) -> Iterator[None]:
         patch.object(functional, "scaled_dot_product_attention", attention),
         patch.object(nn.MultiheadAttention, "forward", multihead),
         patch.object(torch, "sigmoid", gate(sigmoid)),
+        patch.object(nn.Softmax, "forward", lambda self, x: softmax(x, self.dim).detach()),
         patch.object(nn.Sigmoid, "forward", lambda self, x: sigmoid(x).detach()),
     ):
         yield
