@@ -185,9 +185,64 @@ class Spare(nn.Module):
 )
 def test_a_layer_without_feature_maps_is_refused(network: nn.Module, layer: str) -> None:
     model = classifier(with_random_state(network, seed=1), layer)
-    with pytest.raises(ValueError, match="cam_layer: ") as error:
-        cam(model, IMAGES, TARGETS, generator=generator())
-    assert str(error.value) == f"cam_layer: '{layer}' returns no feature maps [N, K, h, w]"
+    for method in (cam, gradcam):
+        with pytest.raises(ValueError, match=f"cam_layer: '{layer}' returns "):
+            method(model, IMAGES, TARGETS, generator=generator())
+
+
+class Tokens(nn.Module):
+    """A layer that returns feature maps as tokens behind ``extra`` others, or with their channels last."""
+
+    def __init__(self, form: str, extra: int = 0) -> None:
+        super().__init__()
+        self.features = nn.Sequential(nn.Conv2d(3, 5, 3, padding=1), nn.ReLU())
+        self.form, self.extra, self.tokens = form, extra, nn.Identity()
+        self.head = nn.Linear(5, CLASSES)
+
+    def forward(self, images: Tensor) -> Tensor:
+        maps = self.features(images)
+        if self.form == "maps":
+            return self.head(self.tokens(maps).sum((2, 3)))
+        if self.form == "channels last":
+            return self.head(self.tokens(maps.permute(0, 2, 3, 1)).sum((1, 2)))
+        first = images.new_full((len(images), self.extra, 5), 0.5)
+        tokens = torch.cat([first, maps.flatten(2).transpose(1, 2)], 1)
+        return self.head(self.tokens(tokens).sum(1))
+
+
+@pytest.mark.parametrize("size", [(6, 6), (6, 9)], ids=["square", "wide"])
+@pytest.mark.parametrize(
+    ("form", "extra"), [("tokens", 0), ("tokens", 1), ("tokens", 2), ("channels last", 0)]
+)
+def test_gradcam_of_tokens_is_that_of_the_feature_maps(form: str, extra: int, size: tuple[int, int]) -> None:
+    images = torch.rand(6, 3, *size, generator=generator(3), dtype=torch.float64)
+    maps, expected = (
+        gradcam(
+            classifier(with_random_state(network, seed=1), "tokens"), images, TARGETS, generator=generator()
+        )
+        for network in (Tokens(form, extra), Tokens("maps"))
+    )
+    # The gradient at a class token is that at every other token, because the head sums them.
+    exact(maps, expected)
+    assert expected.abs().max() > 0
+
+
+def test_token_grid_selects_the_last_tokens() -> None:
+    model = classifier(with_random_state(Tokens("tokens", 4), seed=1), "tokens")
+    model.token_grid = (5, 8)
+    maps = gradcam(model, IMAGES, TARGETS, generator=generator(), upsampling="nearest")
+    model.token_grid = (6, 8)
+    with pytest.raises(ValueError, match="token_grid: found 6 × 8 for 40 tokens of 'tokens'"):
+        gradcam(model, IMAGES, TARGETS, generator=generator())
+    assert maps.shape == (6, 1, 6, 6)
+
+
+def test_a_layer_behind_which_nothing_reads_the_grid_is_refused() -> None:
+    network = Tokens("tokens", 1)
+    network.forward = lambda images: network.head(network.tokens(network.features(images)).detach().sum((2, 3)))
+    model = classifier(with_random_state(network, seed=1), "tokens")
+    with pytest.raises((ValueError, RuntimeError), match="does not require grad|do not depend"):
+        gradcam(model, IMAGES, TARGETS, generator=generator())
 
 
 def test_a_model_without_a_cam_layer_is_refused() -> None:

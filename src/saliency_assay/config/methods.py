@@ -114,7 +114,9 @@ def check_needs(
                     for other, record in catalog.architectures.items()
                     if not unsupported(methods[name].needs, record)
                 ]
-                is_custom = ":" in models[model].architecture and not models[model].cam_layer
+                is_custom = (
+                    models[model].architecture not in catalog.architectures and not models[model].cam_layer
+                )
                 valid = (
                     f"models.{model}.cam_layer set to one"
                     if is_custom

@@ -1,6 +1,7 @@
 """Checks of the section ``models``: registered architectures and custom networks."""
 
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from itertools import product
 from typing import Any
 
@@ -9,6 +10,8 @@ from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.labels import label_of
 from saliency_assay.config.records import Catalog, DataEntry, Model, Parameters
 from saliency_assay.config.settings import CustomModel, ModelSettings, RegisteredModel
+from saliency_assay.models import Architecture
+from saliency_assay.models.families import BUILDERS, Family, family_of
 from saliency_assay.registry.records import short_repr
 from saliency_assay.registry.signatures import GENERATOR, check_call
 from saliency_assay.training.settings import training_from
@@ -52,6 +55,7 @@ def read_model(
         training=training,
         trials=_trials(place, entry.search or {}, training, catalog),
         normalization=_normalization(place, entry),
+        token_grid=entry.token_grid or (),
     )
 
 
@@ -64,16 +68,42 @@ def _network_fields(place: str, entry: RegisteredModel | CustomModel, catalog: C
 
 
 def _registered_fields(place: str, entry: RegisteredModel, catalog: Catalog) -> dict[str, Any]:
-    """Return the fields of ``Model`` that describe a registered architecture."""
+    """Return the fields of ``Model`` that describe a registered architecture, or a network of a library."""
+    library, slash, network = entry.architecture.partition("/")
+    if slash and library in BUILDERS:
+        return _library_fields(place, entry, library, network)
     architectures = catalog.architectures
     record = look_up(f"{place}.architecture", "architecture", entry.architecture, architectures)
     return {
         "architecture": record.name,
         "function": record.function,
-        "cam_layer": record.cam_layer,
-        "concept_layers": record.concept_layers,
-        "head_is_pool_linear": record.head_is_pool_linear,
+        **_layers(entry, record),
         "parameters": parameters_of(place, record.parameters, entry.parameters, entry.own_keys()),
+    }
+
+
+def _library_fields(place: str, entry: RegisteredModel, library: str, network: str) -> dict[str, Any]:
+    """Return the fields of ``Model`` that describe a network of torchvision or timm, whose builder checks the rest."""
+    if find_spec(library) is None:
+        raise ConfigError(
+            f"{place}.architecture: found {entry.architecture!r}, but {library} is not installed; "
+            f"expected pip install saliency-assay[{library}]"
+        )
+    return {
+        "architecture": entry.architecture,
+        "function": BUILDERS[library],
+        **_layers(entry, family_of(library, network)),
+        "parameters": {"name": network, **entry.parameters},
+    }
+
+
+def _layers(entry: ModelSettings, record: Architecture | Family | None) -> dict[str, Any]:
+    """Return the layers of an entry, with defaults from the record of its architecture."""
+    cam_layer = entry.cam_layer or (record.cam_layer if record else "")
+    return {
+        "cam_layer": cam_layer,
+        "concept_layers": entry.concept_layers or (record.concept_layers if record else ()),
+        "head_is_pool_linear": bool(record and record.head_is_pool_linear and cam_layer == record.cam_layer),
     }
 
 
@@ -91,9 +121,7 @@ def _custom_fields(place: str, entry: CustomModel) -> dict[str, Any]:
     return {
         "architecture": entry.function,
         "function": entry.function,
-        "cam_layer": entry.cam_layer or "",
-        "concept_layers": entry.concept_layers or (),
-        "head_is_pool_linear": False,
+        **_layers(entry, None),
         "parameters": entry.parameters,
     }
 

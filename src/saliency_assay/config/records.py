@@ -120,6 +120,8 @@ class Model:
     """Training parameters to select from by validation accuracy; each replaces values in ``training``."""
     head_is_pool_linear: bool = False
     """True if the logits are one linear layer over the spatial mean of ``cam_layer``, which CAM needs."""
+    token_grid: tuple[int, ...] = ()
+    """Rows and columns of the tokens that ``cam_layer`` returns; empty for the grid that the images suggest."""
     normalization: tuple[tuple[float, ...], tuple[float, ...]] | None = None
     """Mean and standard deviation of each channel, for pixels in [0, 1]; None if the entry has none."""
 

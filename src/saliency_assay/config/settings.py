@@ -218,6 +218,21 @@ class ModelSettings(Entry):
         "[`weights`](models.md#initial-weights).",
     )
     training: dict[Any, Any] = Field({}, description="[Training parameters](models.md#training).")
+    cam_layer: OrAbsent[Text] = Field(
+        None,
+        description="Path of the layer for Grad-CAM, as for `torch.nn.Module.get_submodule`; a negative number counts "
+        "from the end, as in `blocks.-1`. Registered architectures have a default.",
+    )
+    token_grid: OrAbsent[Annotated[Sequence[Positive], Field(min_length=2, max_length=2)]] = Field(
+        None,
+        description="Rows and columns of the tokens that the CAM layer returns; by default, the largest grid of the "
+        "images' aspect ratio. The tokens before the grid, such as a class token, are dropped.",
+    )
+    concept_layers: OrAbsent[Distinct[Text]] = Field(
+        None,
+        min_length=1,
+        description="Paths of the layers for TCAV, from first to last. Registered architectures have a default.",
+    )
     search: OrAbsent[dict[Any, Annotated[Distinct[Any], Field(min_length=1)]]] = Field(
         None,
         min_length=1,
@@ -229,21 +244,16 @@ class ModelSettings(Entry):
 class RegisteredModel(ModelSettings):
     """A model with a registered architecture. Any other key is a parameter of the architecture."""
 
-    architecture: str = Field(description="The registered [architecture](models.md#architectures).")
+    architecture: str = Field(
+        description="The registered [architecture](models.md#architectures), or a network of "
+        "[torchvision or timm](models.md#torchvision-and-timm), such as `timm/vit_small_patch16_224`."
+    )
 
 
 class CustomModel(ModelSettings):
     """A model whose network is built by a custom function. Any other key is a parameter of the function."""
 
     function: str = Field(description=f"The function that builds the network, {FUNCTION}")
-    cam_layer: OrAbsent[Text] = Field(
-        None, description="Path of the layer for Grad-CAM, as for `torch.nn.Module.get_submodule`."
-    )
-    concept_layers: OrAbsent[Distinct[Text]] = Field(
-        None,
-        min_length=1,
-        description="Paths of the layers for TCAV, from first to last.",
-    )
 
 
 class RegisteredMethod(Entry):

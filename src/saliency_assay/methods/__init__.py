@@ -236,7 +236,7 @@ METHODS: tuple[Method, ...] = (
         "saliency_assay.methods.relevance:lrp_epsilon",
         "Bach et al., 2015",
         "layer-wise relevance propagation in proportion to the contributions, stabilized by ε",
-        needs=("gradients", "relu", "layers"),
+        needs=("gradients", "layers"),
         limits={"epsilon": Limits(minimum=1e-12), "input_rule": Limits(choices=_INPUT_RULES)},
     ),
     Method(

@@ -1,7 +1,10 @@
 """CAM and Grad-CAM: the last block's activations, weighted by the head's weights or gradients."""
 
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
-from captum.attr import LayerGradCam
 from torch import Tensor, nn
 from torch.nn.functional import interpolate, linear
 
@@ -54,16 +57,25 @@ def gradcam(
 ) -> Tensor:
     """Compute max(Σ_k ᾱ_k A_k, 0) with ᾱ_k the spatial mean of ∂f_t / ∂A_k, upsampled to ``[N, 1, H, W]``.
 
-    A is the output of the classifier's ``cam_layer``. Selvaraju et al. (2017), equations 1 and 2; without ``relu``
-    the signed sum.
+    A is the output of the classifier's ``cam_layer``: feature maps, or tokens as in ``_feature_maps``. Selvaraju et al.
+    (2017), equations 1 and 2; without ``relu`` the signed sum.
 
     Raises:
-        ValueError: the model is not a ``Classifier``, the layer returns no feature maps, or a parameter is invalid.
+        ValueError: the model is not a ``Classifier``, the layer returns neither feature maps nor tokens on a grid, the
+            logits do not depend on its output, or a parameter is invalid.
     """
     classifier = _classifier(model, images, targets, upsampling)
-    layer = classifier.layer(classifier.cam_layer)
-    maps = LayerGradCam(classifier, layer).attribute(images, targets, relu_attributions=relu).detach()
-    _check_feature_maps(classifier, maps)
+    # With respect to the images, since the parameters are frozen.
+    with torch.enable_grad(), _kept(classifier) as outputs:
+        logits = classifier(images.detach().requires_grad_())
+    output = _last(classifier, outputs)
+    gradient = torch.autograd.grad(
+        logits.gather(1, targets[:, None]).sum(), output, allow_unused=True
+    )[0]
+    if gradient is None:
+        raise ValueError(f"cam_layer: the logits do not depend on the output of {classifier.cam_layer!r}")
+    activations, gradients = (_feature_maps(classifier, values, images) for values in (output.detach(), gradient))
+    maps = (gradients.mean((2, 3), keepdim=True) * activations).sum(1, keepdim=True)
     return _upsampled(maps, images, upsampling, relu=relu)
 
 
@@ -77,9 +89,44 @@ def _classifier(model: nn.Module, images: Tensor, targets: Tensor, upsampling: s
     return model
 
 
-def _check_feature_maps(classifier: Classifier, output: object) -> None:
-    if not isinstance(output, Tensor) or output.ndim != 4:
-        raise ValueError(f"cam_layer: {classifier.cam_layer!r} returns no feature maps [N, K, h, w]")
+def _feature_maps(classifier: Classifier, output: Tensor, images: Tensor) -> Tensor:
+    """Return the CAM layer's output as feature maps ``[N, K, h, w]``.
+
+    Feature maps of the images' aspect ratio may have their channels last, ``[N, h, w, K]``. Of tokens ``[N, T, K]``, the
+    last h · w are the grid, row by row: that of ``token_grid``, or the largest of the images' aspect ratio. The tokens
+    before it, such as class and register tokens, are dropped.
+
+    Raises:
+        ValueError: the output has another shape, or fewer tokens than the grid.
+    """
+    name, shape, (height, width) = classifier.cam_layer, list(output.shape), images.shape[2:]
+    if output.ndim == 4:
+        rows, columns = output.shape[1:3]
+        is_last = (
+            classifier.token_grid == (rows, columns)
+            if classifier.token_grid
+            else rows * width == columns * height and shape[2] * width != shape[3] * height
+        )
+        return output.permute(0, 3, 1, 2) if is_last else output
+    if output.ndim != 3:
+        raise ValueError(
+            f"cam_layer: {name!r} returns {shape}, expected feature maps [N, K, h, w] or tokens [N, T, K]"
+        )
+    tokens = shape[1]
+    rows, columns = classifier.token_grid or _grid(tokens, height, width)
+    if not 0 < rows * columns <= tokens:
+        raise ValueError(
+            f"token_grid: found {rows} × {columns} for {tokens} tokens of {name!r}, expected a grid that fits"
+        )
+    return output[:, tokens - rows * columns :].transpose(1, 2).unflatten(2, (rows, columns))
+
+
+def _grid(tokens: int, height: int, width: int) -> tuple[int, int]:
+    """Return rows and columns of the largest grid of at most ``tokens`` cells with the aspect ratio of the images."""
+    divisor = math.gcd(height, width)
+    rows, columns = height // divisor, width // divisor
+    scale = math.isqrt(tokens // (rows * columns))
+    return scale * rows, scale * columns
 
 
 def _upsampled(maps: Tensor, images: Tensor, upsampling: str, *, relu: bool) -> Tensor:
@@ -90,23 +137,39 @@ def _upsampled(maps: Tensor, images: Tensor, upsampling: str, *, relu: bool) -> 
 
 
 def _activations(classifier: Classifier, images: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the CAM layer's output ``[N, K, h, w]`` and the logits ``[N, classes]`` of one forward pass."""
+    """Return the CAM layer's feature maps ``[N, K, h, w]`` and the logits ``[N, classes]`` of one forward pass."""
+    with torch.no_grad(), _kept(classifier) as outputs:
+        logits: Tensor = classifier(images)
+    return _feature_maps(classifier, _last(classifier, outputs), images), logits
+
+
+@contextmanager
+def _kept(classifier: Classifier) -> Iterator[list[object]]:
+    """Collect the outputs of the CAM layer."""
     outputs: list[object] = []
 
-    def keep(layer: nn.Module, inputs: object, output: object) -> None:
-        # A copy, since an in-place ReLU after the layer would overwrite its output.
-        outputs.append(output.detach().clone() if isinstance(output, Tensor) else output)
+    def keep(layer: nn.Module, inputs: object, output: object) -> object:
+        outputs.append(output)
+        # The next layer gets a copy, since an in-place ReLU would overwrite the output.
+        return output.clone() if isinstance(output, Tensor) else None
 
     handle = classifier.layer(classifier.cam_layer).register_forward_hook(keep)
     try:
-        with torch.no_grad():
-            logits: Tensor = classifier(images)
+        yield outputs
     finally:
         handle.remove()
-    output = outputs[-1] if outputs else None  # the last call, if the layer is called several times
-    _check_feature_maps(classifier, output)
-    assert isinstance(output, Tensor)
-    return output, logits
+
+
+def _last(classifier: Classifier, outputs: list[object]) -> Tensor:
+    """Return the output of the CAM layer's last call."""
+    output = outputs[-1] if outputs else None
+    if isinstance(output, tuple) and output:
+        output = output[0]  # the tokens of a Hugging Face layer
+    if not isinstance(output, Tensor):
+        raise ValueError(
+            f"cam_layer: {classifier.cam_layer!r} returns no feature maps [N, K, h, w] and no tokens [N, T, K]"
+        )
+    return output
 
 
 def _heads(classifier: Classifier, activations: Tensor) -> list[nn.Linear]:

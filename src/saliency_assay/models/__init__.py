@@ -24,7 +24,7 @@ class Architecture:
         function: path of the builder, ``package.module:name``.
         reference: paper that describes the architecture.
         summary: one line for the documentation.
-        cam_layer: layer whose channels CAM and Grad-CAM weight; a path inside the network, as for ``get_submodule``.
+        cam_layer: layer whose channels CAM and Grad-CAM weight; a path inside the network, as for ``Classifier.layer``.
         concept_layers: paths of the layers for TCAV, from first to last.
         head_is_pool_linear: True if the logits are one linear layer over the spatial mean of ``cam_layer``, as CAM
             requires.
@@ -142,5 +142,37 @@ ARCHITECTURES = (
         cam_layer="relu2",
         concept_layers=("pool1", "pool2", "relu3", "fc2"),
         limits={"width": Limits(minimum=1, maximum=512), "hidden": Limits(minimum=1, maximum=16384)},
+    ),
+    Architecture(
+        name="vit",
+        label="Vision transformer",
+        function="saliency_assay.models.vit:vit",
+        reference="Dosovitskiy et al. 2021, An Image is Worth 16x16 Words",
+        summary="a small vision transformer, for images of `image_size` pixels",
+        # Behind the attention of the last block, the class token no longer depends on the other tokens.
+        cam_layer="blocks.-1.norm1",
+        concept_layers=("blocks.0", "blocks.-1", "head"),
+        limits={
+            "image_size": Limits(minimum=1),
+            "patch": Limits(minimum=1),
+            "width": Limits(minimum=1, maximum=4096),
+            "depth": Limits(minimum=1, maximum=64),
+            "heads": Limits(minimum=1, maximum=64),
+            "pool": Limits(choices=("class", "mean")),
+        },
+    ),
+    Architecture(
+        name="convnext",
+        label="ConvNeXt",
+        function="saliency_assay.models.convnext:convnext",
+        reference="Liu et al. 2022, A ConvNet for the 2020s",
+        summary="a small ConvNeXt of three stages, for images of 16 to 64 pixels",
+        cam_layer="stages",
+        concept_layers=("stages.0", "stages.1", "stages.2", "head"),
+        limits={
+            "width": Limits(minimum=1, maximum=1024),
+            "depth": Limits(minimum=1, maximum=64),
+            "kernel": Limits(minimum=1, maximum=31),
+        },
     ),
 )

@@ -23,13 +23,15 @@ class Blueprint:
     parameters: Mapping[str, Json]
     cam_layer: str = ""
     concept_layers: Sequence[str] = ()
+    token_grid: Sequence[int] = ()
 
 
 class Classifier(nn.Module):
     """A network with input normalization, from images ``[N, C, H, W]`` in [0, 1] to logits ``[N, K]``.
 
     ``mean`` and ``std`` (one value per channel, for pixels in [0, 1]) are buffers ``[1, C, 1, 1]``; ``classes`` is K.
-    ``cam_layer`` and ``concept_layers`` are paths of layers inside ``network``.
+    ``cam_layer`` and ``concept_layers`` are paths of layers inside ``network`` (see ``layer``). ``token_grid`` is the
+    number of rows and columns of tokens if the CAM layer returns tokens; by default, it follows from the image's size.
 
     Raises:
         ValueError: the network does not have a layer, ``mean`` and ``std`` have different lengths, or a value of
@@ -48,6 +50,7 @@ class Classifier(nn.Module):
         std: Sequence[float],
         cam_layer: str,
         concept_layers: Sequence[str],
+        token_grid: Sequence[int] = (),
     ) -> None:
         super().__init__()
         if len(mean) != len(std) or not all(value > 0 for value in std):
@@ -62,6 +65,7 @@ class Classifier(nn.Module):
         self.classes = classes
         self.cam_layer = cam_layer
         self.concept_layers = tuple(concept_layers)
+        self.token_grid = tuple(token_grid)
         for name in (cam_layer, *self.concept_layers):
             self.layer(name)  # raises if the network has no such layer
 
@@ -108,14 +112,23 @@ class Classifier(nn.Module):
     def layer(self, name: str) -> nn.Module:
         """Return the layer at path ``name`` of the network, as ``get_submodule`` does.
 
+        A negative number counts the children of a layer from the end: ``blocks.-1`` is the last block.
+
         Raises:
-            ValueError: there is no such layer; the message lists the direct children of the network.
+            ValueError: there is no such layer; the message lists the children of the deepest layer that exists.
         """
-        try:
-            return self.network.get_submodule(name)
-        except AttributeError:
-            children = (child for child, _ in self.network.named_children())
-            raise ValueError(unknown("layer", name, children)) from None
+        layer, at = self.network, ""
+        for part in name.split(".") if name else ():
+            children = dict(layer.named_children())
+            if part.startswith("-") and part[1:].isdigit() and 0 < int(part[1:]) <= len(children):
+                layer = list(children.values())[int(part)]
+            elif part in children:
+                layer = children[part]
+            else:
+                valid = [f"{at}{child}" for child in children]
+                raise ValueError(unknown("layer", name, valid))
+            at += f"{part}."
+        return layer
 
 
 def main_output(output: object) -> object:
@@ -157,6 +170,7 @@ def build(
         std=std,
         cam_layer=blueprint.cam_layer,
         concept_layers=blueprint.concept_layers,
+        token_grid=blueprint.token_grid,
     )
 
 

@@ -26,7 +26,7 @@ def initialize(network: nn.Module, generator: torch.Generator) -> None:
     """Resample all weights, in the order of ``network.modules()``.
 
     Convolutions: He et al. 2015, normal with variance 2 / fan-out, biases 0. Linear layers: weights and biases uniform
-    within ±1/√fan-in. BatchNorm: the identity.
+    within ±1/√fan-in. Norms: the identity. Other layers with parameters: their method ``sample(generator)``.
 
     Raises:
         TypeError: a layer of another type has parameters.
@@ -44,5 +44,10 @@ def initialize(network: nn.Module, generator: torch.Generator) -> None:
             module.reset_running_stats()
             for name, parameter in module.named_parameters():
                 nn.init.constant_(parameter, 1.0 if name == "weight" else 0.0)
+        elif isinstance(module, nn.LayerNorm):
+            nn.init.ones_(module.weight)
+            nn.init.zeros_(module.bias)
+        elif callable(sample := getattr(module, "sample", None)):
+            sample(generator)
         elif any(True for _ in module.parameters(recurse=False)):
-            raise TypeError(f"no initialization for {module}; valid: Conv2d, Linear, BatchNorm2d")
+            raise TypeError(f"no initialization for {module}; valid: Conv2d, Linear, BatchNorm2d, LayerNorm")

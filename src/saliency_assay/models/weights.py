@@ -38,7 +38,7 @@ def write(path: Path, content: object) -> None:
 
 
 def read(path: Path) -> Any:
-    """Load a file of ``torch.save`` to the CPU; read only tensors and plain values, and run no code.
+    """Load a file of ``torch.save``, or of safetensors by its suffix, to the CPU; read only tensors and plain values, and run no code.
 
     Raises:
         FileNotFoundError: there is no file at ``path``.
@@ -46,6 +46,8 @@ def read(path: Path) -> Any:
     """
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such file; expected {VALID}")
+    if path.suffix == ".safetensors":
+        return _read_safetensors(path)
     _check_members(path)
     try:
         with warnings.catch_warnings():  # on formats that are rejected anyway
@@ -58,6 +60,26 @@ def read(path: Path) -> Any:
                 f"{path}: contains code ({executable[:80]}), which is not run; valid: {VALID}"
             ) from None
         raise ValueError(f"{path}: truncated, or not written by torch.save; valid: {VALID}") from error
+
+
+def _read_safetensors(path: Path) -> dict[str, Tensor]:
+    """Return the tensors of a file of safetensors, the format of weights from timm and Hugging Face.
+
+    Raises:
+        ValueError: safetensors is not installed, or the file is damaged.
+    """
+    try:
+        from safetensors import SafetensorError
+        from safetensors.torch import load_file
+    except ImportError:
+        raise ValueError(
+            f"{path}: safetensors is not installed; expected pip install saliency-assay[timm]"
+        ) from None
+    try:
+        tensors: dict[str, Tensor] = load_file(path)
+    except SafetensorError as error:
+        raise ValueError(f"{path}: truncated, or not a file of safetensors ({error})") from error
+    return tensors
 
 
 def _check_members(path: Path) -> None:
@@ -159,15 +181,17 @@ def load_classifier(path: Path, blueprint: Blueprint) -> Classifier:
     return classifier.eval()
 
 
-def normalization_of(path: Path, channels: int) -> tuple[Sequence[float], Sequence[float]] | None:
+def normalization_of(
+    path: Path, channels: int, published: tuple[Sequence[float], Sequence[float]] = IMAGENET
+) -> tuple[Sequence[float], Sequence[float]] | None:
     """Return mean and standard deviation that the weights in ``path`` expect; None if not for ``channels`` channels.
 
-    They are those in a file of ``save``, and ImageNet's for any other file, which has three channels.
+    They are those in a file of ``save``, and ``published`` for any other file.
 
     Raises:
         FileNotFoundError, ValueError: as ``read``.
     """
-    content, statistics = read(path), IMAGENET
+    content, statistics = read(path), published
     if isinstance(content, Mapping) and "classifier" in content:
         description = _description(path, content)
         statistics = description["mean"], description["std"]

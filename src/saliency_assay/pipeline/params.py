@@ -71,7 +71,10 @@ class EntrySettings:
     def explaining_model(self, model: str, method: str) -> Settings:
         """Return the settings to rebuild a model, with the CAM layer only if the method needs it."""
         entry, needs = self.config.models[model], self.config.methods[method].needs
-        return {**rebuilding(entry), **({"cam_layer": entry.cam_layer} if "cam_layer" in needs else {})}
+        if "cam_layer" not in needs:
+            return rebuilding(entry)
+        grid = {"token_grid": entry.token_grid} if entry.token_grid else {}
+        return {**rebuilding(entry), "cam_layer": entry.cam_layer, **grid}
 
     def initial(self, model: Model) -> Settings:
         """Return the digest of the file of initial weights, if it is not a result of the workflow."""

@@ -339,13 +339,15 @@ def _count_correct(
 
 
 def _optimizer(classifier: Classifier, settings: Training) -> torch.optim.Optimizer:
-    """Return SGD with Nesterov momentum; biases and BatchNorm have no weight decay."""
+    """Return the optimizer of ``settings``; vectors, such as biases and scales of norms, have no weight decay."""
     parameters = [parameter for parameter in classifier.parameters() if parameter.requires_grad]
     groups = [
         {"params": [p for p in parameters if p.ndim > 1], "weight_decay": settings.weight_decay},
-        {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},  # biases and BatchNorm
+        {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
     ]
     momentum = settings.momentum
+    if settings.optimizer == "adamw":
+        return torch.optim.AdamW(groups, lr=settings.learning_rate, betas=(momentum, 0.999), fused=True)
     return torch.optim.SGD(
         groups, lr=settings.learning_rate, momentum=momentum, nesterov=momentum > 0, fused=True
     )

@@ -7,6 +7,7 @@ from typing import Any
 from saliency_assay.registry.records import Parameter, with_defaults
 
 PARAMETERS: Mapping[str, Parameter] = {
+    "optimizer": Parameter("sgd", choices=("sgd", "adamw")),
     "epochs": Parameter(10, minimum=0),
     "batch_size": Parameter(128, minimum=1),
     "learning_rate": Parameter(0.1, minimum=0),
@@ -26,11 +27,11 @@ PARAMETERS: Mapping[str, Parameter] = {
 
 @dataclass(frozen=True)
 class Training:
-    """Hyperparameters of SGD with Nesterov momentum; the last batch of an epoch is dropped if it is incomplete.
+    """Hyperparameters of a training; the last batch of an epoch is dropped if it is incomplete.
 
-    With ``epochs`` 0, the initial weights are kept. ``learning_rate`` is the peak after a linear warm-up over the share
-    ``warmup`` of all steps; a linear or cosine decay to 0 follows. ``weight_decay`` does not apply to biases and
-    BatchNorm. ``augment_flip`` mirrors each image left to right with probability 1/2; ``augment_shift`` is the largest
+    ``optimizer`` is SGD with Nesterov ``momentum``, or AdamW, whose β₁ is ``momentum`` and β₂ 0.999. With ``epochs`` 0, the initial weights are kept. ``learning_rate`` is the peak after a linear warm-up over the share
+    ``warmup`` of all steps; a linear or cosine decay to 0 follows. ``weight_decay`` does not apply to biases,
+    norms and other vectors. ``augment_flip`` mirrors each image left to right with probability 1/2; ``augment_shift`` is the largest
     shift in pixels in each direction, with reflection at the border. ``precision`` auto is bf16 autocast on a GPU with
     native support, and float32 elsewhere. ``evaluate`` selects when validation and test accuracy are computed for the
     curve: after each epoch, or after the last one. Test accuracy never affects the training.
@@ -41,6 +42,7 @@ class Training:
     validation accuracy are kept. The learning rate decays as if all ``epochs`` were run.
     """
 
+    optimizer: str
     epochs: int
     batch_size: int
     learning_rate: float

@@ -10,9 +10,10 @@ from typing import Any, Self
 import torch
 
 from saliency_assay.data.splits import TEST, TRAIN, VALIDATION, Ints, Split, with_validation
-from saliency_assay.models import weights
+from saliency_assay.models import libraries, weights
 from saliency_assay.models.classifier import Blueprint, Classifier, build
-from saliency_assay.models.normalization import channel_statistics
+from saliency_assay.models.families import BUILDERS
+from saliency_assay.models.normalization import IMAGENET, channel_statistics
 from saliency_assay.runtime.device import resident_bytes
 from saliency_assay.runtime.provenance import digest_of_file, fingerprint, seed_of
 from saliency_assay.training.loop import precision_of, train
@@ -66,6 +67,13 @@ def training_of(training: Mapping[str, Any], hyperparameters: Path | None) -> di
     return {**training, **selected}
 
 
+def _published(blueprint: Blueprint) -> Normalization:
+    """Return the mean and standard deviation that published weights of a network expect: timm's, or ImageNet's."""
+    if blueprint.function != BUILDERS["timm"]:
+        return IMAGENET
+    return libraries.timm_normalization(str(blueprint.parameters["name"])) or IMAGENET
+
+
 def fit(
     task: TrainingTask,
     model: Mapping[str, Any],
@@ -90,7 +98,8 @@ def fit(
         seed: the training seed of the configuration.
         initial: file of initial weights.
         normalization: mean and standard deviation of each channel. By default, they are those that the weights in
-            ``initial`` expect or, without such weights, those of the training images.
+            ``initial`` expect (for files from elsewhere, those that timm states for the network, or ImageNet's) or,
+            without such weights, those of the training images.
 
     Raises:
         ValueError: the normalization has another number of channels than the images, or an error of ``loop.train``.
@@ -101,7 +110,7 @@ def fit(
         torch.from_numpy((split == code).nonzero()[0]) for code in (TRAIN, VALIDATION, TEST)
     )
     if normalization is None and initial:
-        normalization = weights.normalization_of(initial, task.images.shape[1])
+        normalization = weights.normalization_of(initial, task.images.shape[1], _published(blueprint))
     mean, std = normalization or channel_statistics(task.images, train_indices)
     channels = task.images.shape[1]
     if len(mean) != channels:

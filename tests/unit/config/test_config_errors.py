@@ -28,8 +28,8 @@ data.digits.sice: 8
     resident_limit, shards, size
 
 models.f_o.widht: 8
-    models.f_o: unknown key 'widht'; did you mean 'width'? valid: architecture, batch_size, data, label,
-    normalization, search, target, trained_on, training, weights, width
+    models.f_o: unknown key 'widht'; did you mean 'width'? valid: architecture, batch_size, cam_layer,
+    concept_layers, data, label, normalization, search, target, token_grid, trained_on, training, weights, width
 
 models.f_o.training.epoch: 2
     models.f_o.training: unknown key 'epoch'; did you mean 'epochs'? valid: epochs, learning_rate,

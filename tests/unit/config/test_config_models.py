@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from configurations import base, changed, fault, reading
@@ -85,8 +86,44 @@ def test_what_is_wrong(changes: dict[str, Any], message: str) -> None:
     assert said == message or (message.endswith("(in ") and said.startswith(message))
 
 
-def test_layers_of_a_registered_architecture_are_its_records() -> None:
-    assert "unknown key 'cam_layer'" in fault(changed("models.d.cam_layer", "features"))
+def test_layers_of_a_registered_architecture_may_be_others() -> None:
+    default, other = (reading(raw).models["f_o"] for raw in (base(), changed("models.f_o.cam_layer", "one")))
+    assert (default.cam_layer, default.head_is_pool_linear) == ("last", True)
+    assert (other.cam_layer, other.head_is_pool_linear) == ("one", False)
+    assert other.concept_layers == default.concept_layers
+
+
+@pytest.mark.parametrize(
+    ("architecture", "cam_layer", "is_pool_linear"),
+    [
+        ("torchvision/resnet34", "layer4", True),
+        ("torchvision/vit_b_16", "encoder.layers.-1.ln_1", False),
+        ("torchvision/unknown", "", False),
+        ("timm/vit_small_patch16_224", "blocks.-1.norm1", False),
+        ("timm/resnetv2_50", "norm", True),
+    ],
+)
+def test_networks_of_libraries_have_the_layers_of_their_family(
+    architecture: str, cam_layer: str, is_pool_linear: bool
+) -> None:
+    raw = changed("models.d", {**base()["models"]["d"], "architecture": architecture, "img_size": 8})
+    raw["models"]["d"].pop("width", None)
+    model = reading(raw).models["d"]
+    library, name = architecture.split("/")
+    assert model.function == f"saliency_assay.models.libraries:{library}_network"
+    assert model.parameters == {"name": name, "img_size": 8}
+    assert (model.cam_layer, model.head_is_pool_linear) == (cam_layer, is_pool_linear)
+
+
+def test_a_library_that_is_not_installed_is_named() -> None:
+    with patch("saliency_assay.config.models.find_spec", return_value=None):
+        message = fault(changed("models.d.architecture", "timm/vit_tiny_patch16_224"))
+    assert message.startswith("models.d.architecture: found 'timm/vit_tiny_patch16_224', but timm is not installed")
+
+
+def test_a_grid_of_tokens_has_two_sides() -> None:
+    assert reading(changed("models.d.token_grid", [4, 7])).models["d"].token_grid == (4, 7)
+    assert "models.d.token_grid" in fault(changed("models.d.token_grid", [4]))
 
 
 def test_any_model_may_say_its_normalization() -> None:

@@ -1,0 +1,78 @@
+"""Networks of torchvision and timm by name, with random weights; see ``families`` for their layers."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from saliency_assay.registry.records import unknown
+
+
+def torchvision_network(
+    *, classes: int, channels: int, generator: torch.Generator, name: str, **options: Any
+) -> nn.Module:
+    """Build a classification network of torchvision, with random weights from the global generator.
+
+    Args:
+        classes: number of classes.
+        channels: number of image channels, which must be 3.
+        generator: not used, because torchvision samples weights with PyTorch's global generator.
+        name: name in ``torchvision.models``, such as ``convnext_tiny``.
+        **options: arguments of its builder, such as ``image_size``.
+
+    Raises:
+        ValueError: torchvision has no such network, the images do not have three channels, or an option is not valid.
+    """
+    from torchvision import models
+
+    if name not in models.list_models(module=models):
+        raise ValueError(f"torchvision: {unknown('network', name, models.list_models(module=models))}")
+    if channels != 3:
+        raise ValueError(f"torchvision/{name}: found images of {channels} channels, expected 3; or use timm")
+    try:
+        network: nn.Module = models.get_model(name, weights=None, num_classes=classes, **options)
+    except TypeError as error:
+        raise ValueError(f"torchvision/{name}: {error}; expected arguments of its builder") from error
+    return network
+
+
+def timm_network(
+    *, classes: int, channels: int, generator: torch.Generator, name: str, **options: Any
+) -> nn.Module:
+    """Build a network of timm, with random weights from the global generator.
+
+    Args:
+        classes: number of classes.
+        channels: number of image channels.
+        generator: not used, because timm samples weights with PyTorch's global generator.
+        name: name in timm, such as ``vit_small_patch16_224``.
+        **options: arguments of ``timm.create_model``, such as ``img_size``.
+
+    Raises:
+        ValueError: timm is not installed or has no such network, or an option is not valid.
+    """
+    timm = _timm()
+    if not timm.is_model(name):
+        raise ValueError(f"timm: {unknown('network', name, timm.list_models())}")
+    try:
+        network: nn.Module = timm.create_model(
+            name, pretrained=False, num_classes=classes, in_chans=channels, **options
+        )
+    except TypeError as error:
+        raise ValueError(f"timm/{name}: {error}; expected arguments of timm.create_model") from error
+    return network
+
+
+def timm_normalization(name: str) -> tuple[Sequence[float], Sequence[float]] | None:
+    """Return the mean and standard deviation that published weights of a network expect; None if timm knows none."""
+    config = _timm().get_pretrained_cfg(name)
+    return (config.mean, config.std) if config is not None else None
+
+
+def _timm() -> Any:
+    try:
+        import timm
+    except ImportError:
+        raise ValueError("timm is not installed; expected pip install saliency-assay[timm]") from None
+    return timm
