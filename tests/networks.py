@@ -111,7 +111,6 @@ class Kind:
     build: Callable[[], nn.Module]
     cam_layer: str
     relu: bool = True
-    feature_maps: bool = True
     """True if ``cam_layer`` has feature maps ``[N, K, h, w]``."""
     repeats: bool = True
     """True if two passes in evaluation mode return the same logits."""
@@ -151,7 +150,7 @@ KINDS = {
     "squeezenet1_1": Kind(lambda: models.squeezenet1_1(num_classes=CLASSES), "features"),
     "ConvNeXt": Kind(_convnext, "features", relu=False),
     "SwinTransformer": Kind(_swin, "permute", relu=False),
-    "VisionTransformer": Kind(_vit, "encoder", relu=False, feature_maps=False),
+    "VisionTransformer": Kind(_vit, "encoder", relu=False),
     "view": Kind(View, "features"),
     "auxiliary head": Kind(Auxiliary, "features"),
     "frozen BatchNorm": Kind(Frozen, "features"),

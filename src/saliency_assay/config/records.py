@@ -120,6 +120,8 @@ class Model:
     """Training parameters to select from by validation accuracy; each replaces values in ``training``."""
     head_is_pool_linear: bool = False
     """True if the logits are one linear layer over the spatial mean of ``cam_layer``, which CAM needs."""
+    has_relu: bool = True
+    """False for an architecture of other activations; True for a custom network, which is checked once it is built."""
     token_grid: tuple[int, ...] = ()
     """Rows and columns of the tokens that ``cam_layer`` returns; empty for the grid that the images suggest."""
     normalization: tuple[tuple[float, ...], tuple[float, ...]] | None = None

@@ -28,6 +28,7 @@ class Architecture:
         concept_layers: paths of the layers for TCAV, from first to last.
         head_is_pool_linear: True if the logits are one linear layer over the spatial mean of ``cam_layer``, as CAM
             requires.
+        has_relu: False for networks of other activations, through which some methods have no rule.
         limits: valid values of the builder's parameters, where not all values of their type are valid.
     """
 
@@ -39,6 +40,7 @@ class Architecture:
     cam_layer: str
     concept_layers: tuple[str, ...]
     head_is_pool_linear: bool = False
+    has_relu: bool = True
     limits: Mapping[str, Limits] = field(default_factory=dict)
 
     @cached_property
@@ -152,6 +154,7 @@ ARCHITECTURES = (
         # Behind the attention of the last block, the class token no longer depends on the other tokens.
         cam_layer="blocks.-1.norm1",
         concept_layers=("blocks.0", "blocks.-1", "head"),
+        has_relu=False,
         limits={
             "image_size": Limits(minimum=1),
             "patch": Limits(minimum=1),
@@ -169,6 +172,7 @@ ARCHITECTURES = (
         summary="a small ConvNeXt of three stages, for images of 16 to 64 pixels",
         cam_layer="stages",
         concept_layers=("stages.0", "stages.1", "stages.2", "head"),
+        has_relu=False,
         limits={
             "width": Limits(minimum=1, maximum=1024),
             "depth": Limits(minimum=1, maximum=64),

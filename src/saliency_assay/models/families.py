@@ -23,6 +23,7 @@ class Family:
     cam_layer: str
     concept_layers: tuple[str, ...] = ()
     head_is_pool_linear: bool = False
+    has_relu: bool = True
 
 
 _RESNET = ("layer1", "layer2", "layer3", "layer4", "fc")
@@ -32,26 +33,37 @@ FAMILIES = {
         Family("(wide_)?resne[x]?t", "layer4", _RESNET, True),
         Family("vgg|alexnet|squeezenet", "features"),
         Family("densenet", "features", tuple(f"features.denseblock{block}" for block in (1, 2, 3, 4))),
-        Family("convnext", "features", tuple(f"features.{stage}" for stage in (1, 3, 5, 7))),
-        Family("efficientnet|mobilenet_v2", "features", ("features.2", "features.4", "features.-1"), True),
+        Family("convnext", "features", tuple(f"features.{stage}" for stage in (1, 3, 5, 7)), has_relu=False),
+        Family("efficientnet", "features", ("features.2", "features.4", "features.-1"), True, has_relu=False),
+        Family("mobilenet_v2", "features", ("features.2", "features.4", "features.-1"), True, has_relu=False),
         Family("mobilenet_v3", "features", ("features.2", "features.4", "features.-1")),
-        Family("regnet", "trunk_output", ("trunk_output.0", "trunk_output.1", "trunk_output.-1"), True),
+        Family("regnet", "trunk_output", ("trunk_output.-3", "trunk_output.-2", "trunk_output.-1"), True),
         Family("mnasnet", "layers", ("layers.8", "layers.10", "layers.-1"), True),
         Family("shufflenet", "conv5", ("stage2", "stage3", "stage4"), True),
         Family("googlenet", "inception5b", ("inception3b", "inception4e", "inception5b"), True),
         Family("inception_v3", "Mixed_7c", ("Mixed_5d", "Mixed_6e", "Mixed_7c"), True),
-        Family("swin", "permute", tuple(f"features.{stage}" for stage in (1, 3, 5, 7)), True),
-        Family("vit", "encoder.layers.-1.ln_1", ("encoder.layers.-8", "encoder.layers.-4", "encoder.layers.-1")),
-        Family("maxvit", "blocks.-1", ("blocks.0", "blocks.1", "blocks.-1")),
+        Family("swin", "permute", tuple(f"features.{stage}" for stage in (1, 3, 5, 7)), True, False),
+        Family(
+            "vit",
+            "encoder.layers.-1.ln_1",
+            ("encoder.layers.-8", "encoder.layers.-4", "encoder.layers.-1"),
+            has_relu=False,
+        ),
+        Family("maxvit", "blocks.-1", ("blocks.0", "blocks.1", "blocks.-1"), has_relu=False),
     ),
     "timm": (
         Family("resnetv2", "norm", tuple(f"stages.{stage}" for stage in (0, 1, 2, 3)), True),
         Family("(wide_|se|legacy_se|gc|eca|sk)?resne[x]?t", "layer4", _RESNET, True),
         Family("densenet", "features", tuple(f"features.denseblock{block}" for block in (1, 2, 3, 4)), True),
-        Family("convnext", "stages", tuple(f"stages.{stage}" for stage in (0, 1, 2, 3))),
-        Family("(tf_)?efficientnet", "bn2", ("blocks.1", "blocks.3", "blocks.-1"), True),
-        Family("swin_|swinv2", "norm", tuple(f"layers.{stage}" for stage in (0, 1, 2, 3)), True),
-        Family("(vit|deit|beit|flexivit)", "blocks.-1.norm1", ("blocks.-8", "blocks.-4", "blocks.-1")),
+        Family("convnext", "stages", tuple(f"stages.{stage}" for stage in (0, 1, 2, 3)), has_relu=False),
+        Family("(tf_)?efficientnet", "bn2", ("blocks.1", "blocks.3", "blocks.-1"), True, has_relu=False),
+        Family("swin_|swinv2", "norm", tuple(f"layers.{stage}" for stage in (0, 1, 2, 3)), True, False),
+        Family(
+            "vit|deit|beit|flexivit",
+            "blocks.-1.norm1",
+            ("blocks.-8", "blocks.-4", "blocks.-1"),
+            has_relu=False,
+        ),
     ),
 }
 """Families of each library; the first whose pattern matches the start of a name counts."""

@@ -16,6 +16,7 @@ timm = pytest.importorskip("timm")
 SMALLEST = {
     "torchvision": (
         *("resnet18", "vgg11", "densenet121", "convnext_tiny", "efficientnet_b0", "mobilenet_v3_small"),
+        "mobilenet_v2",
         *("regnet_y_400mf", "mnasnet0_5", "shufflenet_v2_x0_5", "swin_t", "vit_b_32"),
     ),
     "timm": (
