@@ -51,7 +51,9 @@ class DataEntry:
     common_object: str = ""
     """For composed kinds: the object of the commonality series, of the patch δ and of the TCAV concept."""
     files: tuple[str, ...] = ()
-    """Files with a fixed name that the kind reads; their content is part of the settings of jobs."""
+    """Lists and files with a fixed name that the kind reads; their content is part of the settings of jobs."""
+    masks: bool = False
+    """True if its images have masks of an object or a caption."""
     source: str = ""
     """For kind ``caption``: the set of the images without captions."""
     classes: tuple[str, ...] = ()
@@ -90,11 +92,6 @@ class DataEntry:
         Sets of the commonality series are never split, because only one of their scene classes is explained.
         """
         return 1 if self.is_common(name) else self.shards
-
-    @property
-    def masks(self) -> bool:
-        """True if its images have masks of an object or a caption, as those of composed kinds do."""
-        return bool(self.members)
 
 
 @dataclass(frozen=True)

@@ -80,9 +80,25 @@ class PlainData(DataSettings):
 class FolderData(DataSettings):
     """Images in a folder on your machine."""
 
-    kind: str = Field(description=DATA_KIND, json_schema_extra={"enum": list(FOLDERS)})
+    kind: str = Field(
+        description=DATA_KIND, json_schema_extra={"enum": [name for name in FOLDERS if name != "folder"]}
+    )
     path: Text = Field(
         description="The folder of the data. [Data](data.md) lists the files that each kind expects."
+    )
+
+
+class ImageFolderData(FolderData):
+    """Image files, with or without masks of their objects."""
+
+    kind: Literal["folder"] = Field(description=DATA_KIND)
+    path: Text = Field(
+        description="The folder of the images, with one folder per class, or a CSV file that [lists "
+        "images](data.md#lists-of-images) with their labels."
+    )
+    masks: OrAbsent[Text] = Field(
+        None,
+        description="[Masks](data.md#masks) of the objects: a folder of PNG files, or a CSV or JSON file of boxes.",
     )
 
 
@@ -162,6 +178,8 @@ class CaptionData(DataSettings):
 def _data_model(entry: Any) -> str:
     """Return the tag of the model that validates an entry under ``data``."""
     kind = entry.get("kind") if isinstance(entry, dict) else None
+    if kind == "folder":
+        return "images"
     return kind if kind in COMPOSED else "folder" if kind in FOLDERS else "plain"
 
 
@@ -169,6 +187,7 @@ Data = Annotated[
     Annotated[BamData, Tag("bam")]
     | Annotated[SyntheticData, Tag("synthetic")]
     | Annotated[CaptionData, Tag("caption")]
+    | Annotated[ImageFolderData, Tag("images")]
     | Annotated[FolderData, Tag("folder")]
     | Annotated[PlainData, Tag("plain")],
     Discriminator(_data_model),

@@ -19,6 +19,7 @@ from saliency_assay.config.settings import (
     CustomMetric,
     CustomModel,
     FolderData,
+    ImageFolderData,
     PlainData,
     RegisteredMethod,
     RegisteredMetric,
@@ -194,7 +195,7 @@ def test_bams_classes_are_the_defaults() -> None:
 @pytest.mark.parametrize(
     ("records", "models"),
     [
-        (CATALOG.data_kinds, (BamData, SyntheticData, CaptionData, FolderData, PlainData)),
+        (CATALOG.data_kinds, (BamData, SyntheticData, CaptionData, FolderData, ImageFolderData, PlainData)),
         (CATALOG.architectures, (RegisteredModel, CustomModel)),
         (CATALOG.methods, (RegisteredMethod, CustomMethod)),
         (CATALOG.metrics, (RegisteredMetric, CustomMetric)),
