@@ -71,3 +71,14 @@ def file(place: str, path: str) -> str:
     if not Path(path).is_file():
         raise ConfigError(f"{place}: found {path!r}, expected a file that exists")
     return path
+
+
+def files_of(place: str, paths: Iterable[str], configuration: Path) -> tuple[str, ...]:
+    """Return the ``files`` of a custom function, whose paths are relative to the folder ``configuration``.
+
+    The module of the function is in this folder, too.
+
+    Raises:
+        ConfigError: a path is not an existing file.
+    """
+    return tuple(file(f"{place}.files", str(configuration / path)) for path in paths)

@@ -1,9 +1,10 @@
 """Checks of the section ``methods``, and of the layers that methods need of the models of a study."""
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
-from saliency_assay.config.checks import look_up, parameters_of
+from saliency_assay.config.checks import files_of, look_up, parameters_of
 from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.labels import label_of
 from saliency_assay.config.records import Catalog, Method, Model, Study
@@ -16,16 +17,18 @@ POSITIONAL = ("model", "images", "targets")
 
 
 def read_methods(
-    entries: Mapping[str, RegisteredMethod | CustomMethod], catalog: Catalog
+    entries: Mapping[str, RegisteredMethod | CustomMethod], catalog: Catalog, folder: Path
 ) -> dict[str, Method]:
-    """Return the records of all entries, in their order.
+    """Return the records of all entries, in their order; ``folder`` is that of the configuration.
 
     Smoothing methods are read after the others, whose records their ``base`` may name.
     """
     plain = {name: entry for name, entry in entries.items() if getattr(entry, "base", None) is None}
-    records = {name: _method(name, entry, {}, catalog) for name, entry in plain.items()}
+    records = {name: _method(name, entry, {}, catalog, folder) for name, entry in plain.items()}
     records |= {
-        name: _method(name, entry, records, catalog) for name, entry in entries.items() if name not in plain
+        name: _method(name, entry, records, catalog, folder)
+        for name, entry in entries.items()
+        if name not in plain
     }
     return {name: records[name] for name in entries}
 
@@ -35,11 +38,12 @@ def _method(
     entry: RegisteredMethod | CustomMethod,
     others: Mapping[str, Method],
     catalog: Catalog,
+    folder: Path,
 ) -> Method:
     """Return the checked record of the entry ``methods.name``, whose ``base`` may be one of ``others``."""
     place = f"methods.{name}"
     if isinstance(entry, CustomMethod):
-        return _custom_method(name, entry)
+        return _custom_method(name, entry, folder)
     record = look_up(place, "method", name if entry.method is None else entry.method, catalog.methods)
     keys = ("method", "label", *record.takes)
     # Optional keys that this method does not take are passed on as parameters, to be reported as unknown keys.
@@ -48,7 +52,7 @@ def _method(
     misfit = resolve(record.check)(parameters) if record.check else ""
     if misfit:
         raise ConfigError(f"{place}.{misfit}")
-    base = None if entry.base is None else _base(place, entry.base, others, catalog)
+    base = None if entry.base is None else _base(place, entry.base, others, catalog, folder)
     return Method(
         name=name,
         label=label_of(name, entry.label, record),
@@ -60,13 +64,14 @@ def _method(
         base=base,
         background=entry.background if "background" in record.takes else 0,
         uses_model=record.uses_model,
+        files=base.files if base else (),
     )
 
 
-def _base(place: str, base_name: str, others: Mapping[str, Method], catalog: Catalog) -> Method:
+def _base(place: str, base_name: str, others: Mapping[str, Method], catalog: Catalog, folder: Path) -> Method:
     """Return the method to smooth: an entry, or a registered method with its defaults."""
     if base_name not in others and base_name in catalog.methods:
-        base = _method(base_name, RegisteredMethod(), {}, catalog)
+        base = _method(base_name, RegisteredMethod(), {}, catalog, folder)
     else:
         base = look_up(f"{place}.base", "method", base_name, others)
     record = catalog.methods.get(base.method)
@@ -76,7 +81,7 @@ def _base(place: str, base_name: str, others: Mapping[str, Method], catalog: Cat
     return base
 
 
-def _custom_method(name: str, entry: CustomMethod) -> Method:
+def _custom_method(name: str, entry: CustomMethod, folder: Path) -> Method:
     """Return the record of a custom method, its parameters checked against the source code of the function."""
     place = f"methods.{name}"
     if "method" in entry.parameters:
@@ -94,6 +99,7 @@ def _custom_method(name: str, entry: CustomMethod) -> Method:
         {**description.defaults, **entry.parameters},
         noise_group=entry.function,
         summary=description.summary,
+        files=files_of(place, entry.files, folder),
     )
 
 

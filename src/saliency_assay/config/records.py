@@ -119,6 +119,8 @@ class Model:
     """True if the logits are one linear layer over the spatial mean of ``cam_layer``, which CAM needs."""
     normalization: tuple[tuple[float, ...], tuple[float, ...]] | None = None
     """Mean and standard deviation of each channel, for pixels in [0, 1]; None if the entry has none."""
+    files: tuple[str, ...] = ()
+    """Files that a custom function reads; their content is part of the settings of jobs."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +143,8 @@ class Method:
     """False for baselines that do not use the model."""
     summary: str = ""
     """Summary of a custom function, from its docstring."""
+    files: tuple[str, ...] = ()
+    """Files that a custom function or that of its base reads; their content is part of the settings of jobs."""
 
     @property
     def registered(self) -> bool:
@@ -175,6 +179,8 @@ class Metric:
     summary: str
     score_summaries: Mapping[str, str]
     """Description of each of its scores."""
+    files: tuple[str, ...] = ()
+    """Files that a custom function reads; their content is part of the settings of jobs."""
 
 
 @dataclass(frozen=True)

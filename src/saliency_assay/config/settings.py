@@ -41,6 +41,10 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
 Above0 = Annotated[float, Field(gt=0), NUMBER]
 LABEL = "Name in figures, tables and the report; see [Display names](#display-names) for the default."
 FUNCTION = "as `package.module:name`; the module is in the folder of the configuration or on `PYTHONPATH`."
+FILES = (
+    "Files that the function reads, relative to the folder of the configuration. A change of their content reruns the "
+    "jobs that call the function."
+)
 DATA_KIND = "The kind of data."
 
 
@@ -255,6 +259,7 @@ class CustomModel(ModelSettings):
     """A model whose network is built by a custom function. Any other key is a parameter of the function."""
 
     function: str = Field(description=f"The function that builds the network, {FUNCTION}")
+    files: Distinct[Text] = Field((), description=FILES)
     cam_layer: OrAbsent[Text] = Field(
         None, description="Path of the layer for Grad-CAM, as for `torch.nn.Module.get_submodule`."
     )
@@ -286,6 +291,7 @@ class CustomMethod(Entry):
     """A custom method. Any other key is a parameter of the function."""
 
     function: str = Field(description=f"The function that computes maps, {FUNCTION}")
+    files: Distinct[Text] = Field((), description=FILES)
     label: OrAbsent[Line] = Field(None, description=LABEL)
 
 
@@ -302,6 +308,7 @@ class CustomMetric(Entry):
     """A custom metric. It has either `direction` or `target`. Any other key is a parameter of the function."""
 
     function: str = Field(description=f"The function that scores maps, {FUNCTION}")
+    files: Distinct[Text] = Field((), description=FILES)
     label: OrAbsent[Line] = Field(None, description=LABEL)
     direction: OrAbsent[Literal["higher", "lower"]] = Field(None, description="Which scores are better.")
     target: OrAbsent[Number] = Field(None, description="The ideal score; scores closer to it are better.")

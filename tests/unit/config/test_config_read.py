@@ -10,6 +10,7 @@ import yaml
 from configurations import FOLDER, bam_folders, base, changed, fault, reading
 
 from saliency_assay.catalog import CATALOG
+from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.read import read
 from saliency_assay.config.records import Method
 from saliency_assay.config.settings import (
@@ -182,6 +183,23 @@ def test_parameters_are_taken_where_they_belong() -> None:
     assert found.methods["smooth"].parameters["noise"] == 1
     assert found.metrics["mcs"].parameters == {"samples": 4}
     assert (found.results, found.seeds, found.device, found.gallery_images) == ("out", (3, 1), "cpu", 2)
+
+
+def test_files_of_custom_functions_are_beside_the_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "reader.py").write_text("def scores(predict, images, targets, maps, *, generator): ...\n")
+    entry = {"function": "reader:scores", "direction": "higher", "files": ["tables/a.npy"]}
+    raw, source = changed("metrics.mine", entry), str(tmp_path / "study.yaml")
+    with pytest.raises(ConfigError) as error:
+        read(raw, catalog=CATALOG, source=source)
+    found = f"found '{tmp_path}/tables/a.npy', expected a file that exists"
+    assert str(error.value) == f"{source}: metrics.mine.files: {found}"
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables/a.npy").touch()
+    files = read(raw, catalog=CATALOG, source=source).metrics["mine"].files
+    assert files == (str(tmp_path / "tables/a.npy"),)
 
 
 # --- schema, registries and files agree ---------------------------------------------------------------------
