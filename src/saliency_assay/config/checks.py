@@ -6,7 +6,8 @@ from typing import Any, TypeVar
 
 from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.records import Parameters
-from saliency_assay.registry.records import Parameter, unknown, with_defaults
+from saliency_assay.registry.records import Parameter, module_of, unknown, with_defaults
+from saliency_assay.registry.signatures import source_of
 
 V = TypeVar("V")
 
@@ -73,12 +74,17 @@ def file(place: str, path: str) -> str:
     return path
 
 
-def files_of(place: str, paths: Iterable[str], configuration: Path) -> tuple[str, ...]:
-    """Return the ``files`` of a custom function, whose paths are relative to the folder ``configuration``.
+def files_of(place: str, function: str, paths: Iterable[str]) -> tuple[str, ...]:
+    """Return the ``files`` of the entry of a custom function, which can be called.
 
-    The module of the function is in this folder, too.
+    Paths are relative to the folder that the function's module is imported from, usually that of the configuration. The
+    latter itself is unknown to the job that creates the report, because it reads a copy of the configuration.
 
     Raises:
         ConfigError: a path is not an existing file.
     """
-    return tuple(file(f"{place}.files", str(configuration / path)) for path in paths)
+    module = module_of(function)
+    source = source_of(module) or Path()
+    is_package = source.name == "__init__.py"
+    folder = source.parents[module.count(".") + is_package]
+    return tuple(file(f"{place}.files", str(folder / path)) for path in paths)

@@ -1,7 +1,6 @@
 """Checks of the section ``methods``, and of the layers that methods need of the models of a study."""
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from saliency_assay.config.checks import files_of, look_up, parameters_of
@@ -17,18 +16,16 @@ POSITIONAL = ("model", "images", "targets")
 
 
 def read_methods(
-    entries: Mapping[str, RegisteredMethod | CustomMethod], catalog: Catalog, folder: Path
+    entries: Mapping[str, RegisteredMethod | CustomMethod], catalog: Catalog
 ) -> dict[str, Method]:
-    """Return the records of all entries, in their order; ``folder`` is that of the configuration.
+    """Return the records of all entries, in their order.
 
     Smoothing methods are read after the others, whose records their ``base`` may name.
     """
     plain = {name: entry for name, entry in entries.items() if getattr(entry, "base", None) is None}
-    records = {name: _method(name, entry, {}, catalog, folder) for name, entry in plain.items()}
+    records = {name: _method(name, entry, {}, catalog) for name, entry in plain.items()}
     records |= {
-        name: _method(name, entry, records, catalog, folder)
-        for name, entry in entries.items()
-        if name not in plain
+        name: _method(name, entry, records, catalog) for name, entry in entries.items() if name not in plain
     }
     return {name: records[name] for name in entries}
 
@@ -38,12 +35,11 @@ def _method(
     entry: RegisteredMethod | CustomMethod,
     others: Mapping[str, Method],
     catalog: Catalog,
-    folder: Path,
 ) -> Method:
     """Return the checked record of the entry ``methods.name``, whose ``base`` may be one of ``others``."""
     place = f"methods.{name}"
     if isinstance(entry, CustomMethod):
-        return _custom_method(name, entry, folder)
+        return _custom_method(name, entry)
     record = look_up(place, "method", name if entry.method is None else entry.method, catalog.methods)
     keys = ("method", "label", *record.takes)
     # Optional keys that this method does not take are passed on as parameters, to be reported as unknown keys.
@@ -52,7 +48,7 @@ def _method(
     misfit = resolve(record.check)(parameters) if record.check else ""
     if misfit:
         raise ConfigError(f"{place}.{misfit}")
-    base = None if entry.base is None else _base(place, entry.base, others, catalog, folder)
+    base = None if entry.base is None else _base(place, entry.base, others, catalog)
     return Method(
         name=name,
         label=label_of(name, entry.label, record),
@@ -68,10 +64,10 @@ def _method(
     )
 
 
-def _base(place: str, base_name: str, others: Mapping[str, Method], catalog: Catalog, folder: Path) -> Method:
+def _base(place: str, base_name: str, others: Mapping[str, Method], catalog: Catalog) -> Method:
     """Return the method to smooth: an entry, or a registered method with its defaults."""
     if base_name not in others and base_name in catalog.methods:
-        base = _method(base_name, RegisteredMethod(), {}, catalog, folder)
+        base = _method(base_name, RegisteredMethod(), {}, catalog)
     else:
         base = look_up(f"{place}.base", "method", base_name, others)
     record = catalog.methods.get(base.method)
@@ -81,7 +77,7 @@ def _base(place: str, base_name: str, others: Mapping[str, Method], catalog: Cat
     return base
 
 
-def _custom_method(name: str, entry: CustomMethod, folder: Path) -> Method:
+def _custom_method(name: str, entry: CustomMethod) -> Method:
     """Return the record of a custom method, its parameters checked against the source code of the function."""
     place = f"methods.{name}"
     if "method" in entry.parameters:
@@ -99,7 +95,7 @@ def _custom_method(name: str, entry: CustomMethod, folder: Path) -> Method:
         {**description.defaults, **entry.parameters},
         noise_group=entry.function,
         summary=description.summary,
-        files=files_of(place, entry.files, folder),
+        files=files_of(place, entry.function, entry.files),
     )
 
 

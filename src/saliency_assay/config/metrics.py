@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from saliency_assay.config.checks import files_of, look_up, parameters_of
 from saliency_assay.config.errors import ConfigError
@@ -31,24 +30,20 @@ BOXES = Boxes()
 
 
 def read_metrics(
-    entries: Mapping[str, RegisteredMetric | CustomMetric],
-    requested: Iterable[str],
-    catalog: Catalog,
-    folder: Path,
+    entries: Mapping[str, RegisteredMetric | CustomMetric], requested: Iterable[str], catalog: Catalog
 ) -> dict[str, Metric]:
     """Return the records of all entries and of registered metrics without an entry that studies use.
 
-    The latter are metrics that compare models, and those ``requested`` by name. ``folder`` is that of the
-    configuration.
+    The latter are metrics that compare models, and those ``requested`` by name.
     """
-    records = {name: _metric(name, entry, catalog, folder) for name, entry in entries.items()}
+    records = {name: _metric(name, entry, catalog) for name, entry in entries.items()}
     for name, record in catalog.metrics.items():
         if name not in records and (not record.scores_single_maps or name in requested):
-            records[name] = _metric(name, RegisteredMetric(), catalog, folder)
+            records[name] = _metric(name, RegisteredMetric(), catalog)
     return records
 
 
-def _metric(name: str, entry: RegisteredMetric | CustomMetric, catalog: Catalog, folder: Path) -> Metric:
+def _metric(name: str, entry: RegisteredMetric | CustomMetric, catalog: Catalog) -> Metric:
     """Return the checked record of the entry ``metrics.name``."""
     place = f"metrics.{name}"
     namesake = catalog.metrics.get(name)
@@ -58,7 +53,7 @@ def _metric(name: str, entry: RegisteredMetric | CustomMetric, catalog: Catalog,
         owner = f" of {' and '.join(kinds)} studies" if kinds else ""
         raise ConfigError(f"{place}: is the name of a registered metric{owner}, expected another name")
     if isinstance(entry, CustomMetric):
-        return _custom_metric(name, entry, folder)
+        return _custom_metric(name, entry)
     for key in DIRECTIONS:
         if key in entry.parameters:
             raise ConfigError(
@@ -91,7 +86,7 @@ def _metric(name: str, entry: RegisteredMetric | CustomMetric, catalog: Catalog,
     )
 
 
-def _custom_metric(name: str, entry: CustomMetric, folder: Path) -> Metric:
+def _custom_metric(name: str, entry: CustomMetric) -> Metric:
     """Return the record of a custom metric, whose only score has the name of the entry."""
     place = f"metrics.{name}"
     if "metric" in entry.parameters:
@@ -119,7 +114,7 @@ def _custom_metric(name: str, entry: CustomMetric, folder: Path) -> Metric:
         measures=entry.measures or OTHER,
         summary=description.summary or entry.function,
         score_summaries={name: description.summary or entry.function},
-        files=files_of(place, entry.files, folder),
+        files=files_of(place, entry.function, entry.files),
     )
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 from saliency_assay.config.checks import file, files_of, look_up, parameters_of
@@ -23,11 +22,8 @@ def read_model(
     entry: RegisteredModel | CustomModel,
     data: Mapping[str, DataEntry],
     catalog: Catalog,
-    folder: Path,
 ) -> Model:
     """Return the record of an entry, checked against the sets of ``data``, the registry and the named files.
-
-    ``folder`` is that of the configuration.
 
     Raises:
         ConfigError: the entry is not valid; the message describes the first fault.
@@ -56,7 +52,7 @@ def read_model(
         training=training,
         trials=_trials(place, entry.search or {}, training, catalog),
         normalization=_normalization(place, entry),
-        files=files_of(place, entry.files, folder) if isinstance(entry, CustomModel) else (),
+        files=files_of(place, entry.function, entry.files) if isinstance(entry, CustomModel) else (),
     )
 
 

@@ -7,7 +7,6 @@ because the Snakefile reads the configuration each time it is parsed, in every c
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -30,35 +29,35 @@ def read(raw: Mapping[str, Any], *, catalog: Catalog, source: str) -> Config:
     Args:
         raw: the content of the configuration file.
         catalog: all registries.
-        source: the path of the file, for error messages and for ``files`` of custom functions.
+        source: the name of the file, for error messages.
 
     Raises:
         ConfigError: the configuration is not valid; the message is one line for the first fault, after ``source``.
     """
     model = configuration_of(tuple(catalog.study_kinds.values()))
     try:
-        return _read(model.model_validate(raw), catalog, Path(source).parent)
+        return _read(model.model_validate(raw), catalog)
     except ValidationError as error:
         raise ConfigError(f"{source}: {line_of(error.errors(include_url=False))}") from None
     except ConfigError as error:
         raise ConfigError(f"{source}: {error}") from None
 
 
-def _read(raw: Configuration, catalog: Catalog, folder: Path) -> Config:
+def _read(raw: Configuration, catalog: Catalog) -> Config:
     for section in ("models", "methods"):
         if raw.studies and not getattr(raw, section):
             raise ConfigError(f"{section}: found none, expected at least one, because there are studies")
     data = {name: read_data(name, entry, catalog) for name, entry in raw.data.items()}
     _check_sets(data)
     check_sources(data)
-    models = {name: read_model(name, model, data, catalog, folder) for name, model in raw.models.items()}
-    methods = read_methods(raw.methods, catalog, folder)
+    models = {name: read_model(name, model, data, catalog) for name, model in raw.models.items()}
+    methods = read_methods(raw.methods, catalog)
     requested = [
         metric
         for study in raw.studies.values()
         for metric in getattr(study, "metrics", None) or catalog.study_kinds[study.kind].metrics
     ]
-    metrics = read_metrics(raw.metrics, requested, catalog, folder)
+    metrics = read_metrics(raw.metrics, requested, catalog)
     sections = Sections(data, models, methods, metrics, tuple(raw.metrics), raw.seeds, catalog)
     studies = {name: _study(name, entry, sections) for name, entry in raw.studies.items()}
     for section, records in (

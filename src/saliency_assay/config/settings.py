@@ -42,8 +42,8 @@ Above0 = Annotated[float, Field(gt=0), NUMBER]
 LABEL = "Name in figures, tables and the report; see [Display names](#display-names) for the default."
 FUNCTION = "as `package.module:name`; the module is in the folder of the configuration or on `PYTHONPATH`."
 FILES = (
-    "Files that the function reads, relative to the folder of the configuration. A change of their content reruns the "
-    "jobs that call the function."
+    "Files that the function reads; relative paths are relative to the folder that the module is imported from. A "
+    "change of their content reruns the jobs that call the function."
 )
 DATA_KIND = "The kind of data."
 

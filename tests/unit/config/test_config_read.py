@@ -1,5 +1,6 @@
 """The configuration: what is read, what defaults give, and that schema, registries and files agree."""
 
+import sys
 from collections.abc import Mapping
 from copy import deepcopy
 from pathlib import Path
@@ -10,7 +11,6 @@ import yaml
 from configurations import FOLDER, bam_folders, base, changed, fault, reading
 
 from saliency_assay.catalog import CATALOG
-from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.read import read
 from saliency_assay.config.records import Method
 from saliency_assay.config.settings import (
@@ -185,21 +185,22 @@ def test_parameters_are_taken_where_they_belong() -> None:
     assert (found.results, found.seeds, found.device, found.gallery_images) == ("out", (3, 1), "cpu", 2)
 
 
-def test_files_of_custom_functions_are_beside_the_configuration(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("module", ["reader", "package.reader", "package"])
+def test_files_of_custom_functions_are_in_the_folder_of_the_import(
+    module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for name in ("package", "reader", "package.reader"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "reader.py").write_text("def scores(predict, images, targets, maps, *, generator): ...\n")
-    entry = {"function": "reader:scores", "direction": "higher", "files": ["tables/a.npy"]}
-    raw, source = changed("metrics.mine", entry), str(tmp_path / "study.yaml")
-    with pytest.raises(ConfigError) as error:
-        read(raw, catalog=CATALOG, source=source)
-    found = f"found '{tmp_path}/tables/a.npy', expected a file that exists"
-    assert str(error.value) == f"{source}: metrics.mine.files: {found}"
-    (tmp_path / "tables").mkdir()
-    (tmp_path / "tables/a.npy").touch()
-    files = read(raw, catalog=CATALOG, source=source).metrics["mine"].files
-    assert files == (str(tmp_path / "tables/a.npy"),)
+    (tmp_path / "package").mkdir()
+    for path in ("reader.py", "package/reader.py", "package/__init__.py"):
+        (tmp_path / path).write_text("def scores(predict, images, targets, maps, *, generator): ...\n")
+    entry = {"function": f"{module}:scores", "direction": "higher", "files": ["tables/a.npy"]}
+    raw, table = changed("metrics.mine", entry), tmp_path / "tables/a.npy"
+    assert fault(raw) == f"metrics.mine.files: found '{table}', expected a file that exists"
+    table.parent.mkdir()
+    table.touch()
+    assert reading(raw).metrics["mine"].files == (str(table),)
 
 
 # --- schema, registries and files agree ---------------------------------------------------------------------

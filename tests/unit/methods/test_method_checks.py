@@ -1,6 +1,5 @@
 """Checks of a method's parameters when a run is planned: the same errors as from the method."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,7 +24,7 @@ MISFITS: list[tuple[str, dict[str, Any]]] = [
 
 
 def method_of(name: str, parameters: dict[str, Any]) -> Method:
-    return read_methods({name: RegisteredMethod.model_validate(parameters)}, CATALOG, Path())[name]
+    return read_methods({name: RegisteredMethod.model_validate(parameters)}, CATALOG)[name]
 
 
 @pytest.mark.parametrize(("name", "parameters"), MISFITS, ids=[name for name, _ in MISFITS])
