@@ -176,7 +176,7 @@ DATA_KINDS = (
         name="folder",
         label="Image folder",
         function="saliency_assay.data.readers.folder:folder",
-        summary="image files of any size, one folder per class, as in ImageNet",
+        summary="image files of any size, in one folder per class or in a list, with or without masks of objects",
         reference="Russakovsky et al. 2015, ImageNet Large Scale Visual Recognition Challenge",
         limits={
             "size": _SIZE,
