@@ -78,13 +78,13 @@ def files_of(place: str, function: str, paths: Iterable[str]) -> tuple[str, ...]
     """Return the ``files`` of the entry of a custom function, which can be called.
 
     Paths are relative to the folder that the function's module is imported from, usually that of the configuration. The
-    latter itself is unknown to the job that creates the report, because it reads a copy of the configuration.
+    latter itself is unknown to the job that creates the report, because it reads a copy of the configuration. For a
+    compiled module, they are relative to the working directory.
 
     Raises:
         ConfigError: a path is not an existing file.
     """
-    module = module_of(function)
-    source = source_of(module) or Path()
-    is_package = source.name == "__init__.py"
-    folder = source.parents[module.count(".") + is_package]
+    module, folder = module_of(function), Path()
+    if source := source_of(module):
+        folder = source.parents[module.count(".") + (source.name == "__init__.py")]
     return tuple(file(f"{place}.files", str(folder / path)) for path in paths)
