@@ -39,6 +39,7 @@ HEADINGS: Mapping[type[Settings], str] = {
     settings.DataSettings: "Data",
     settings.PlainData: "Data in packages",
     settings.FolderData: "Data in folders",
+    settings.ImageFolderData: "Data of kind folder",
     settings.ComposedData: "Data of objects and scenes",
     settings.SyntheticData: "Data of kind synthetic",
     settings.BamData: "Data of kind bam",

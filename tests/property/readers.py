@@ -159,19 +159,20 @@ def make_folder(root: Path) -> None:
 def blocks(built: tuple[dict[str, tuple[str, ...]], Iterator[dict[str, np.ndarray]]]) -> object:
     """All that a data set has, its shapes and types checked."""
     names, parts = built
-    found = [(part["image"], part["split"], part["label_class"]) for part in parts]
-    for image, split, label in found:
+    found = list(parts)
+    for part in found:
+        image, split, label = part["image"], part["split"], part["label_class"]
         assert image.dtype == split.dtype == np.uint8
         assert image.shape[1] in (1, 3)
         assert len(image) == len(split) == len(label)
         assert 0 <= label.min() <= label.max() < len(names["class"])
-    return [array.tobytes() for part in found for array in part]
+    return [(name, array.tobytes()) for part in found for name, array in part.items()]
 
 
-def read_folder(root: Path) -> object:
+def read_folder(root: Path, masks: str = "") -> object:
     return blocks(
         folder(
-            path=str(root), size=8, crop_share=1.0, images_per_class=0, test_images_per_class=0,
+            path=str(root), masks=masks, size=8, crop_share=1.0, images_per_class=0, test_images_per_class=0,
             test_folder="auto", test_share=0.5, generator=np.random.default_rng(0),
         )
     )  # fmt: skip
@@ -184,6 +185,29 @@ def make_tiny(root: Path) -> None:
         photo(root / f"val/images/val_{number}.JPEG")
         lines.append(f"val_{number}.JPEG\t{wnid}\t0\t32\t44\t62\n")
     (root / "val/val_annotations.txt").write_text("".join(lines))
+
+
+MASKED = ("a/1.png", "a/2.png", "b/1.png", "b/2.png")
+
+
+def make_masked(root: Path) -> None:
+    """Images with a mask each: as a file, in a list of images, and as boxes in both formats."""
+    boxes = [{"image": name, "x": 1, "y": 2, "width": 30, "height": 20.5} for name in MASKED]
+    for name in MASKED:
+        photo(root / f"images/{name}")
+        photo(root / f"masks/{name}", mode="L")
+    rows = [f"images/{name},{name[0]},masks/{name}\n" for name in MASKED]
+    (root / "images.csv").write_text("".join(["image,label,mask\n", *rows]))
+    (root / "boxes.json").write_text(json.dumps(boxes))
+    pd.DataFrame(boxes).to_csv(root / "boxes.csv", index=False)
+
+
+def read_masked(root: Path) -> object:
+    return [read_folder(root / "images", str(root / "masks")), read_folder(root / "images.csv")]
+
+
+def read_boxed(root: Path) -> object:
+    return [read_folder(root / "images", str(root / f"boxes.{suffix}")) for suffix in ("csv", "json")]
 
 
 # ---- files of pixels
@@ -372,6 +396,9 @@ READERS = {
     ),
     "images": Reader(make_folder, read_folder, _names("a", [*IMAGES, "14.png"])),
     "tiny_list": Reader(make_tiny, read_folder, ("val/val_annotations.txt",)),
+    "image_list": Reader(make_masked, read_masked, ("images.csv",)),
+    "masks": Reader(make_masked, read_masked, _names("masks", MASKED)),
+    "boxes": Reader(make_masked, read_boxed, ("boxes.csv", "boxes.json")),
     "mnist": Reader(make_mnist, plain(mnist, 28), IDX),
     "cifar10": Reader(make_cifar, plain(cifar10, 32), ("data_batch_1.bin", "batches.meta.txt")),
     "stl10": Reader(make_stl10, plain(stl10, 96), ("train_X.bin", "train_y.bin", "class_names.txt")),

@@ -38,8 +38,9 @@ def elsewhere(smallest: Checkout, tmp_path: Path) -> Checkout:
     folder.mkdir()
     (folder / "mine.py").write_text(MINE)
     (folder / "helpers.py").write_text(HELPERS)
+    (folder / "table.csv").write_text("0\n")
     content = yaml.safe_load(SMALLEST.read_text())
-    content["methods"]["bright"] = {"function": "mine:bright", "level": 0.25}
+    content["methods"]["bright"] = {"function": "mine:bright", "level": 0.25, "files": ["table.csv"]}
     content["studies"]["digits"]["methods"].append("bright")
     (folder / "study.yaml").write_text(yaml.safe_dump(content))
     return replace(smallest, configuration=str(folder / "study.yaml"))
@@ -70,7 +71,7 @@ def test_it_runs_through_the_workflow_and_again_after_an_edit(elsewhere: Checkou
     assert elsewhere.planned() == set()
     (folder / "mine.py").write_text(MINE + "\n# A remark.\n")
     assert elsewhere.planned() == set()
-    for file, text in (("mine.py", MINE), ("helpers.py", HELPERS)):
+    for file, text in (("mine.py", MINE), ("helpers.py", HELPERS), ("table.csv", "0\n")):
         (folder / file).write_text(text + "\nADDED = 1\n")
         assert elsewhere.planned() == planned
         (folder / file).write_text(text)

@@ -1,6 +1,7 @@
 """The how-to pages, as a reader follows them: the files that they show, and the commands, with fewer epochs."""
 
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -75,8 +76,11 @@ def test_a_folder_of_images(project: Checkout) -> None:
     assert len(list((project.root / "my_images/photos/two").glob("*.png"))) == 177
     own = quick(project, "images")
     assert "report" in own.planned()
-    target = MAPS.format(what="images", model="photos", method="edge")
-    own.make(target)
+    own.configure(methods={"gradcam": {}, "edge": {}})
+    own.make("results_my_images/tables/compare/scores.parquet")
+    printed = python(project, "my_images/worst.py").splitlines()
+    assert len(printed) == 6
+    assert all(re.search(r" (zero|one|two)/\d+\.png +0\.\d+$", line) for line in printed[1:])
     again = own.planned("results_my_images/data/photos.zarr.zip", "--forcerun", "build_data")
     assert again == {"build_data photos"}
 

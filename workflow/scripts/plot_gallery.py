@@ -14,7 +14,7 @@ from saliency_assay.registry.labels import Labels
 from saliency_assay.registry.records import resolve
 from saliency_assay.report.pages.image_details import image_predictions, image_scores
 from saliency_assay.runtime.job import run_job
-from saliency_assay.storage import zarr_store
+from saliency_assay.storage import text, zarr_store
 from saliency_assay.storage.shards import grouped, open_stores
 
 with run_job(snakemake) as job:
@@ -25,6 +25,7 @@ with run_job(snakemake) as job:
         indices = explained_images(data["split"][:], list(labels.values()), settings["images"], **selection)
         images = data["image"][indices]
         masks = data["mask"][indices] if "mask" in data.names else None
+        files = text.decode(data["file"][indices]) if "file" in data.names else []
         classes = data.attributes["classes"]
         labels = {name: label[indices] for name, label in labels.items()}
         captions = titles(labels, classes)
@@ -67,14 +68,15 @@ with run_job(snakemake) as job:
             variants=rated["variants"],
             labels=display,
         )
-    named = zip(indices.tolist(), class_names(labels, classes), strict=True)
+    # An image file is known by its name; other images have only their number.
+    named = zip(files or indices.tolist(), class_names(labels, classes), strict=True)
     explained = {
         display.model(model): [class_text(classes[trained_on][target]) for target in targets[model]]
         for model, trained_on in settings["models"].items()
     }
     details = {
         "explained": explained,
-        "images": [{"id": index, "classes": names} for index, names in named],
+        "images": [{"id": name, "classes": names} for name, names in named],
         "predictions": predictions,
         "scores": scores,
     }

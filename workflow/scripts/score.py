@@ -6,7 +6,7 @@ from saliency_assay.models.jobs import load_model, origin
 from saliency_assay.registry.records import resolve
 from saliency_assay.runtime.job import run_job
 from saliency_assay.runtime.shards import shard_of
-from saliency_assay.storage import score_tables, zarr_store
+from saliency_assay.storage import score_tables, text, zarr_store
 
 with run_job(snakemake, f"metrics.{snakemake.wildcards.metric}") as job:
     settings, wildcards, takes = job.settings, job.wildcards, job.settings["takes"]
@@ -67,4 +67,7 @@ with run_job(snakemake, f"metrics.{snakemake.wildcards.metric}") as job:
         "method": wildcards.method,
     }
     table = engine.table_of(gathered, images, wildcards.metric).assign(**columns)
+    if "file" in data.names:
+        files = dict(zip(images.tolist(), text.decode(data["file"][images]), strict=True))
+        table[score_tables.FILE] = table["image"].map(files)
     score_tables.write(job.output.scores, table)

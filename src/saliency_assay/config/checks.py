@@ -6,7 +6,8 @@ from typing import Any, TypeVar
 
 from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.records import Parameters
-from saliency_assay.registry.records import Parameter, unknown, with_defaults
+from saliency_assay.registry.records import Parameter, module_of, unknown, with_defaults
+from saliency_assay.registry.signatures import source_of
 
 V = TypeVar("V")
 
@@ -71,3 +72,19 @@ def file(place: str, path: str) -> str:
     if not Path(path).is_file():
         raise ConfigError(f"{place}: found {path!r}, expected a file that exists")
     return path
+
+
+def files_of(place: str, function: str, paths: Iterable[str]) -> tuple[str, ...]:
+    """Return the ``files`` of the entry of a custom function, which can be called.
+
+    Paths are relative to the folder that the function's module is imported from, usually that of the configuration. The
+    latter itself is unknown to the job that creates the report, because it reads a copy of the configuration. For a
+    compiled module, they are relative to the working directory.
+
+    Raises:
+        ConfigError: a path is not an existing file.
+    """
+    module, folder = module_of(function), Path()
+    if source := source_of(module):
+        folder = source.parents[module.count(".") + (source.name == "__init__.py")]
+    return tuple(file(f"{place}.files", str(folder / path)) for path in paths)

@@ -13,10 +13,12 @@ from saliency_assay.config.settings import (
     CocoSource,
     ComposedData,
     DataSettings,
+    ImageFolderData,
     SyntheticData,
 )
 from saliency_assay.data.bam.classes import OBJECTS, SCENES
 from saliency_assay.data.bam.set_names import set_label, set_names
+from saliency_assay.data.image_lists import BOX_SUFFIXES, columns_of, is_list
 from saliency_assay.runtime.shards import too_many
 
 
@@ -30,7 +32,13 @@ def read_data(name: str, entry: DataSettings, catalog: Catalog) -> DataEntry:
     kind = look_up(f"{place}.kind", "kind of data", entry.kind, catalog.data_kinds)
     sources = _sources(place, entry)
     parameters = parameters_of(place, kind.parameters, entry.parameters, entry.own_keys())
-    parameters |= {key: folder(f"{place}.{key}", getattr(entry, key)) for key in kind.sources}
+    files: tuple[str, ...] = ()
+    if isinstance(entry, ImageFolderData):
+        images = _image_sources(place, entry, parameters)
+        parameters |= images
+        files = tuple(path for path in images.values() if Path(path).is_file())
+    else:
+        parameters |= {key: folder(f"{place}.{key}", getattr(entry, key)) for key in kind.sources}
     for least, greatest in (("smallest", "largest"), ("variant_smallest", "variant_largest")):
         if parameters.get(least, 0) >= parameters.get(greatest, 1):
             problem = f"found {parameters[least]}, expected less than {greatest} ({parameters[greatest]})"
@@ -51,11 +59,53 @@ def read_data(name: str, entry: DataSettings, catalog: Catalog) -> DataEntry:
         members=(*kind.sets, *common_sets),
         member_labels={**kind.set_labels, **common_sets},
         parameters=parameters,
-        files=tuple(
-            str(path) for pattern in kind.files for path in sorted(Path(parameters["path"]).glob(pattern))
+        files=(
+            *(str(path) for pattern in kind.files for path in sorted(Path(parameters["path"]).glob(pattern))),
+            *files,
         ),
+        masks=bool(kind.sets) or has_masks(parameters),
         **sources,
     )
+
+
+def has_masks(parameters: Parameters) -> bool:
+    """Return True if the images of a folder or list have masks."""
+    path = parameters.get("path", "")
+    return "masks" in parameters or (is_list(path) and "mask" in columns_of(Path(path)))
+
+
+def _image_sources(place: str, entry: ImageFolderData, parameters: Parameters) -> dict[str, str]:
+    """Return the path of a folder or list of images, and that of its masks if it has any.
+
+    Raises:
+        ConfigError: a folder or file does not exist, or a key contradicts the list.
+    """
+    if not is_list(entry.path):
+        sources = {"path": folder(f"{place}.path", entry.path)}
+    else:
+        sources = {"path": file(f"{place}.path", entry.path)}
+        try:
+            columns = columns_of(Path(entry.path))
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"{place}.path: {error}") from None
+        if entry.masks and "mask" in columns:
+            raise ConfigError(
+                f"{place}.masks: found {entry.masks!r}, expected none with the column mask of {entry.path}"
+            )
+        if parameters["test_folder"] != "auto":
+            expected = "expected only with a folder of images; a list has the column split"
+            raise ConfigError(f"{place}.test_folder: found {parameters['test_folder']!r}, {expected}")
+    if entry.masks is None:
+        return sources
+    is_boxes = Path(entry.masks).is_file() and Path(entry.masks).suffix.lower() in BOX_SUFFIXES
+    if not is_boxes and (
+        not Path(entry.masks).is_dir() or Path(entry.masks).resolve() == Path(entry.path).resolve()
+    ):
+        expected = (
+            f"a folder of masks that exists, other than path, or a file of boxes ({', '.join(BOX_SUFFIXES)})"
+        )
+        raise ConfigError(f"{place}.masks: found {entry.masks!r}, expected {expected}")
+    return {**sources, "masks": entry.masks}
 
 
 def _sources(place: str, entry: DataSettings) -> Parameters:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from saliency_assay.config.checks import look_up, parameters_of
+from saliency_assay.config.checks import files_of, look_up, parameters_of
 from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.labels import label_of
 from saliency_assay.config.records import Catalog, Method, Model, Study
@@ -60,6 +60,7 @@ def _method(
         base=base,
         background=entry.background if "background" in record.takes else 0,
         uses_model=record.uses_model,
+        files=base.files if base else (),
     )
 
 
@@ -94,6 +95,7 @@ def _custom_method(name: str, entry: CustomMethod) -> Method:
         {**description.defaults, **entry.parameters},
         noise_group=entry.function,
         summary=description.summary,
+        files=files_of(place, entry.function, entry.files),
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from saliency_assay.config.checks import look_up, parameters_of
+from saliency_assay.config.checks import files_of, look_up, parameters_of
 from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.labels import label_of
 from saliency_assay.config.records import Catalog, Metric
@@ -114,6 +114,7 @@ def _custom_metric(name: str, entry: CustomMetric) -> Metric:
         measures=entry.measures or OTHER,
         summary=description.summary or entry.function,
         score_summaries={name: description.summary or entry.function},
+        files=files_of(place, entry.function, entry.files),
     )
 
 

@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from itertools import product
 from typing import Any
 
-from saliency_assay.config.checks import file, look_up, parameters_of
+from saliency_assay.config.checks import file, files_of, look_up, parameters_of
 from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.labels import label_of
 from saliency_assay.config.records import Catalog, DataEntry, Model, Parameters
@@ -56,6 +56,7 @@ def read_model(
         trials=_trials(place, entry.search or {}, training, catalog),
         normalization=_normalization(place, entry),
         token_grid=entry.token_grid or (),
+        files=files_of(place, entry.function, entry.files) if isinstance(entry, CustomModel) else (),
     )
 
 

@@ -51,7 +51,9 @@ class DataEntry:
     common_object: str = ""
     """For composed kinds: the object of the commonality series, of the patch δ and of the TCAV concept."""
     files: tuple[str, ...] = ()
-    """Files with a fixed name that the kind reads; their content is part of the settings of jobs."""
+    """Lists and files with a fixed name that the kind reads; their content is part of the settings of jobs."""
+    masks: bool = False
+    """True if its images have masks of an object or a caption."""
     source: str = ""
     """For kind ``caption``: the set of the images without captions."""
     classes: tuple[str, ...] = ()
@@ -91,11 +93,6 @@ class DataEntry:
         """
         return 1 if self.is_common(name) else self.shards
 
-    @property
-    def masks(self) -> bool:
-        """True if its images have masks of an object or a caption, as those of composed kinds do."""
-        return bool(self.members)
-
 
 @dataclass(frozen=True)
 class Model:
@@ -126,6 +123,8 @@ class Model:
     """Rows and columns of the tokens that ``cam_layer`` returns; empty for the grid that the images suggest."""
     normalization: tuple[tuple[float, ...], tuple[float, ...]] | None = None
     """Mean and standard deviation of each channel, for pixels in [0, 1]; None if the entry has none."""
+    files: tuple[str, ...] = ()
+    """Files that a custom function reads; their content is part of the settings of jobs."""
 
 
 @dataclass(frozen=True)
@@ -148,6 +147,8 @@ class Method:
     """False for baselines that do not use the model."""
     summary: str = ""
     """Summary of a custom function, from its docstring."""
+    files: tuple[str, ...] = ()
+    """Files that a custom function or that of its base reads; their content is part of the settings of jobs."""
 
     @property
     def registered(self) -> bool:
@@ -182,6 +183,8 @@ class Metric:
     summary: str
     score_summaries: Mapping[str, str]
     """Description of each of its scores."""
+    files: tuple[str, ...] = ()
+    """Files that a custom function reads; their content is part of the settings of jobs."""
 
 
 @dataclass(frozen=True)

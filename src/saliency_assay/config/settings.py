@@ -41,6 +41,10 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
 Above0 = Annotated[float, Field(gt=0), NUMBER]
 LABEL = "Name in figures, tables and the report; see [Display names](#display-names) for the default."
 FUNCTION = "as `package.module:name`; the module is in the folder of the configuration or on `PYTHONPATH`."
+FILES = (
+    "Files that the function reads; relative paths are relative to the folder that the module is imported from. A "
+    "change of their content reruns the jobs that call the function."
+)
 DATA_KIND = "The kind of data."
 
 
@@ -80,9 +84,25 @@ class PlainData(DataSettings):
 class FolderData(DataSettings):
     """Images in a folder on your machine."""
 
-    kind: str = Field(description=DATA_KIND, json_schema_extra={"enum": list(FOLDERS)})
+    kind: str = Field(
+        description=DATA_KIND, json_schema_extra={"enum": [name for name in FOLDERS if name != "folder"]}
+    )
     path: Text = Field(
         description="The folder of the data. [Data](data.md) lists the files that each kind expects."
+    )
+
+
+class ImageFolderData(FolderData):
+    """Image files, with or without masks of their objects."""
+
+    kind: Literal["folder"] = Field(description=DATA_KIND)
+    path: Text = Field(
+        description="The folder of the images, with one folder per class, or a CSV file that [lists "
+        "images](data.md#lists-of-images) with their labels."
+    )
+    masks: OrAbsent[Text] = Field(
+        None,
+        description="[Masks](data.md#masks) of the objects: a folder of PNG files, or a CSV or JSON file of boxes.",
     )
 
 
@@ -162,6 +182,8 @@ class CaptionData(DataSettings):
 def _data_model(entry: Any) -> str:
     """Return the tag of the model that validates an entry under ``data``."""
     kind = entry.get("kind") if isinstance(entry, dict) else None
+    if kind == "folder":
+        return "images"
     return kind if kind in COMPOSED else "folder" if kind in FOLDERS else "plain"
 
 
@@ -169,6 +191,7 @@ Data = Annotated[
     Annotated[BamData, Tag("bam")]
     | Annotated[SyntheticData, Tag("synthetic")]
     | Annotated[CaptionData, Tag("caption")]
+    | Annotated[ImageFolderData, Tag("images")]
     | Annotated[FolderData, Tag("folder")]
     | Annotated[PlainData, Tag("plain")],
     Discriminator(_data_model),
@@ -254,6 +277,7 @@ class CustomModel(ModelSettings):
     """A model whose network is built by a custom function. Any other key is a parameter of the function."""
 
     function: str = Field(description=f"The function that builds the network, {FUNCTION}")
+    files: Distinct[Text] = Field((), description=FILES)
 
 
 class RegisteredMethod(Entry):
@@ -277,6 +301,7 @@ class CustomMethod(Entry):
     """A custom method. Any other key is a parameter of the function."""
 
     function: str = Field(description=f"The function that computes maps, {FUNCTION}")
+    files: Distinct[Text] = Field((), description=FILES)
     label: OrAbsent[Line] = Field(None, description=LABEL)
 
 
@@ -293,6 +318,7 @@ class CustomMetric(Entry):
     """A custom metric. It has either `direction` or `target`. Any other key is a parameter of the function."""
 
     function: str = Field(description=f"The function that scores maps, {FUNCTION}")
+    files: Distinct[Text] = Field((), description=FILES)
     label: OrAbsent[Line] = Field(None, description=LABEL)
     direction: OrAbsent[Literal["higher", "lower"]] = Field(None, description="Which scores are better.")
     target: OrAbsent[Number] = Field(None, description="The ideal score; scores closer to it are better.")

@@ -31,7 +31,7 @@ class DataKind:
         set_labels: names of ``sets`` in figures, tables and pages.
         limits: valid values of the builder's parameters, where not all values of their type are valid.
         table: all parameters of a kind that is built in several steps; empty if they are those of ``function``.
-        sources: keys of folders, which are passed to the builder unchanged.
+        sources: keys of folders or lists, which are passed to the builder unchanged.
         files: glob patterns, relative to ``path``, of the files that the builder reads. Their content counts as a
             parameter: a change reruns the jobs that depend on it.
     """
@@ -54,7 +54,7 @@ class DataKind:
         """Scalar parameters by name; parameters that are lists of names are in the configuration schema."""
         if self.table:
             return self.table
-        excluded = ("block", "classes", "captions", *self.sources)
+        excluded = ("block", "classes", "captions", "masks", *self.sources)
         return {**parameters_of(self.function, apart=excluded, limits=self.limits), "seed": SEED}
 
 
@@ -176,7 +176,7 @@ DATA_KINDS = (
         name="folder",
         label="Image folder",
         function="saliency_assay.data.readers.folder:folder",
-        summary="image files of any size, one folder per class, as in ImageNet",
+        summary="image files of any size, in one folder per class or in a list, with or without masks of objects",
         reference="Russakovsky et al. 2015, ImageNet Large Scale Visual Recognition Challenge",
         limits={
             "size": _SIZE,

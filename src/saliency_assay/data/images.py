@@ -5,6 +5,7 @@ import os
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -103,27 +104,38 @@ def read_rgb(path: Path) -> Image.Image:
             than 8 bits per channel, or has more pixels than Pillow accepts without a warning
             (``Image.MAX_IMAGE_PIXELS``, 89 million).
     """
+    with opened(path) as image:
+        bits = _bits_a_channel(image)
+        image.load()
+        mode = image.mode
+        # A palette may have transparency per color; Pillow converts it to RGB with a warning, to RGBA without.
+        rgb = (image.convert("RGBA") if mode == "P" else image).convert("RGB")
+    if bits > 8 or mode not in _EIGHT_BIT:
+        description = f"{bits} bits" if bits > 8 else f"pixels of mode {mode}"
+        raise ValueError(f"{path}: found {description}, expected 8 bits per channel")
+    return rgb
+
+
+@contextmanager
+def opened(path: Path, formats: tuple[str, ...] = FORMATS) -> Iterator[ImageFile]:
+    """Open an image file; errors in the ``with`` block count as damage of the file.
+
+    Raises:
+        FileNotFoundError, ValueError: see ``read_rgb``.
+    """
     if not path.is_file():
         raise no_file(path)
     try:
-        with _open_image(path) as image:
-            bits = _bits_a_channel(image)
-            image.load()
-            mode = image.mode
-            # A palette may have transparency per color; Pillow converts it to RGB with a warning, to RGBA without.
-            rgb = (image.convert("RGBA") if mode == "P" else image).convert("RGB")
+        with _open_image(path, formats) as image:
+            yield image
     except UnidentifiedImageError as error:
-        raise ValueError(f"{path}: truncated, or not an image (valid: {', '.join(FORMATS)})") from error
+        raise ValueError(f"{path}: truncated, or not an image (valid: {', '.join(formats)})") from error
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         reason = f"found more than {Image.MAX_IMAGE_PIXELS} pixels, expected at most that many"
         raise ValueError(f"{path}: {reason}") from error
     except Exception as error:  # the exception type of a damaged image depends on the format
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(f"{path}: truncated, or not an image ({reason})") from error
-    if bits > 8 or mode not in _EIGHT_BIT:
-        description = f"{bits} bits" if bits > 8 else f"pixels of mode {mode}"
-        raise ValueError(f"{path}: found {description}, expected 8 bits per channel")
-    return rgb
 
 
 def _bits_a_channel(image: ImageFile) -> int:
@@ -143,11 +155,11 @@ def _bits_a_channel(image: ImageFile) -> int:
     return 8
 
 
-def _open_image(path: Path) -> ImageFile:
+def _open_image(path: Path, formats: tuple[str, ...]) -> ImageFile:
     """Open an image and read its header; too many pixels raise an error before memory is allocated."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", Image.DecompressionBombWarning)
-        return Image.open(path, formats=FORMATS)
+        return Image.open(path, formats=formats)
 
 
 def no_file(path: Path) -> OSError | ValueError:

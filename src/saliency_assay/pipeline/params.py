@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from saliency_assay.config.records import Catalog, Config, DataEntry, Metric, Model
+from saliency_assay.config.records import Catalog, Config, DataEntry, Method, Metric, Model
 from saliency_assay.pipeline.facts import Facts
 from saliency_assay.pipeline.inputs import Inputs, Wildcards, image_lists
 from saliency_assay.pipeline.job_settings import JobSettings
@@ -76,10 +76,14 @@ class EntrySettings:
         grid = {"token_grid": entry.token_grid} if entry.token_grid else {}
         return {**rebuilding(entry), "cam_layer": entry.cam_layer, **grid}
 
-    def initial(self, model: Model) -> Settings:
-        """Return the digest of the file of initial weights, if it is not a result of the workflow."""
-        is_external = model.weights and not self.inputs.is_result(model.weights)
-        return {"files": self.files.of_all([model.weights])} if is_external else {}
+    def read_files(self, *entries: Model | Method | Metric, weights: str = "") -> Settings:
+        """Return the digests of files that a job reads and that are no results; empty if there are none.
+
+        These are the ``files`` of the custom functions of ``entries``, and the file of initial ``weights``.
+        """
+        files = [weights] if weights and not self.inputs.is_result(weights) else []
+        files += [file for entry in entries for file in entry.files]
+        return {"files": self.files.of_all(files)} if files else {}
 
     def _explained_where(self, data: str) -> dict[str, int]:
         """Return the condition on the explained images of a set, as values of its arrays; empty without a condition."""
@@ -210,7 +214,7 @@ class Params(EntrySettings):
             "label": model.trained_on,
             "training": training,
             **normalization,
-            **self.initial(model),
+            **self.read_files(model, weights=model.weights),
         }
 
     def select_hyperparameters(self, wildcards: Wildcards) -> Settings:
@@ -223,6 +227,7 @@ class Params(EntrySettings):
             "evaluate",
             [model.function],
             model=rebuilding(model),
+            **self.read_files(model),
             label=model.trained_on,
             sets=self.studies.evaluated_sets(model.name),
             validation_share=model.training["validation_share"],
@@ -258,6 +263,7 @@ class Params(EntrySettings):
             method=method.method,
             registered=method.registered,
             **self.method(method.name),
+            **self.read_files(model, method),
             pairs=wildcards["data"] in self.studies.pair_sets,
             seed=int(wildcards["seed"]),
             device=self.config.device,
@@ -270,6 +276,7 @@ class Params(EntrySettings):
             "respond",
             [model.function, metric.responses],
             model=rebuilding(model),
+            **self.read_files(model),
             explained=self._explained(wildcards),
             responses=metric.responses,
             parameters=read_by(metric.responses, metric.parameters),
@@ -292,6 +299,7 @@ class Params(EntrySettings):
             scores=list(metric.directions),
             noise_group=self._metric_noise_group(metric),
             **({"method": self.method(method)} if explains else {}),
+            **self.read_files(model, metric, *([self.config.methods[method]] if explains else [])),
             batch_size=model.batch_size,
             seed=int(wildcards["seed"]),
             device=self.config.device,

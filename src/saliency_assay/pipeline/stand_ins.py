@@ -109,7 +109,7 @@ def missing_sources(configuration: Mapping[str, Any]) -> dict[str, dict[str, boo
     for entry in _entries(configuration, "data"):
         splits = ("train", str(entry.get("test_folder", "test"))) if entry.get("kind") == "folder" else ()
         sources[str(entry.get("path", ""))] = dict.fromkeys(splits, False)
-        sources[str(entry.get("miniplaces", ""))] = {}
+        sources |= {str(entry.get(key, "")): {} for key in ("miniplaces", "masks")}
         coco = entry.get("coco", "")
         if isinstance(coco, str):
             sources[coco] = {"annotations/instances_train2017.json": True, "train2017": False}

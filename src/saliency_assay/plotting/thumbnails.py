@@ -58,7 +58,8 @@ def gallery_page(content: Mapping[str, Any], details: Mapping[str, Any], *, titl
 
     Args:
         content: result of ``thumbnails``.
-        details: texts beside an enlarged map: ``images``, a list of ``{id, classes: {label: name}}``; ``explained``,
+        details: texts beside an enlarged map: ``images``, a list of ``{id, classes: {label: name}}``, where ``id`` is
+            the number of an image, or the name of its file, which the gallery shows, too; ``explained``,
             for each label of a model a list of the class that the maps explain; ``predictions``, for each label of a
             model a list of the predicted class, True if it is right, and the probability of the true class, or None;
             and ``scores``, the result of ``report.pages.image_details.image_scores``.

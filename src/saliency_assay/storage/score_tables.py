@@ -35,6 +35,8 @@ COLUMNS = {
     "image": "int64",
     "score": "float64",
 }
+FILE = "file"
+"""Column after ``COLUMNS`` in tables of single maps of image files: the file's relative path, as in the data set."""
 Conditions = Sequence[tuple[str, str, object]]
 """Row filter in pyarrow's form: conditions such as ``("metric", "==", "accuracy")``, all of which must be true."""
 WHOLE_SET = -1  # value of ``image`` in rows of a whole set
@@ -51,11 +53,12 @@ def check(table: pd.DataFrame, source: str, *, compact: bool = False) -> pd.Data
     Raises:
         ScoreError: columns are missing or unknown, a value has another type, or two rows have the same key.
     """
-    if set(table.columns) != set(COLUMNS):
+    if set(table.columns) - {FILE} != set(COLUMNS):
         raise ScoreError(f"{source}: columns {sorted(table.columns)}, expected {sorted(COLUMNS)}")
-    types = {name: "category" if compact and kind == "str" else kind for name, kind in COLUMNS.items()}
+    columns = {**COLUMNS, **({FILE: "str"} if FILE in table.columns else {})}
+    types = {name: "category" if compact and kind == "str" else kind for name, kind in columns.items()}
     try:
-        table = table[list(COLUMNS)].astype(types)
+        table = table[list(columns)].astype(types)
     except (TypeError, ValueError) as error:
         raise ScoreError(f"{source}: {error}") from error
     keys = [name for name in COLUMNS if name != "score"]
@@ -93,7 +96,13 @@ def writer(path: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
         yield append
 
 
-def read(paths: Iterable[Path], *, compact: bool = False, only: Conditions | None = None) -> pd.DataFrame:
+def read(
+    paths: Iterable[Path],
+    *,
+    compact: bool = False,
+    only: Conditions | None = None,
+    with_files: bool = False,
+) -> pd.DataFrame:
     """Return the score tables at ``paths`` as one table, in that order.
 
     The rows of one score of one method are contiguous even if the shards of a set were scored in separate files. If
@@ -103,6 +112,7 @@ def read(paths: Iterable[Path], *, compact: bool = False, only: Conditions | Non
         paths: the files.
         compact: True for text as categories, which saves memory.
         only: conditions on the rows to read; None or empty for all rows.
+        with_files: True to keep the column ``FILE`` of tables that have it, which only people read.
 
     Raises:
         ScoreError: there is no path, a file is not Parquet or has another format, or an error of ``check``.
@@ -119,7 +129,8 @@ def read(paths: Iterable[Path], *, compact: bool = False, only: Conditions | Non
         if reason := unreadable(file_format.decode(errors="replace") if file_format else None):
             raise ScoreError(f"{path}: {reason}")
         # Not needed, since ``check`` sets all types, and pandas' metadata may itself be damaged.
-        tables.append(table.replace_schema_metadata(None))
+        table = table.replace_schema_metadata(None)
+        tables.append(table if with_files or FILE not in table.column_names else table.drop_columns(FILE))
     if not tables:
         raise ScoreError("no score tables; expected at least one path")
     source = str(files[0]) if len(files) == 1 else "score tables"

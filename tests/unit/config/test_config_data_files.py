@@ -1,12 +1,15 @@
 """Files of a user's folder that are tracked by content, for each kind of data that reads files of fixed names."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from saliency_assay.catalog import CATALOG
 from saliency_assay.config.data import read_data
-from saliency_assay.config.settings import FolderData
+from saliency_assay.config.errors import ConfigError
+from saliency_assay.config.records import DataEntry
+from saliency_assay.config.settings import FolderData, ImageFolderData
 
 BATCHES = [*(f"data_batch_{number}.bin" for number in range(1, 6)), "test_batch.bin", "batches.meta.txt"]
 MNIST = [f"{half}-{name}-ubyte" for half in ("train", "t10k") for name in ("images-idx3", "labels-idx1")]
@@ -38,3 +41,50 @@ def test_the_files_that_a_kind_reads_count(name: str, tmp_path: Path) -> None:
         path.touch()
     entry = read_data("mine", FolderData(kind=kind, path=str(tmp_path)), CATALOG)
     assert sorted(entry.files) == sorted(str(tmp_path / file) for file in files)
+
+
+def image_data(**keys: Any) -> DataEntry:
+    return read_data("mine", ImageFolderData.model_validate({"kind": "folder", **keys}), CATALOG)
+
+
+def test_lists_of_images_and_boxes_count_and_have_masks(tmp_path: Path) -> None:
+    images, boxes = tmp_path / "images.csv", tmp_path / "boxes.json"
+    images.write_text("image,label\na.png,x\n")
+    boxes.write_text("[]")
+    plain, boxed = image_data(path=str(images)), image_data(path=str(images), masks=str(boxes))
+    assert (plain.files, plain.masks) == ((str(images),), False)
+    assert "masks" not in plain.parameters
+    assert (boxed.files, boxed.masks) == ((str(images), str(boxes)), True)
+    assert boxed.parameters["masks"] == str(boxes)
+    images.write_text("image,label,mask\na.png,x,m.png\n")
+    assert image_data(path=str(images)).masks
+    folder = image_data(path=str(tmp_path), masks=str(tmp_path.parent))
+    assert (folder.files, folder.masks) == ((), True)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"masks": "ROOT/no"}, "data.mine.masks: found 'ROOT/no', expected a folder of masks that exists"),
+        ({"masks": "ROOT"}, "data.mine.masks: found 'ROOT', expected a folder of masks that exists, other"),
+        ({"masks": "ROOT/list.txt"}, "data.mine.masks: found 'ROOT/list.txt', expected a folder of masks"),
+        ({"path": "ROOT/no.csv"}, "data.mine.path: found 'ROOT/no.csv', expected a file that exists"),
+        ({"path": "ROOT/list.csv", "masks": "ROOT"}, "data.mine.masks: found 'ROOT', expected none with the"),
+        (
+            {"path": "ROOT/list.csv", "test_folder": "val"},
+            "data.mine.test_folder: found 'val', expected only",
+        ),
+        (
+            {"path": "ROOT/bad.csv"},
+            "data.mine.path: ROOT/bad.csv: line 1: found columns 'a, b', expected image",
+        ),
+    ],
+)
+def test_faults_of_paths(tmp_path: Path, keys: dict[str, str], message: str) -> None:
+    (tmp_path / "list.csv").write_text("image,label,mask\na.png,x,m.png\n")
+    (tmp_path / "list.txt").write_text("image,label\n")
+    (tmp_path / "bad.csv").write_text("a,b\n")
+    keys = {key: value.replace("ROOT", str(tmp_path)) for key, value in {"path": "ROOT", **keys}.items()}
+    with pytest.raises(ConfigError) as error:
+        image_data(**keys)
+    assert str(error.value).replace(str(tmp_path), "ROOT").startswith(message)

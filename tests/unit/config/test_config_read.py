@@ -1,5 +1,6 @@
 """The configuration: what is read, what defaults give, and that schema, registries and files agree."""
 
+import sys
 from collections.abc import Mapping
 from copy import deepcopy
 from pathlib import Path
@@ -19,6 +20,7 @@ from saliency_assay.config.settings import (
     CustomMetric,
     CustomModel,
     FolderData,
+    ImageFolderData,
     PlainData,
     RegisteredMethod,
     RegisteredMetric,
@@ -183,6 +185,24 @@ def test_parameters_are_taken_where_they_belong() -> None:
     assert (found.results, found.seeds, found.device, found.gallery_images) == ("out", (3, 1), "cpu", 2)
 
 
+@pytest.mark.parametrize("module", ["reader", "package.reader", "package"])
+def test_files_of_custom_functions_are_in_the_folder_of_the_import(
+    module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("package", "reader", "package.reader"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "package").mkdir()
+    for path in ("reader.py", "package/reader.py", "package/__init__.py"):
+        (tmp_path / path).write_text("def scores(predict, images, targets, maps, *, generator): ...\n")
+    entry = {"function": f"{module}:scores", "direction": "higher", "files": ["tables/a.npy"]}
+    raw, table = changed("metrics.mine", entry), tmp_path / "tables/a.npy"
+    assert fault(raw) == f"metrics.mine.files: found '{table}', expected a file that exists"
+    table.parent.mkdir()
+    table.touch()
+    assert reading(raw).metrics["mine"].files == (str(table),)
+
+
 # --- schema, registries and files agree ---------------------------------------------------------------------
 
 
@@ -194,7 +214,7 @@ def test_bams_classes_are_the_defaults() -> None:
 @pytest.mark.parametrize(
     ("records", "models"),
     [
-        (CATALOG.data_kinds, (BamData, SyntheticData, CaptionData, FolderData, PlainData)),
+        (CATALOG.data_kinds, (BamData, SyntheticData, CaptionData, FolderData, ImageFolderData, PlainData)),
         (CATALOG.architectures, (RegisteredModel, CustomModel)),
         (CATALOG.methods, (RegisteredMethod, CustomMethod)),
         (CATALOG.metrics, (RegisteredMetric, CustomMetric)),

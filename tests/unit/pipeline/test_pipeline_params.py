@@ -84,6 +84,63 @@ def test_weights_from_outside_the_results_count_by_content(tmp_path: Path) -> No
     assert digests[0] != digests[1]
 
 
+CUSTOM = """
+def build(*, classes, channels, generator): ...
+def bright(model, images, targets, *, generator): ...
+def plain(predict, images, targets, maps, *, generator): ...
+def again(predict, images, targets, maps, *, generator, explain): ...
+"""
+
+
+def test_files_of_custom_functions_count_where_the_function_is_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "customs.py").write_text(CUSTOM)
+    configuration = deepcopy(RETRAIN)
+    model = configuration["models"]["digits"]
+    del model["architecture"]
+    entries = {"net": model, "map": {}, "metric": {"direction": "higher"}, "again": {"direction": "higher"}}
+    for (name, entry), function in zip(entries.items(), ("build", "bright", "plain", "again"), strict=True):
+        (tmp_path / f"{name}.npy").write_text("1")
+        entry |= {"function": f"customs:{function}", "files": [str(tmp_path / f"{name}.npy")]}
+    smoothed = {"method": "smoothgrad", "base": "map"}
+    configuration |= {
+        "methods": {"map": entries["map"], "smoothed": smoothed, "gradient": {}},
+        "metrics": {"metric": entries["metric"], "again": entries["again"]},
+    }
+    configuration["studies"]["retrain"] |= {"methods": ["map", "gradient"]}
+    configuration["studies"]["compare"] = {"kind": "fidelity", "model": "digits"}
+    of = params(configuration, tmp_path / "results")
+    retrain = of.of_kind("retrain")
+    at = {"model": "digits", "seed": "0", "data": "digits", "method": "map", "shard": ""}
+    jobs = {
+        "net": [
+            of.train(at),
+            of.evaluate(at),
+            of.attribute({**at, "method": "gradient"}),
+            retrain.retrain(ARM),
+            retrain.measure_mask_leakage(ARM),
+        ],
+        "net map": [
+            of.attribute(at),
+            of.attribute({**at, "method": "smoothed"}),
+            retrain.remask({**ARM, "method": "map", "shard": ""}),
+        ],
+        "net metric": [of.score({**at, "metric": "metric"})],
+        "net again": [of.score({**at, "metric": "again", "method": "gradient"})],
+        "net again map": [of.score({**at, "metric": "again"})],
+    }
+    for names, settings in jobs.items():
+        for job in settings:
+            assert [name for name, _ in job["files"]] == [f"{name}.npy" for name in names.split()]
+    assert "files" not in of.build_data({"data": "digits"})
+    (tmp_path / "map.npy").write_text("22")
+    changed = params(configuration, tmp_path / "results")
+    assert changed.attribute(at)["files"] != of.attribute(at)["files"]
+    assert changed.attribute({**at, "method": "gradient"}) == of.attribute({**at, "method": "gradient"})
+
+
 def test_roar_makes_all_masks_at_once_and_iteroar_one() -> None:
     of = params(RETRAIN).of_kind("retrain")
     settings = [of.remask({**ARM, "shard": "", "protocol": protocol}) for protocol in ("roar", "iteroar")]

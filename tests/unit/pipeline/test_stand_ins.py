@@ -9,7 +9,7 @@ from saliency_assay.pipeline.stand_ins import image_shape, missing_sources, miss
 
 CONFIGURATION = {
     "data": {
-        "imagenet": {"kind": "folder", "path": "data/imagenet", "test_folder": "val"},
+        "imagenet": {"kind": "folder", "path": "data/imagenet", "test_folder": "val", "masks": "boxes.json"},
         "bam": {"kind": "bam", "coco": "../coco", "miniplaces": "places"},
         "listed": {"kind": "bam", "coco": [{"annotations": "a/list.json", "images": "a/images"}]},
         "digits": {"kind": "digits"},
@@ -34,6 +34,7 @@ def test_missing_data_and_weights_are_found(folder: Path) -> None:
     missing = missing_sources(CONFIGURATION)
     assert missing == {
         "data/imagenet": {"train": False, "val": False},
+        "boxes.json": {},
         "../coco": {"annotations/instances_train2017.json": True, "train2017": False},
         "a/list.json": {"": True},
         "a/images": {},

@@ -190,6 +190,16 @@ def test_the_gallery_page_has_a_button_for_each_map_and_each_file_once() -> None
     assert page.text.count("×") == 4  # maps that cannot be shown
 
 
+def test_the_gallery_page_shows_the_names_of_image_files_but_no_numbers() -> None:
+    content = thumbnails(pictures(), {"f": {"edge": visual(raw_maps())}}, titles=["cat", "dog"])
+    details = details_of("cat", "dog")
+    assert 'class="file"' not in gallery_page(content, details, title="Maps")
+    details["images"][1]["id"] = "dog/<a>.png"
+    text = gallery_page(content, details, title="Maps")
+    assert text.count('<span class="file">dog/&lt;a&gt;.png</span>') == 1
+    assert 'class="file">0' not in text
+
+
 def test_the_gallery_page_filters_by_classes_of_its_images_and_models() -> None:
     maps = {"my_model": {"edge": visual(raw_maps())}}
     content = thumbnails(pictures(), maps, titles=["cat, park", "dog, park"], labels=SPACED)

@@ -181,3 +181,13 @@ def test_tables_of_other_formats_are_refused(tmp_path: Path, version: bytes | No
     other = with_format(tmp_path / "t.parquet", version)
     with pytest.raises(ScoreError, match=rf"/t\.parquet: format is {said}, expected 1\.x; "):
         score_tables.read([other])
+
+
+def test_the_column_of_files_is_read_only_on_request(tmp_path: Path) -> None:
+    path, named = tmp_path / "scores.parquet", table().assign(file="cat/a.png")
+    score_tables.write(path, named)
+    assert list(score_tables.read([path]).columns) == list(score_tables.COLUMNS)
+    assert list(score_tables.read([path], compact=True).columns) == list(score_tables.COLUMNS)
+    found = score_tables.read([path], with_files=True)
+    assert list(found.columns) == [*score_tables.COLUMNS, "file"]
+    assert set(found["file"]) == {"cat/a.png"}

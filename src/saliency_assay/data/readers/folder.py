@@ -1,7 +1,11 @@
-"""Reader of image files in one folder per class, the layout of ImageNet; images are cropped to squares of one size."""
+"""Reader of image files: in one folder per class, the layout of ImageNet, or in a CSV file that lists them.
+
+Images are cropped to squares of one size, and so are their masks, if there are any.
+"""
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +13,12 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+from saliency_assay.data.image_lists import SPLITS, columns_of, is_list, read_images
 from saliency_assay.data.images import SUFFIXES, Pixels, find_images, is_hidden, log_left_out, read_rgb
-from saliency_assay.data.splits import TEST, TRAIN, Ints, Split, random_split
+from saliency_assay.data.masks import Crop, Masks, find_masks
+from saliency_assay.data.splits import TEST, TRAIN, random_split
 from saliency_assay.registry.records import short_repr
+from saliency_assay.storage import text
 
 logger = logging.getLogger(__name__)
 
@@ -24,9 +31,21 @@ _TEST_FOLDERS = ("test", "val")
 _TINY_LIST = "val_annotations.txt"
 
 
+@dataclass(frozen=True)
+class _Source:
+    """Images of one split by class, or of all splits; names are relative to the root."""
+
+    place: str
+    """Folder, or list and split, for errors."""
+    listing: Listing
+    separator: str
+    """Text between ``place`` and the name of a class, for errors."""
+
+
 def folder(
     *,
     path: str,
+    masks: str = "",
     size: int = 224,
     crop_share: float = 1.0,
     images_per_class: int = 0,
@@ -43,65 +62,93 @@ def folder(
     Images are in the order of the sorted paths, training images first. Only one block at a time is in memory.
 
     Args:
-        path: the folder.
+        path: the folder, or a list of images, labels, masks and splits (``image_lists.read_images``).
+        masks: folder of masks, or list of boxes (``masks.find_masks``); empty for no masks, or those of the list.
         size: side of the squares, in pixels.
         crop_share: share of an image's shorter side that the square contains, see ``square``.
         images_per_class: largest number of images sampled per class and split; 0 for all.
         test_images_per_class: separate limit for test images in a separate folder; 0 for the same limit.
         test_folder: ``test`` or ``val``; ``auto`` uses whichever exists. If neither does, ``path`` itself contains the
-            classes.
-        test_share: share of each class for testing, if there is no test folder.
+            classes. Not used for a list.
+        test_share: share of each class for testing, if there is no test folder or column ``split``.
         generator: random generator for the sample of images and for a split by ``test_share``.
         block: number of images per block.
 
     Returns:
-        The classes of label ``class``, and blocks of ``image`` uint8 ``[n, 3, size, size]``, ``split`` uint8 and
-        ``label_class`` int64 ``[n]``.
+        The classes of label ``class``, and blocks of ``image`` uint8 ``[n, 3, size, size]``, ``split`` uint8,
+        ``label_class`` int64 ``[n]``, ``file`` uint8 ``[n, L]`` (path relative to ``path`` or to the folder of the
+        list, see ``storage.text``) and, with masks, ``mask`` bool ``[n, size, size]``.
 
     Raises:
-        FileNotFoundError: ``path``, ``test_folder`` or a listed image is missing.
-        ValueError: there are fewer than two classes, a class has no images or too few to split, or the classes of
-            training and test differ; during iteration, a file is not an image.
+        FileNotFoundError: ``path``, ``test_folder``, ``masks`` or a listed image is missing.
+        ValueError: there are fewer than two classes, a class has no images or too few to split, the classes of
+            training and test differ, or a test image has no mask; during iteration, a file is not an image or mask.
     """
     root = Path(path)
-    if not root.is_dir():
+    listed_masks = None
+    if is_list(root):
+        sources, listed_masks = _read_list(root)
+        root = root.parent
+    elif root.is_dir():
+        sources = [_source_of(root, split_folder) for split_folder in _find_split_folders(root, test_folder)]
+    else:
         raise FileNotFoundError(f"{root}: no such folder of images")
-    folders = _find_split_folders(root, test_folder)
-    listings = [_list_classes(split_folder) for split_folder in folders]
-    _check_classes(folders, listings)
-    _check_classes(folders[::-1], listings[::-1])
+    _check_classes(sources)
+    _check_classes(sources[::-1])
     files: list[str] = []
     labels, splits = [], []
-    for split_folder, listing, split_value in zip(folders, listings, (TRAIN, TEST), strict=False):
-        for label, (name, class_files) in enumerate(listing.items()):
+    for source, split_value in zip(sources, (TRAIN, TEST), strict=False):
+        for label, (name, class_files) in enumerate(source.listing.items()):
             limit = (test_images_per_class if split_value == TEST else 0) or images_per_class
             sampled = _sample_files(class_files, limit, generator)
-            if len(folders) == 1 and len(sampled) < 2:
+            if len(sources) == 1 and len(sampled) < 2:
                 raise ValueError(
-                    f"{split_folder / name}: found 1 image of this class, expected 2 or more to split"
+                    f"{source.place}{source.separator}{name}: found 1 image of this class, expected 2 or more to split"
                 )
-            files += [f"{split_folder}/{file}" for file in sampled]
+            files += sampled
             labels.append(np.full(len(sampled), label, dtype=np.int64))
             folder_split = np.full(len(sampled), split_value, dtype=np.uint8)
             splits.append(
-                folder_split if len(folders) == 2 else random_split(len(sampled), test_share, generator)
+                folder_split if len(sources) == 2 else random_split(len(sampled), test_share, generator)
             )
     split = np.concatenate(splits)
-    logger.info("%s: %d images to train on, %d to test", root, *np.bincount(split, minlength=2))
-    blocks = _load_blocks(files, np.concatenate(labels), split, size, crop_share, block)
-    return {"class": tuple(listings[0])}, blocks
+    logger.info("%s: %d images to train on, %d to test", path, *np.bincount(split, minlength=2))
+    image_masks = find_masks(Path(masks), files) if masks else listed_masks
+    if image_masks:
+        image_masks.require([files[index] for index in np.flatnonzero(split == TEST)])
+    columns: Block = {"split": split, "label_class": np.concatenate(labels), "file": text.encode(files)}
+    blocks = _load_blocks(root, files, columns, image_masks, size, crop_share, block)
+    return {"class": tuple(sources[0].listing)}, blocks
 
 
 def _load_blocks(
-    files: Sequence[str], labels: Ints, split: Split, size: int, crop_share: float, block: int
+    root: Path,
+    files: Sequence[str],
+    columns: Block,
+    masks: Masks | None,
+    size: int,
+    crop_share: float,
+    block: int,
 ) -> Iterator[Block]:
+    empty = 0
     for start in range(0, len(files), block):
         rows = slice(start, min(start + block, len(files)))
-        yield {
-            "image": np.stack([square(read_rgb(Path(file)), size, crop_share) for file in files[rows]]),
-            "split": split[rows],
-            "label_class": labels[rows],
-        }
+        images, image_masks = [], []
+        for name in files[rows]:
+            image = read_rgb(root / name)
+            images.append(square(image, size, crop_share))
+            if masks:
+                crop = crop_of(*image.size, size, crop_share)
+                image_masks.append(masks.of(name, *image.size, crop, size))
+        arrays = {"image": np.stack(images), **({"mask": np.stack(image_masks)} if masks else {})}
+        yield {**arrays, **{name: column[rows] for name, column in columns.items()}}
+        if masks:
+            is_test = columns["split"][rows] == TEST
+            empty += int((is_test & ~arrays["mask"].any(axis=(1, 2))).sum())
+    if empty:
+        logger.warning(
+            "masks of %d test images are empty after resizing and cropping: their scores are NaN", empty
+        )
 
 
 def square(image: Image.Image, size: int, crop_share: float) -> Pixels:
@@ -112,16 +159,52 @@ def square(image: Image.Image, size: int, crop_share: float) -> Pixels:
     ``Resize`` and ``CenterCrop``. Only the cropped region is resized, so that a panorama takes no longer than a square
     image.
     """
-    shorter, scaled = min(image.size), round(size / crop_share)
-    box = list[float]()
-    for length in image.size:
-        resized_length = scaled * length // shorter  # rounded down, as in torchvision
+    crop = crop_of(*image.size, size, crop_share)
+    resized = image.resize((size, size), Image.Resampling.BILINEAR, box=crop)
+    return np.ascontiguousarray(np.asarray(resized).transpose(2, 0, 1))
+
+
+def crop_of(width: int, height: int, size: int, crop_share: float) -> Crop:
+    """Return the rectangle of an image that ``square`` resizes to ``size`` × ``size`` pixels."""
+    scaled = round(size / crop_share)
+    edges = list[tuple[float, float]]()
+    for length in (width, height):
+        resized_length = scaled * length // min(width, height)  # rounded down, as in torchvision
         first = round((resized_length - size) / 2)
         # The crop in coordinates of the original; ``min`` removes the rounding error at the far edge.
-        box += [first * length / resized_length, min((first + size) * length / resized_length, length)]
-    left, right, top, bottom = box
-    resized = image.resize((size, size), Image.Resampling.BILINEAR, box=(left, top, right, bottom))
-    return np.ascontiguousarray(np.asarray(resized).transpose(2, 0, 1))
+        end = min((first + size) * length / resized_length, length)
+        edges.append((first * length / resized_length, end))
+    (left, right), (upper, lower) = edges
+    return left, upper, right, lower
+
+
+def _read_list(path: Path) -> tuple[list[_Source], Masks | None]:
+    """Return the images of a list, by split if it has that column, and their masks if it has that column."""
+    images = read_images(path)
+    sources = []
+    for split in SPLITS if images[0].split else ("",):
+        listing: dict[str, list[str]] = {}
+        for row in sorted(images, key=lambda row: (row.label, row.image)):
+            if row.split == split:
+                listing.setdefault(row.label, []).append(row.image)
+        place = f"{path}, split {split}" if split else str(path)
+        if len(listing) < 2:
+            classes = ", ".join(listing) or "none"
+            raise ValueError(f"{place}: found classes {short_repr(classes)}, expected two or more")
+        sources.append(_Source(place, listing, ", class "))
+    if "mask" not in columns_of(path):
+        return sources, None
+    files = {row.image: path.parent / row.mask for row in images if row.mask}
+    return sources, Masks(str(path), "its path in the column mask", files=files)
+
+
+def _source_of(root: Path, split_folder: Path) -> _Source:
+    """Return the images of ``root`` or of one of its folders of a split."""
+    prefix = f"{split_folder.name}/" if split_folder != root else ""
+    listing = {
+        name: [f"{prefix}{file}" for file in files] for name, files in _list_classes(split_folder).items()
+    }
+    return _Source(str(split_folder), listing, "/")
 
 
 def _find_split_folders(root: Path, test_folder: str) -> list[Path]:
@@ -182,11 +265,13 @@ def _read_tiny_list(file: Path) -> Listing:
     return {name: sorted(listing[name]) for name in sorted(listing)}
 
 
-def _check_classes(folders: Sequence[Path], listings: Sequence[Listing]) -> None:
-    missing = [name for name in listings[-1] if name not in listings[0]]
+def _check_classes(sources: Sequence[_Source]) -> None:
+    missing = [name for name in sources[-1].listing if name not in sources[0].listing]
     if missing:
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
-        raise ValueError(f"{folders[0]}: missing classes of {folders[-1]}: {', '.join(missing[:3])}{more}")
+        raise ValueError(
+            f"{sources[0].place}: missing classes of {sources[-1].place}: {', '.join(missing[:3])}{more}"
+        )
 
 
 def _sample_files(files: Sequence[str], limit: int, generator: np.random.Generator) -> Sequence[str]:

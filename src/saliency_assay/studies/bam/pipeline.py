@@ -241,6 +241,7 @@ class BamParams(StudyParams):
             "optimize_patch",
             [model.function],
             model=rebuilding(model),
+            **self.read_files(model),
             common_object=self.config.data[study.data].common_object,
             images=independence.images,
             parameters=omit(parameters, "threshold", "samples", "sample_size"),  # these only affect scores
@@ -267,6 +268,7 @@ class BamParams(StudyParams):
             "score_concepts",
             [model.function],
             model={**rebuilding(model), "concept_layers": model.concept_layers},
+            **self.read_files(model),
             name=model.name,
             study=study.name,
             data=model.data,

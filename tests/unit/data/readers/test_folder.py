@@ -14,6 +14,7 @@ from saliency_assay.data.images import SUFFIXES
 from saliency_assay.data.readers.folder import folder, square
 from saliency_assay.data.splits import TEST, TRAIN
 from saliency_assay.registry.records import record_of
+from saliency_assay.storage.text import decode
 
 DEFAULTS = {
     name: parameter.default
@@ -347,3 +348,120 @@ def test_a_file_that_is_no_image_is_named(tmp_path: Path, content: bytes | None)
     file.write_bytes(file.read_bytes()[:150] if content is None else content)
     with pytest.raises(ValueError, match=rf"^{re.escape(str(file))}: truncated, or not an image \(.*\)$"):
         built(tmp_path)
+
+
+# --- names, lists and masks ---------------------------------------------------------------------------------
+
+
+def listed(root: Path, header: str, rows: Sequence[str]) -> Path:
+    file = root / "list.csv"
+    file.write_text("\n".join([header, *rows]))
+    return file
+
+
+def test_the_names_of_the_files_are_kept(tmp_path: Path) -> None:
+    for name in ("ape/0.png", "ape/x/1.png", "zebra/0.png", "zebra/1.png"):
+        write(tmp_path / name)
+    assert decode(built(tmp_path)[1]["file"]) == ["ape/0.png", "ape/x/1.png", "zebra/0.png", "zebra/1.png"]
+    split_tree(tmp_path / "halves")
+    names = decode(built(tmp_path / "halves")[1]["file"])
+    assert (names[0], names[-1], len(names)) == ("train/n01/n01_0.png", "test/n03/n03_2.png", 21)
+
+
+def test_a_list_gives_the_same_data_as_folders(tmp_path: Path) -> None:
+    split_tree(tmp_path)
+    names = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.png"))
+    rows = [f"{name.split('/')[1]},{name},{name.split('/')[0]}" for name in names[::-1]]
+    classes, expected = built(tmp_path, images_per_class=2)
+    assert built(listed(tmp_path, "label,image,split", rows), images_per_class=2)[0] == classes
+    found = built(listed(tmp_path, "label,image,split", rows), images_per_class=2)[1]
+    for name in expected:
+        np.testing.assert_array_equal(found[name], expected[name])
+
+
+def test_a_list_without_splits_is_split_class_by_class(tmp_path: Path) -> None:
+    names = [f"{number}.png" for number in range(20)]
+    for name in names:
+        write(tmp_path / name)
+    rows = [f"{name},{'ab'[number % 2]}" for number, name in enumerate(names)]
+    classes, found = built(listed(tmp_path, "image,label", rows), test_share=0.3)
+    assert classes == ("a", "b")
+    for label in range(2):
+        assert np.count_nonzero(found["split"][found["label_class"] == label] == TEST) == 3
+    assert "mask" not in found
+
+
+def test_faults_of_lists(tmp_path: Path) -> None:
+    for name in "abc":
+        write(tmp_path / f"{name}.png")
+    rows = ["a.png,x,train", "b.png,y,train"]
+    file = listed(tmp_path, "image,label,split", rows)
+    assert fault(file) == "ROOT, split test: found classes 'none', expected two or more"
+    file = listed(tmp_path, "image,label", ["a.png,x", "b.png,x"])
+    assert fault(file) == "ROOT: found classes 'x', expected two or more"
+    file = listed(tmp_path, "image,label", ["a.png,x", "b.png,x", "c.png,y"])
+    assert fault(file) == "ROOT, class y: found 1 image of this class, expected 2 or more to split"
+    tests = ["a.png,x,test", "b.png,z,test"]
+    file = listed(tmp_path, "image,label,split", ["c.png,x,train", "d.png,y,train", *tests])
+    assert fault(file) == "ROOT, split train: missing classes of ROOT, split test: z"
+    file = listed(tmp_path, "image,label", ["a.png,x", "b.png,x", "gone.png,y", "c.png,y"])
+    assert fault(file, FileNotFoundError) == f"{tmp_path}/gone.png: no such image file"
+
+
+def masked(root: Path) -> Path:
+    """Two classes of three images and one test image each, whose upper half is the object."""
+    for half, count in (("train", 3), ("test", 1)):
+        for label in "ab":
+            for number in range(count):
+                write(root / f"images/{half}/{label}/{number}.jpg")
+                if half == "test" or number:
+                    pixels = np.zeros((10, 12), dtype=np.uint8)
+                    pixels[:5] = 255
+                    (root / f"masks/{half}/{label}").mkdir(parents=True, exist_ok=True)
+                    Image.fromarray(pixels).save(root / f"masks/{half}/{label}/{number}.png")
+    return root / "images"
+
+
+def test_masks_from_a_folder_boxes_and_a_list_are_the_same(tmp_path: Path, caplog: Any) -> None:
+    images = masked(tmp_path)
+    _, found = built(images, masks=str(tmp_path / "masks"))
+    assert (found["mask"].dtype, found["mask"].shape) == (bool, (8, 8, 8))
+    upper = np.arange(8)[:, None] < 4
+    empty = [0, 3]  # training images without a mask
+    for number, mask in enumerate(found["mask"]):
+        np.testing.assert_array_equal(mask, np.broadcast_to(upper & (number not in empty), (8, 8)))
+    names = decode(found["file"])
+    rows = [f"{name},0,0,12,5" for number, name in enumerate(names) if number not in empty]
+    boxes = tmp_path / "boxes.csv"
+    boxes.write_text("\n".join(["image,x,y,width,height", *rows]))
+    np.testing.assert_array_equal(built(images, masks=str(boxes))[1]["mask"], found["mask"])
+    rows = [
+        f"images/{name},{name.split('/')[1]},{name.split('/')[0]},"
+        + ("" if number in empty else f"masks/{name.replace('jpg', 'png')}")
+        for number, name in enumerate(names)
+    ]
+    file = listed(tmp_path, "image,label,split,mask", rows)
+    np.testing.assert_array_equal(built(file)[1]["mask"], found["mask"])
+    assert "empty" not in caplog.text
+
+
+def test_a_test_image_needs_a_mask(tmp_path: Path) -> None:
+    images = masked(tmp_path)
+    (tmp_path / "masks/test/b/0.png").unlink()
+    message = fault(images, masks=str(tmp_path / "masks"))
+    line = "found no mask of 1 of 2 test images, first test/b/0.jpg; expected test/b/0.png in it"
+    assert message == f"{tmp_path}/masks: {line}"
+    rows = ["a.png,x,train,", "b.png,y,train,", "c.png,x,test,", "d.png,y,test,m.png"]
+    line = "found no mask of 1 of 2 test images, first c.png; expected its path in the column mask"
+    assert fault(listed(tmp_path, "image,label,split,mask", rows)) == f"ROOT: {line}"
+
+
+def test_objects_outside_the_square_are_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for label in "ab":
+        for number in range(2):
+            write(tmp_path / f"images/{label}/{number}.png", size=(40, 10))
+    boxes = tmp_path / "boxes.csv"
+    rows = [f"{label}/{number}.png,0,0,8,10" for label in "ab" for number in range(2)]
+    boxes.write_text("\n".join(["image,x,y,width,height", *rows]))
+    built(tmp_path / "images", masks=str(boxes), test_share=0.5)
+    assert "masks of 2 test images are empty after resizing and cropping" in caplog.text
