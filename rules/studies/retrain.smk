@@ -23,6 +23,7 @@ rule remask:
         weights=RETRAIN_INPUTS.weights,
         data=RETRAIN_INPUTS.model_data,
         masks=RETRAIN_INPUTS.masks_before,
+        check=RETRAIN_INPUTS.model_check,
     output:
         "<results>/remask/<arm>/iteration{iteration}/masks{shard}.zarr.zip",
     log:
@@ -52,6 +53,7 @@ rule retrain:
         data=RETRAIN_INPUTS.model_data,
         first=RETRAIN_INPUTS.first_weights,
         masks=RETRAIN_INPUTS.masks_before,
+        check=RETRAIN_INPUTS.model_check,
     output:
         weights="<results>/remask/<arm>/iteration{iteration}/weights.pt",
         curve="<results>/remask/<arm>/iteration{iteration}/training.csv",
@@ -78,6 +80,7 @@ rule measure_mask_leakage:
         unpack(RETRAIN_INPUTS.hyperparameters),
         data=RETRAIN_INPUTS.model_data,
         masks=RETRAIN_INPUTS.masks_before,
+        check=RETRAIN_INPUTS.model_check,
     output:
         "<results>/remask/<arm>/iteration{iteration}/leakage.csv",
     log:

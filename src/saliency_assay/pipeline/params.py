@@ -14,6 +14,7 @@ from saliency_assay.config.records import Catalog, Config, DataEntry, Metric, Mo
 from saliency_assay.pipeline.facts import Facts
 from saliency_assay.pipeline.inputs import Inputs, Wildcards, image_lists
 from saliency_assay.pipeline.job_settings import JobSettings
+from saliency_assay.pipeline.model_checks import ModelChecks
 from saliency_assay.pipeline.paths import Paths
 from saliency_assay.pipeline.studies import Studies
 from saliency_assay.registry.records import resolve
@@ -92,6 +93,16 @@ class StudyParams(EntrySettings):
     def plan(self, study: str, plan: Settings) -> Settings:
         """Return the ``plan`` of a study, adapted to the rules of its kind."""
         return plan
+
+    def model_uses(self, study: str) -> dict[str, str]:
+        """Return what a study does with its models other than explain them: for each key of the configuration a
+        reference to a function of classifier and images, which raises an exception if it is impossible.
+        """
+        return {}
+
+    def derived_models(self, study: str) -> dict[str, tuple[str, int]]:
+        """Return for each key by which a study trains a model on other images the model and their channels."""
+        return {}
 
 
 class Params(EntrySettings):
@@ -175,6 +186,10 @@ class Params(EntrySettings):
         )
 
     # ---- models
+
+    def check_models(self, wildcards: Wildcards) -> Settings:
+        checks = ModelChecks(self).of(wildcards["checked"])
+        return self.settings("check_models", checks.functions, **checks.settings)
 
     def train(self, wildcards: Wildcards) -> Settings:
         model = self.config.models[wildcards["model"]]

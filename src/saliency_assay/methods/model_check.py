@@ -1,0 +1,230 @@
+"""Check of a model before its training: its builder, layers, weights, and the methods that explain it.
+
+The network is built on PyTorch's device ``meta``, whose tensors have shapes but no values, so that even a large network
+is checked within a second. Whatever fails there is repeated on the CPU with random weights, because not every operation
+supports ``meta``; only a failure on the CPU counts.
+"""
+
+import logging
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from saliency_assay.methods.engine import frozen
+from saliency_assay.models.classifier import Blueprint, Classifier, build
+from saliency_assay.models.inference import evaluating, exact_float32, to_pixels
+from saliency_assay.models.layout import place
+from saliency_assay.models.weights import load_initial
+from saliency_assay.registry.records import resolve, unknown
+from saliency_assay.runtime.job import in_one_line
+
+log = logging.getLogger(__name__)
+
+Use = Callable[[Classifier, Tensor], object]
+"""A use of a classifier with images ``[N, C, H, W]``, which raises an exception if it is not possible."""
+META, CPU = torch.device("meta"), torch.device("cpu")
+IMAGES = 2  # a network that mixes images works with a single one; BatchNorm needs two in training
+SUGGESTED_LAYERS = 3
+
+
+@dataclass(frozen=True)
+class ModelCheck:
+    """All that is checked of one model."""
+
+    name: str
+    """Start of its error lines, such as ``models.digits``."""
+    blueprint: Blueprint
+    classes: int
+    shape: Sequence[int]
+    """C, H, W of its images."""
+    trains: bool
+    """True if it is trained, False if its weights are used as they are."""
+    weights: str = ""
+    """File of initial weights; empty if there is none yet."""
+    normalization: Sequence[Sequence[float]] | None = None
+    methods: Mapping[str, Mapping[str, Any]] | None = None
+    """For each method that explains it the ``function``, ``parameters`` and ``needs`` of the method by which it is
+    checked."""
+    uses: Mapping[str, str] | None = None
+    """For each other use, by the key of the configuration that requests it, a reference to a ``Use``."""
+
+
+def problems(check: ModelCheck, alternatives: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return a line for each problem of a model: the place in the configuration, the value found, and what is valid.
+
+    ``alternatives`` are all registered methods, as in ``ModelCheck.methods``; those without a ``function`` need nothing
+    but predictions. If the network cannot be built or does not take its images, no more is checked.
+    """
+    return list(_problems(check, alternatives))
+
+
+def _problems(check: ModelCheck, alternatives: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    channels = check.shape[0]
+    if check.normalization and len(check.normalization[0]) != channels:
+        count = len(check.normalization[0])
+        yield f"{check.name}.normalization: found {count} values of mean, expected {channels}, one per channel"
+    model = _Model(check)
+    if error := model.problem(lambda classifier, images: None):
+        yield f"{check.name}: cannot be built: {in_one_line(error)}"
+        return
+    lacking = list(_unknown_layers(check, model))
+    yield from (line for _, line in lacking)
+    if check.weights and (error := model.problem(partial(_load, check))):
+        yield f"{check.name}.weights: {in_one_line(error)}"
+    step = model.problem(lambda classifier, images: classifier(images))
+    step = step or (model.problem(_train) if check.trains else None)
+    if step:
+        yield f"{check.name}: with images {list(check.shape)}: {in_one_line(step)}"
+        return
+    lacks_cam_layer = "cam_layer" in [key for key, _ in lacking]
+    for method, entry in (check.methods or {}).items():
+        if lacks_cam_layer and "cam_layer" in entry["needs"]:
+            continue
+        if error := model.problem(_explaining(entry)):
+            text = in_one_line(error).removeprefix(f"{entry['function'].partition(':')[2]}: ")
+            layers = model.map_layers() if "cam_layer" in entry["needs"] else []
+            hint = f"; layers with feature maps: {', '.join(layers)}" if layers else ""
+            supported = ", ".join(model.supported(alternatives))
+            yield f"{check.name}: {method}: {text}{hint}; methods for this model: {supported}"
+    for key, function in (check.uses or {}).items():
+        if error := model.problem(resolve(function)):
+            yield f"{check.name}: {key}: {in_one_line(error)}"
+
+
+class _Model:
+    """A model on the devices ``meta`` and CPU, built when it is used there for the first time."""
+
+    def __init__(self, check: ModelCheck) -> None:
+        self._check = check
+        self._built: dict[torch.device, Classifier | Exception] = {}
+
+    def problem(self, use: Use) -> Exception | None:
+        """Return the exception of a use of the model on the CPU; None if it succeeds there or on ``meta``."""
+        return self._error(use, META) and self._error(use, CPU)
+
+    def supported(self, alternatives: Mapping[str, Mapping[str, Any]]) -> list[str]:
+        """Return the methods that work on the model, as far as ``meta`` shows it."""
+        works: dict[str, bool] = {}
+        for entry in alternatives.values():
+            function = entry["function"]
+            if function and function not in works:
+                works[function] = self._error(_explaining(entry), META) is None
+        return [name for name, entry in alternatives.items() if works.get(entry["function"], True)]
+
+    def map_layers(self) -> list[str]:
+        """Return the last layers, in the order of a forward pass, whose output is ``[N, K, h, w]``."""
+        names: dict[str, None] = {}
+
+        def keep(name: str, layer: nn.Module, inputs: object, output: object) -> None:
+            if isinstance(output, Tensor) and output.ndim == 4:
+                names[name] = None
+
+        def record(classifier: Classifier, images: Tensor) -> None:
+            layers = [(name, layer) for name, layer in classifier.network.named_modules() if name]
+            hooks = [layer.register_forward_hook(partial(keep, name)) for name, layer in layers]
+            try:
+                classifier(images)
+            finally:
+                for hook in hooks:
+                    hook.remove()
+
+        self.problem(record)
+        return list(names)[-SUGGESTED_LAYERS:]
+
+    def modules(self) -> list[str]:
+        """Return the paths of all layers of the network, which has been built."""
+        names: list[str] = []
+        self.problem(lambda classifier, images: names.extend(dict(classifier.network.named_modules())))
+        return [name for name in names if name]
+
+    def _error(self, use: Use, device: torch.device) -> Exception | None:
+        """Return the exception of a use of the model on a device, including that of the builder."""
+        if device not in self._built:
+            try:
+                self._built[device] = self._build(device)
+            except Exception as error:  # a builder may raise any exception
+                self._built[device] = error
+        classifier = self._built[device]
+        if isinstance(classifier, Exception):
+            return classifier
+        try:
+            # The context is that of the tensors that a network itself creates.
+            with device, evaluating(classifier), exact_float32(), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                use(classifier, self._images(device))
+        except Exception as error:
+            return error
+        return None
+
+    def _build(self, device: torch.device) -> Classifier:
+        check, channels = self._check, self._check.shape[0]
+        mean, std = check.normalization or ([0.5] * channels, [0.5] * channels)
+        if len(mean) != channels:  # which is reported
+            mean, std = [0.5] * channels, [0.5] * channels
+        with device:
+            generator = torch.Generator().manual_seed(0)
+            # Layers are set afterwards, so that all unknown ones are reported, and not only the first.
+            blueprint = Blueprint(
+                check.blueprint.architecture, check.blueprint.function, check.blueprint.parameters
+            )
+            classifier = build(blueprint, classes=check.classes, mean=mean, std=std, generator=generator)
+        layers = dict(classifier.network.named_modules())
+        classifier.cam_layer = check.blueprint.cam_layer if check.blueprint.cam_layer in layers else ""
+        classifier.concept_layers = tuple(name for name in check.blueprint.concept_layers if name in layers)
+        if device == CPU:
+            place(classifier, device, check.shape[1:], training=check.trains)
+        return classifier
+
+    def _images(self, device: torch.device) -> Tensor:
+        shape = (IMAGES, *self._check.shape)
+        if device == META:
+            return torch.empty(shape, device=device)
+        generator = torch.Generator().manual_seed(0)
+        return to_pixels(torch.randint(0, 256, shape, generator=generator, dtype=torch.uint8))
+
+
+def _unknown_layers(check: ModelCheck, model: _Model) -> Iterator[tuple[str, str]]:
+    """Yield for each unknown layer the key of the configuration and an error line."""
+    modules = model.modules()
+    cam_layer, concept_layers = check.blueprint.cam_layer, check.blueprint.concept_layers
+    for key, layer in (("cam_layer", cam_layer), *(("concept_layers", layer) for layer in concept_layers)):
+        if layer and layer not in modules:
+            # The names of all layers of a network would be too many.
+            hint = unknown("layer", layer, modules).partition("valid: ")[0]
+            valid = model.map_layers() if key == "cam_layer" else []
+            valid = valid or [name for name in modules if "." not in name]
+            yield key, f"{check.name}.{key}: {hint}valid: {', '.join(valid)}, …"
+
+
+def _load(check: ModelCheck, classifier: Classifier, images: Tensor) -> None:
+    """Load the initial weights, as the training does."""
+    load_initial(
+        classifier, Path(check.weights), check.blueprint.architecture, head_may_start_anew=check.trains
+    )
+
+
+def _train(classifier: Classifier, images: Tensor) -> None:
+    """Compute the gradients of a training step."""
+    trainable = [parameter for parameter in classifier.parameters() if parameter.requires_grad]
+    if not trainable:
+        raise ValueError("found no trainable parameter; expected one, or epochs: 0")
+    classifier.train()  # the caller restores the mode
+    torch.autograd.grad(classifier(images).sum(), trainable, allow_unused=True)
+
+
+def _explaining(entry: Mapping[str, Any]) -> Use:
+    """Return the use of a model by a method."""
+
+    def explain(classifier: Classifier, images: Tensor) -> None:
+        targets = torch.zeros(len(images), dtype=torch.int64)
+        method, generator = resolve(entry["function"]), torch.Generator("cpu")
+        with frozen(classifier):
+            method(classifier, images, targets, generator=generator, **entry["parameters"])
+
+    return explain
