@@ -51,8 +51,7 @@ PARAMS = Params(INPUTS, CATALOG, JOB_SETTINGS, config)
 # Relative to the working directory, as all inputs are, so that a moved or copied checkout reruns nothing.
 CAPTIONS = os.path.relpath(f"{workflow.basedir}/workflow/report")
 # Priorities: long jobs on which others depend start early, after the data that they need, so that no machine idles.
-# The check of the models precedes all of them, so that their mistakes are reported at once.
-FIRST, EARLIEST, EARLY = 30, 20, 10
+EARLIEST, EARLY = 20, 10
 
 COLLECTIONS = [name for name, entry in CONFIG.data.items() if entry.scenes]
 SYNTHETIC = [name for name in COLLECTIONS if CONFIG.data[name].kind == "synthetic"]

@@ -1,26 +1,4 @@
-"""Check of all models, training with each seed, and evaluation on every set on which a study compares them."""
-
-
-rule check_models:
-    """Check models, their layers, weights and methods before any training."""
-    input:
-        unpack(INPUTS.checked_data),
-    output:
-        # Kept while the check runs again, and if it fails: trainings without this file would run again.
-        update("<results>/checks/{checked}.json"),
-    log:
-        "<logs>/check_models/{checked}.log",
-    benchmark:
-        "<benchmarks>/check_models/{checked}.tsv"
-    wildcard_constraints:
-        checked=one_of(INPUTS.all_checked),
-    priority: FIRST
-    conda:
-        "../envs/models.yaml"
-    params:
-        settings=PARAMS.check_models,
-    script:
-        "../workflow/scripts/check_models.py"
+"""Training of models with each seed, and evaluation on every set on which a study compares them."""
 
 
 rule train:
@@ -29,7 +7,6 @@ rule train:
         unpack(INPUTS.initial_weights),
         unpack(INPUTS.hyperparameters),
         data=INPUTS.model_data,
-        check=INPUTS.model_check,
     output:
         weights="<results>/models/{model}/seed{seed}/weights.pt",
         curve="<results>/models/{model}/seed{seed}/training.csv",
@@ -54,7 +31,6 @@ use rule train as trial with:
     input:
         unpack(INPUTS.initial_weights),
         data=INPUTS.model_data,
-        check=INPUTS.model_check,
     output:
         curve="<results>/search/{model}/trial{trial}.csv",
     log:

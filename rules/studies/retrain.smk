@@ -23,7 +23,6 @@ rule remask:
         weights=RETRAIN_INPUTS.weights,
         data=RETRAIN_INPUTS.model_data,
         masks=RETRAIN_INPUTS.masks_before,
-        check=RETRAIN_INPUTS.model_check,
     output:
         "<results>/remask/<arm>/iteration{iteration}/masks{shard}.zarr.zip",
     log:
@@ -53,7 +52,6 @@ rule retrain:
         data=RETRAIN_INPUTS.model_data,
         first=RETRAIN_INPUTS.first_weights,
         masks=RETRAIN_INPUTS.masks_before,
-        check=RETRAIN_INPUTS.model_check,
     output:
         weights="<results>/remask/<arm>/iteration{iteration}/weights.pt",
         curve="<results>/remask/<arm>/iteration{iteration}/training.csv",
@@ -80,7 +78,6 @@ rule measure_mask_leakage:
         unpack(RETRAIN_INPUTS.hyperparameters),
         data=RETRAIN_INPUTS.model_data,
         masks=RETRAIN_INPUTS.masks_before,
-        check=RETRAIN_INPUTS.model_check,
     output:
         "<results>/remask/<arm>/iteration{iteration}/leakage.csv",
     log:

@@ -1,18 +1,24 @@
-"""Check of a model before its training: its builder, layers, weights, and the methods that explain it.
+"""Check of models before their training: builders, layers, weights, and the methods that explain them.
+
+``python -m saliency_assay.methods.model_check``, with settings on standard input, runs before the jobs of a workflow.
 
 The network is built on PyTorch's device ``meta``, whose tensors have shapes but no values, so that even a large network
 is checked within a second. Whatever fails there is repeated on the CPU with random weights, because not every operation
 supports ``meta``; only a failure on the CPU counts.
 """
 
+import json
 import logging
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -22,7 +28,7 @@ from saliency_assay.models.inference import evaluating, exact_float32, to_pixels
 from saliency_assay.models.layout import place
 from saliency_assay.models.weights import load_initial
 from saliency_assay.registry.records import resolve, unknown
-from saliency_assay.runtime.job import in_one_line
+from saliency_assay.runtime.job import in_one_line, print_anything
 
 log = logging.getLogger(__name__)
 
@@ -45,14 +51,35 @@ class ModelCheck:
     """C, H, W of its images."""
     trains: bool
     """True if it is trained, False if its weights are used as they are."""
-    weights: str = ""
+    weights: str
     """File of initial weights; empty if there is none yet."""
-    normalization: Sequence[Sequence[float]] | None = None
-    methods: Mapping[str, Mapping[str, Any]] | None = None
+    normalization: Sequence[Sequence[float]] | None
+    methods: Mapping[str, Mapping[str, Any]]
     """For each method that explains it the ``function``, ``parameters`` and ``needs`` of the method by which it is
     checked."""
-    uses: Mapping[str, str] | None = None
+    uses: Mapping[str, str]
     """For each other use, by the key of the configuration that requests it, a reference to a ``Use``."""
+
+
+def check_of(entry: Mapping[str, Any]) -> ModelCheck:
+    """Return the check of a model from its settings (``pipeline.model_checks``).
+
+    Raises:
+        Exception: the source of its images is not valid; the job that builds the data set reports it.
+    """
+    fields, data = dict(entry), entry["data"]
+    channels, label = fields.pop("channels"), fields.pop("label")
+    for key in ("data", "files"):
+        fields.pop(key, None)
+    shape, classes = data["shape"], data["classes"]
+    if count := data["count_classes"]:
+        classes = resolve(count["function"])(**count["parameters"])
+    elif not shape:  # a kind of data whose images are known only once they are read
+        parameters = {key: value for key, value in data["parameters"].items() if key != "seed"}
+        names, blocks = resolve(data["function"])(**parameters, generator=np.random.default_rng(0))
+        classes, shape = len(names[label]), next(iter(blocks))["image"].shape[1:]
+    fields["blueprint"] = Blueprint(**fields["blueprint"])
+    return ModelCheck(**fields, classes=classes, shape=[channels or shape[0], *shape[1:]])
 
 
 def problems(check: ModelCheck, alternatives: Mapping[str, Mapping[str, Any]]) -> list[str]:
@@ -62,6 +89,27 @@ def problems(check: ModelCheck, alternatives: Mapping[str, Mapping[str, Any]]) -
     but predictions. If the network cannot be built or does not take its images, no more is checked.
     """
     return list(_problems(check, alternatives))
+
+
+def main() -> int:
+    """Check the models in the settings on standard input; print the problems of all of them, and return 1 if any."""
+    settings, lines = json.load(sys.stdin), []
+    logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO, stream=sys.stderr)
+    logging.captureWarnings(capture=True)
+    torch.set_num_threads(1)
+    with redirect_stdout(sys.stderr):  # of builders
+        for entry in settings["models"]:
+            try:
+                check = check_of(entry)
+            except Exception:
+                log.warning("%s: not checked, since its images are unknown", entry["name"], exc_info=True)
+                continue
+            log.info("%s: images %s, %d classes", check.name, list(check.shape), check.classes)
+            lines += problems(check, settings["alternatives"])
+    print_anything()
+    for line in lines:
+        print(line)
+    return 1 if lines else 0
 
 
 def _problems(check: ModelCheck, alternatives: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
@@ -83,7 +131,7 @@ def _problems(check: ModelCheck, alternatives: Mapping[str, Mapping[str, Any]]) 
         yield f"{check.name}: with images {list(check.shape)}: {in_one_line(step)}"
         return
     lacks_cam_layer = "cam_layer" in [key for key, _ in lacking]
-    for method, entry in (check.methods or {}).items():
+    for method, entry in check.methods.items():
         if lacks_cam_layer and "cam_layer" in entry["needs"]:
             continue
         if error := model.problem(_explaining(entry)):
@@ -92,7 +140,7 @@ def _problems(check: ModelCheck, alternatives: Mapping[str, Mapping[str, Any]]) 
             hint = f"; layers with feature maps: {', '.join(layers)}" if layers else ""
             supported = ", ".join(model.supported(alternatives))
             yield f"{check.name}: {method}: {text}{hint}; methods for this model: {supported}"
-    for key, function in (check.uses or {}).items():
+    for key, function in check.uses.items():
         if error := model.problem(resolve(function)):
             yield f"{check.name}: {key}: {in_one_line(error)}"
 
@@ -106,7 +154,10 @@ class _Model:
 
     def problem(self, use: Use) -> Exception | None:
         """Return the exception of a use of the model on the CPU; None if it succeeds there or on ``meta``."""
-        return self._error(use, META) and self._error(use, CPU)
+        error = self._error(use, META) and self._error(use, CPU)
+        if error:
+            log.info("%s", self._check.name, exc_info=error)
+        return error
 
     def supported(self, alternatives: Mapping[str, Mapping[str, Any]]) -> list[str]:
         """Return the methods that work on the model, as far as ``meta`` shows it."""
@@ -228,3 +279,7 @@ def _explaining(entry: Mapping[str, Any]) -> Use:
             method(classifier, images, targets, generator=generator, **entry["parameters"])
 
     return explain
+
+
+if __name__ == "__main__":
+    sys.exit(main())

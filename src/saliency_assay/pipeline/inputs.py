@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 
 from saliency_assay.config.records import Config, DataEntry, Model
 from saliency_assay.pipeline.paths import Paths, expand, flatten
-from saliency_assay.pipeline.stand_ins import is_shape_known
 from saliency_assay.pipeline.studies import Studies
 from saliency_assay.registry.records import resolve
 from saliency_assay.runtime.shards import shard_suffixes
@@ -62,22 +61,7 @@ class Results:
             {"hyperparameters": self.paths.hyperparameters.format(model=model.name)} if model.trials else {}
         )
 
-    def model_check(self, wildcards: Wildcards) -> str:
-        """Return the file that the check of a job's model writes.
-
-        The check runs again after an edit of a method, which must not rerun a training.
-        """
-        return self.ancient(self.paths.model_check.format(checked=self.checked(self.model(wildcards).data)))
-
     # ---- files by the names of sets, studies and models
-
-    def checked(self, data: str) -> str:
-        """Return the wildcard of the check of models trained on a set.
-
-        One job checks all models for whose images the configuration determines the shape; a set of another kind is
-        built first, and has its own job.
-        """
-        return "configuration" if is_shape_known(self.config, data) else f"data/{data}"
 
     def model(self, wildcards: Wildcards) -> Model:
         """Return the model of a job."""
@@ -179,16 +163,6 @@ class Inputs(Results):
     def evaluated_data(self, wildcards: Wildcards) -> list[str]:
         """Return the sets on which a model is evaluated."""
         return expand(self.paths.data, data=self.studies.evaluated_sets(wildcards["model"]))
-
-    def checked_data(self, wildcards: Wildcards) -> Files:
-        """Return the set on which the checked models are trained, if its images must be known."""
-        _, _, data = wildcards["checked"].partition("/")
-        return {"data": self.data(data)} if data else {}
-
-    @property
-    def all_checked(self) -> list[str]:
-        """All values of the wildcard of ``model_check``."""
-        return list(dict.fromkeys(self.checked(model.data) for model in self.config.models.values()))
 
     # ---- maps and scores
 

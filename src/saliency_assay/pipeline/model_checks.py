@@ -1,21 +1,25 @@
-"""Settings of the check of all models before any training."""
+"""Check of all models before the jobs of a run: its settings, and its start in a process of its own."""
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from saliency_assay.config.records import Config, Method, Model
-from saliency_assay.pipeline.stand_ins import class_count, one_image_shape
+from saliency_assay.pipeline.code_digest import code_of
+from saliency_assay.pipeline.stand_ins import class_count, is_shape_known, one_image_shape
+from saliency_assay.registry.records import module_of
+from saliency_assay.registry.signatures import declared
+from saliency_assay.runtime.atomic import replacing
+from saliency_assay.runtime.environment import versions_of
+from saliency_assay.runtime.provenance import fingerprint, plain
 
 Settings = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Checks:
-    """Settings of one job, and references to the functions that it calls."""
-
-    settings: Settings
-    functions: list[str]
+CHECK = "saliency_assay.methods.model_check"
 
 
 class ModelChecks:
@@ -27,23 +31,46 @@ class ModelChecks:
         self.config: Config = params.config
         self.methods = params.catalog.methods
 
-    def of(self, checked: str) -> Checks:
-        """Return the checks of a job: those of the models with this value of the wildcard ``checked``."""
-        is_checked = self.params.inputs.checked
-        models = [model for model in self.config.models.values() if is_checked(model.data) == checked]
-        entries = [entry for model in models for entry in self._entries(model, is_built="/" in checked)]
-        functions = [model.function for model in models]
-        functions += [method["function"] for entry in entries for method in entry["methods"].values()]
-        functions += [function for entry in entries for function in entry["uses"].values()]
-        functions += [entry["count_classes"]["function"] for entry in entries if entry["count_classes"]]
+    def run(self) -> None:
+        """Check all models, unless a check with the same settings, code and packages has passed before.
+
+        The check runs in a process of its own, because it imports PyTorch. Its log is ``logs/check_models.log``.
+
+        Raises:
+            ValueError: with one line for each problem of a model.
+        """
+        settings = self.settings()
+        code = code_of(CHECK, *dict.fromkeys(map(module_of, _functions(settings))))
+        identity = fingerprint([settings, code.digest, versions_of(code.packages)])
+        passed = Path(self.params.paths.state) / "model_check"
+        with suppress(OSError):
+            if passed.read_text(encoding="utf-8") == identity:
+                return
+        log = Path(self.config.results) / "logs/check_models.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("w", encoding="utf-8") as file:
+            command = [sys.executable, "-m", CHECK]
+            done = subprocess.run(
+                command, input=json.dumps(settings), stdout=subprocess.PIPE, stderr=file, text=True, check=False
+            )
+        if done.returncode:
+            lines = done.stdout.splitlines() or [f"ended with status {done.returncode}, see {log}"]
+            raise ValueError("\n".join(f"check_models: {line}" for line in lines))
+        with replacing(passed) as temporary:
+            temporary.write_text(identity, encoding="utf-8")
+
+    def settings(self) -> Settings:
+        """Return the settings of the check, as plain JSON."""
         alternatives = {
             name: self._checked_as(name, {}) or {"function": ""}
             for name, record in self.methods.items()
             if record.uses_model
         }
-        return Checks({"models": entries, "alternatives": alternatives}, functions)
+        models = [entry for model in self.config.models.values() for entry in self._entries(model)]
+        settings: Settings = plain({"models": models, "alternatives": alternatives})
+        return settings
 
-    def _entries(self, model: Model, *, is_built: bool) -> Iterator[Settings]:
+    def _entries(self, model: Model) -> Iterator[Settings]:
         """Yield the check of a model, and those of the models that studies derive from it."""
         studies = [study for study in self.config.studies.values() if model.name in study.all_models]
         names = dict.fromkeys(name for study in studies for name in study.methods)
@@ -59,10 +86,9 @@ class ModelChecks:
                 "cam_layer": model.cam_layer,
                 "concept_layers": model.concept_layers,
             },
-            # The job takes what is unknown here from the set.
-            "shape": [] if is_built else one_image_shape(self.config, model.data),
+            "data": self._data(model),
             "label": model.trained_on,
-            **self._classes(model, is_built=is_built),
+            "channels": 0,  # those of the images
             "trains": model.training["epochs"] > 0,
             "weights": model.weights if file else "",
             **file,
@@ -75,20 +101,27 @@ class ModelChecks:
             },
         }
         yield entry
-        plain = {"weights": "", "normalization": None, "methods": {}, "uses": {}, "trains": True}
+        plain_model = {"weights": "", "normalization": None, "methods": {}, "uses": {}, "trains": True}
         for name, of_kind in params.items():
             for key, (base, channels) in of_kind.derived_models(name).items():
                 if base == model.name:
-                    yield {**entry, **plain, "name": key, "channels": channels}
+                    yield {**entry, **plain_model, "name": key, "channels": channels}
 
-    def _classes(self, model: Model, *, is_built: bool) -> Settings:
-        """Return the number of a model's classes, or how to count them."""
+    def _data(self, model: Model) -> Settings:
+        """Return shape and classes of a model's images or, as far as these are unknown, how to find them out."""
         data = self.config.sets[model.data]
-        count = "" if is_built else self.params.catalog.data_kinds[data.kind].count_classes
-        if count:
-            parameters = {name: data.parameters[name] for name in ("path", "test_folder")}
-            return {"classes": 0, "count_classes": {"function": count, "parameters": parameters}}
-        return {"classes": 0 if is_built else class_count(self.config, model), "count_classes": {}}
+        if not is_shape_known(self.config, model.data):
+            source = {"function": data.function, "parameters": data.parameters}
+            return {"shape": [], "classes": 0, "count_classes": {}, **source}
+        shape = one_image_shape(self.config, model.data)
+        if function := self.params.catalog.data_kinds[data.kind].count_classes:
+            parameters = {name: data.parameters[name] for name in declared(function)}
+            return {
+                "shape": shape,
+                "classes": 0,
+                "count_classes": {"function": function, "parameters": parameters},
+            }
+        return {"shape": shape, "classes": class_count(self.config, model), "count_classes": {}}
 
     def _check_of(self, method: Method) -> Settings:
         """Return the check of a method, or of the method that it smooths; empty if it needs only predictions.
@@ -108,3 +141,18 @@ class ModelChecks:
             return self._checked_as(record.checked_as, {})
         defaults = {key: parameter.default for key, parameter in record.parameters.items()}
         return {"function": record.function, "parameters": {**defaults, **parameters}, "needs": record.needs}
+
+
+def _functions(settings: Any) -> Iterator[str]:
+    """Yield the references to all functions in settings, which the check calls."""
+    if isinstance(settings, dict):
+        for key, value in settings.items():
+            if key == "uses":
+                yield from value.values()
+            elif key == "function" and value:
+                yield value
+            else:
+                yield from _functions(value)
+    elif isinstance(settings, list):
+        for value in settings:
+            yield from _functions(value)

@@ -14,7 +14,6 @@ from saliency_assay.config.records import Catalog, Config, DataEntry, Metric, Mo
 from saliency_assay.pipeline.facts import Facts
 from saliency_assay.pipeline.inputs import Inputs, Wildcards, image_lists
 from saliency_assay.pipeline.job_settings import JobSettings
-from saliency_assay.pipeline.model_checks import ModelChecks
 from saliency_assay.pipeline.paths import Paths
 from saliency_assay.pipeline.studies import Studies
 from saliency_assay.registry.records import resolve
@@ -186,10 +185,6 @@ class Params(EntrySettings):
         )
 
     # ---- models
-
-    def check_models(self, wildcards: Wildcards) -> Settings:
-        checks = ModelChecks(self).of(wildcards["checked"])
-        return self.settings("check_models", checks.functions, **checks.settings)
 
     def train(self, wildcards: Wildcards) -> Settings:
         model = self.config.models[wildcards["model"]]

@@ -22,7 +22,6 @@ class Paths:
         self.scenes = f"{results}/collections/{{collection}}/scenes.zarr.zip"
         self.data = f"{results}/data/{{data}}.zarr.zip"
 
-        self.model_check = f"{results}/checks/{{checked}}.json"
         self.trial = f"{results}/search/{{model}}/trial{{trial}}.csv"
         self.hyperparameters = f"{results}/search/{{model}}/hyperparameters.json"
         self.model = f"{results}/models/{{model}}/seed{{seed}}"

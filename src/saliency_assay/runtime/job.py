@@ -3,7 +3,7 @@
 import logging
 import sys
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, redirect_stderr
 from dataclasses import dataclass
 from io import TextIOWrapper
@@ -75,7 +75,7 @@ def run_job(snakemake: Any, key: str = "") -> Iterator[Job]:
 
     Standard error, ``logging`` and the traceback of an exception are written to the rule's log. The log's last line is
     then the name of the rule, the ``key`` and the message of the exception, which is one line for the project's own
-    errors; an ``ExceptionGroup`` has a line for each of its exceptions. This line is also written to the original standard error. Of several processes (``launch``), the first
+    errors. This line is also written to the original standard error. Of several processes (``launch``), the first
     writes to the log, the others to ``LOG.process1`` and so on.
 
     Args:
@@ -117,23 +117,18 @@ def _log_and_report(name: str, log: str, packages: Mapping[str, str]) -> Iterato
         except SystemExit as error:
             if error.code:  # such as a training that saved its state after SIGTERM
                 raise
-            problem = "exited before its work was done; custom functions must not call exit"
-            _report([f"{name}: {problem}"], terminal)
-            raise SystemExit(1) from None
-        except ExceptionGroup as group:
-            _report([f"{name}: {in_one_line(error)}" for error in group.exceptions], terminal)
+            _report(f"{name}: exited before its work was done; custom functions must not call exit", terminal)
             raise SystemExit(1) from None
         except Exception as error:
-            _report([f"{name}: {in_one_line(error)}"], terminal)
+            _report(f"{name}: {in_one_line(error)}", terminal)
             raise SystemExit(1) from None
 
 
-def _report(lines: Sequence[str], terminal: TextIO) -> None:
-    """Write the traceback of the current exception and ``lines`` to the log, and ``lines`` to the terminal."""
+def _report(line: str, terminal: TextIO) -> None:
+    """Write the traceback of the current exception and ``line`` to the log, and ``line`` to the terminal."""
     traceback.print_exc()
-    for line in lines:
-        print(line, file=sys.stderr)
-        print_once(line, terminal)
+    print(line, file=sys.stderr)
+    print_once(line, terminal)
 
 
 def print_anything() -> None:
