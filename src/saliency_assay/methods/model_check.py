@@ -12,7 +12,7 @@ import logging
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import redirect_stdout
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -206,7 +206,7 @@ class _Model:
             return classifier
         try:
             # The context is that of the tensors that a network itself creates.
-            with device, evaluating(classifier), exact_float32(), warnings.catch_warnings():
+            with _default(device), evaluating(classifier), exact_float32(), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 use(classifier, self._images(device))
         except Exception as error:
@@ -218,7 +218,7 @@ class _Model:
         mean, std = check.normalization or ([0.5] * channels, [0.5] * channels)
         if len(mean) != channels:  # which is reported
             mean, std = [0.5] * channels, [0.5] * channels
-        with device:
+        with _default(device):
             generator = torch.Generator().manual_seed(0)
             # Layers are set afterwards, so that all unknown ones are reported, and not only the first.
             blueprint = Blueprint(
@@ -238,6 +238,11 @@ class _Model:
             return torch.empty(shape, device=device)
         generator = torch.Generator().manual_seed(0)
         return to_pixels(torch.randint(0, 256, shape, generator=generator, dtype=torch.uint8))
+
+
+def _default(device: torch.device) -> AbstractContextManager[object]:
+    """Return a context in which new tensors are on ``device``."""
+    return nullcontext() if device == CPU else device
 
 
 def _unknown_layers(check: ModelCheck, model: _Model) -> Iterator[tuple[str, str]]:
