@@ -177,7 +177,7 @@ MISTAKES = (
     ),
     Mistake(
         "a file of weights that contains code",
-        "models.mine.weights: code.pt: contains code (a pickle with STACK_GLOBAL), which is not run; valid: a state dict",
+        "models.mine.weights: code.pt: contains code (a pickle with STACK_GLOBAL), which is not run; valid: ",
         {**RESNET8, "weights": "code.pt"},
     ),
     Mistake(
@@ -186,6 +186,12 @@ MISTAKES = (
         {**RESNET8, "normalization": {"mean": [0.5] * 3, "std": [0.5] * 3}},
     ),
 )
+
+
+def row_of(mistake: Mistake) -> str:
+    """The row of a mistake in the documentation."""
+    text = mistake.line.replace("mistaken_networks", "net").replace("|", "\\|")
+    return f"| {mistake.title} | `{text}…` |"
 
 
 def write_weights(folder: Path) -> None:

@@ -31,8 +31,8 @@ class Method:
     forward that can be traced layer by layer), ``cam_layer``, ``pool_linear_head`` (logits are one linear layer over
     the spatial mean of the CAM layer)."""
     checked_as: str = ""
-    """Name of the method with fixed ``passes`` by which a model is checked in its place before training, because its own
-    maps take long; empty for a method with fixed ``passes``, and for one that needs nothing but predictions."""
+    """Method with a number of ``passes`` that is tried on models in its place before any training; empty for a method
+    that has such a number itself, or that needs nothing but predictions."""
     takes: tuple[str, ...] = ()
     """Arguments in addition to its parameters: ``base``, the method to smooth; ``background``, training images."""
     stochastic: bool = False

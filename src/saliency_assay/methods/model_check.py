@@ -36,7 +36,7 @@ Use = Callable[[Classifier, Tensor], object]
 """A use of a classifier with images ``[N, C, H, W]``, which raises an exception if it is not possible."""
 META, CPU = torch.device("meta"), torch.device("cpu")
 IMAGES = 2  # a network that mixes images works with a single one; BatchNorm needs two in training
-SUGGESTED_LAYERS = 3
+SUGGESTED_LAYERS, SUGGESTED_METHODS = 3, 8
 
 
 @dataclass(frozen=True)
@@ -160,13 +160,15 @@ class _Model:
         return error
 
     def supported(self, alternatives: Mapping[str, Mapping[str, Any]]) -> list[str]:
-        """Return the methods that work on the model, as far as ``meta`` shows it."""
+        """Return the first methods that work on the model, as far as ``meta`` shows it if it can be built there."""
+        device = CPU if isinstance(self._built[META], Exception) else META
         works: dict[str, bool] = {}
         for entry in alternatives.values():
             function = entry["function"]
             if function and function not in works:
-                works[function] = self._error(_explaining(entry), META) is None
-        return [name for name, entry in alternatives.items() if works.get(entry["function"], True)]
+                works[function] = self._error(_explaining(entry), device) is None
+        names = [name for name, entry in alternatives.items() if works.get(entry["function"], True)]
+        return names if len(names) <= SUGGESTED_METHODS else [*names[:SUGGESTED_METHODS], "…"]
 
     def map_layers(self) -> list[str]:
         """Return the last layers, in the order of a forward pass, whose output is ``[N, K, h, w]``."""

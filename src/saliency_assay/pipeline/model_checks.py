@@ -5,7 +5,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -46,12 +45,17 @@ class ModelChecks:
         with suppress(OSError):
             if passed.read_text(encoding="utf-8") == identity:
                 return
-        log = Path(self.config.results) / "logs/check_models.log"
+        log = Path(self.config.results, "logs/check_models.log")
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("w", encoding="utf-8") as file:
             command = [sys.executable, "-m", CHECK]
             done = subprocess.run(
-                command, input=json.dumps(settings), stdout=subprocess.PIPE, stderr=file, text=True, check=False
+                command,
+                input=json.dumps(settings),
+                stdout=subprocess.PIPE,
+                stderr=file,
+                text=True,
+                check=False,
             )
         if done.returncode:
             lines = done.stdout.splitlines() or [f"ended with status {done.returncode}, see {log}"]
@@ -101,7 +105,13 @@ class ModelChecks:
             },
         }
         yield entry
-        plain_model = {"weights": "", "normalization": None, "methods": {}, "uses": {}, "trains": True}
+        plain_model: Settings = {
+            "weights": "",
+            "normalization": None,
+            "methods": {},
+            "uses": {},
+            "trains": True,
+        }
         for name, of_kind in params.items():
             for key, (base, channels) in of_kind.derived_models(name).items():
                 if base == model.name:
