@@ -44,7 +44,7 @@ class ModelCheck:
     """All that is checked of one model."""
 
     name: str
-    """Start of its error lines, such as ``models.digits``."""
+    """Start of its error lines, such as "models.digits"."""
     blueprint: Blueprint
     classes: int
     shape: Sequence[int]
