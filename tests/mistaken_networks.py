@@ -1,5 +1,6 @@
 """Builders of networks with a mistake each, for the list in ``mistakes.py``; configurations name them."""
 
+import sys
 from typing import Any
 
 import torch
@@ -36,6 +37,10 @@ def plain(*, classes: int, channels: int, generator: torch.Generator, **options:
 
 def state_dict(*, classes: int, channels: int, generator: torch.Generator) -> Any:
     return Plain(classes, channels).state_dict()
+
+
+def leaving(*, classes: int, channels: int, generator: torch.Generator) -> nn.Module:
+    sys.exit()
 
 
 def without_pooling(*, classes: int, channels: int, generator: torch.Generator) -> nn.Module:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from checkout import PROJECT
 from mistakes import BASE, MISTAKES, Mistake, custom, row_of, write_weights
 
@@ -24,6 +25,7 @@ from saliency_assay.pipeline.paths import Paths
 from saliency_assay.pipeline.studies import Studies
 from saliency_assay.registry.records import record_of
 
+CPU = torch.device("cpu")
 SMALL = {"width": 4, "hidden": 8, "pooled": 1}
 """Parameters of a small network."""
 
@@ -42,7 +44,9 @@ def lines_of(configuration: dict[str, Any]) -> list[str]:
     except ConfigError as error:
         return [str(error).removeprefix("study.yaml: ")]
     return [
-        line for entry in settings["models"] for line in problems(check_of(entry), settings["alternatives"])
+        line
+        for entry in settings["models"]
+        for line in problems(check_of(entry), settings["alternatives"], CPU)
     ]
 
 
@@ -99,6 +103,19 @@ def test_a_passed_check_is_not_repeated_until_something_changes(monkeypatch: pyt
     assert not started
     checks_of(with_models(mine={**model, "cam_layer": "act2"})).run()
     assert len(started) == 1
+
+
+def test_equal_models_have_the_same_lines() -> None:
+    model = custom("thousand_classes")
+    with pytest.raises(ValueError, match="check_models") as error:
+        checks_of(with_models(one=model, two=model)).run()
+    one, two = str(error.value).splitlines()
+    assert two == one.replace("models.one", "models.two")
+
+
+def test_a_builder_that_exits_is_reported() -> None:
+    with pytest.raises(ValueError, match=r"^check_models: models\.mine: cannot be built: calls exit; "):
+        checks_of(with_models(mine=custom("leaving"))).run()
 
 
 def test_a_network_that_needs_values_while_it_is_built_is_not_refused() -> None:

@@ -3,8 +3,8 @@
 ``python -m saliency_assay.methods.model_check``, with settings on standard input, runs before the jobs of a workflow.
 
 The network is built on PyTorch's device ``meta``, whose tensors have shapes but no values, so that even a large network
-is checked within a second. Whatever fails there is repeated on the CPU with random weights, because not every operation
-supports ``meta``; only a failure on the CPU counts.
+is checked within a second. Whatever fails there is repeated with random weights on a GPU or the CPU, because not every
+operation supports ``meta``; only a failure there counts.
 """
 
 import json
@@ -13,7 +13,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 Use = Callable[[Classifier, Tensor], object]
 """A use of a classifier with images ``[N, C, H, W]``, which raises an exception if it is not possible."""
-META, CPU = torch.device("meta"), torch.device("cpu")
+META = torch.device("meta")
 IMAGES = 2  # a network that mixes images works with a single one; BatchNorm needs two in training
 SUGGESTED_LAYERS, SUGGESTED_METHODS = 3, 8
 
@@ -82,13 +82,16 @@ def check_of(entry: Mapping[str, Any]) -> ModelCheck:
     return ModelCheck(**fields, classes=classes, shape=[channels or shape[0], *shape[1:]])
 
 
-def problems(check: ModelCheck, alternatives: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def problems(
+    check: ModelCheck, alternatives: Mapping[str, Mapping[str, Any]], device: torch.device
+) -> list[str]:
     """Return a line for each problem of a model: the place in the configuration, the value found, and what is valid.
 
     ``alternatives`` are all registered methods, as in ``ModelCheck.methods``; those without a ``function`` need nothing
-    but predictions. If the network cannot be built or does not take its images, no more is checked.
+    but predictions. What fails on ``meta`` is repeated on ``device``. If the network cannot be built or does not take
+    its images, no more is checked.
     """
-    return list(_problems(check, alternatives))
+    return list(_problems(check, alternatives, _Model(check, device)))
 
 
 def main() -> int:
@@ -97,6 +100,11 @@ def main() -> int:
     logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO, stream=sys.stderr)
     logging.captureWarnings(capture=True)
     torch.set_num_threads(1)
+    # A network may support GPUs alone.
+    use_gpu = settings["device"] != "cpu" and torch.cuda.is_available()
+    device = torch.device("cuda" if use_gpu else "cpu")
+    # Equal models, such as those of a series, are checked once: lines without the models' names.
+    texts: dict[str, list[str]] = {}
     with redirect_stdout(sys.stderr):  # of builders
         for entry in settings["models"]:
             try:
@@ -105,19 +113,24 @@ def main() -> int:
                 log.warning("%s: not checked, since its images are unknown", entry["name"], exc_info=True)
                 continue
             log.info("%s: images %s, %d classes", check.name, list(check.shape), check.classes)
-            lines += problems(check, settings["alternatives"])
+            key = repr(replace(check, name=""))
+            if key not in texts:
+                model_lines = problems(check, settings["alternatives"], device)
+                texts[key] = [line.removeprefix(check.name) for line in model_lines]
+            lines += [check.name + text for text in texts[key]]
     print_anything()
     for line in lines:
         print(line)
     return 1 if lines else 0
 
 
-def _problems(check: ModelCheck, alternatives: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def _problems(
+    check: ModelCheck, alternatives: Mapping[str, Mapping[str, Any]], model: "_Model"
+) -> Iterator[str]:
     channels = check.shape[0]
     if check.normalization and len(check.normalization[0]) != channels:
         count = len(check.normalization[0])
         yield f"{check.name}.normalization: found {count} values of mean, expected {channels}, one per channel"
-    model = _Model(check)
     if error := model.problem(lambda classifier, images: None):
         yield f"{check.name}: cannot be built: {in_one_line(error)}"
         return
@@ -146,22 +159,23 @@ def _problems(check: ModelCheck, alternatives: Mapping[str, Mapping[str, Any]]) 
 
 
 class _Model:
-    """A model on the devices ``meta`` and CPU, built when it is used there for the first time."""
+    """A model on ``meta`` and another device, built when it is used there for the first time."""
 
-    def __init__(self, check: ModelCheck) -> None:
+    def __init__(self, check: ModelCheck, device: torch.device) -> None:
         self._check = check
+        self._device = device
         self._built: dict[torch.device, Classifier | Exception] = {}
 
     def problem(self, use: Use) -> Exception | None:
-        """Return the exception of a use of the model on the CPU; None if it succeeds there or on ``meta``."""
-        error = self._error(use, META) and self._error(use, CPU)
+        """Return the exception of a use of the model on its device; None if it succeeds there or on ``meta``."""
+        error = self._error(use, META) and self._error(use, self._device)
         if error:
             log.info("%s", self._check.name, exc_info=error)
         return error
 
     def supported(self, alternatives: Mapping[str, Mapping[str, Any]]) -> list[str]:
         """Return the first methods that work on the model, as far as ``meta`` shows it if it can be built there."""
-        device = CPU if isinstance(self._built[META], Exception) else META
+        device = self._device if isinstance(self._built[META], Exception) else META
         works: dict[str, bool] = {}
         for entry in alternatives.values():
             function = entry["function"]
@@ -201,13 +215,14 @@ class _Model:
         if device not in self._built:
             try:
                 self._built[device] = self._build(device)
+            except SystemExit:
+                self._built[device] = ValueError("calls exit; expected a function that returns a network")
             except Exception as error:  # a builder may raise any exception
                 self._built[device] = error
         classifier = self._built[device]
         if isinstance(classifier, Exception):
             return classifier
         try:
-            # The context is that of the tensors that a network itself creates.
             with _default(device), evaluating(classifier), exact_float32(), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 use(classifier, self._images(device))
@@ -230,7 +245,7 @@ class _Model:
         layers = dict(classifier.network.named_modules())
         classifier.cam_layer = check.blueprint.cam_layer if check.blueprint.cam_layer in layers else ""
         classifier.concept_layers = tuple(name for name in check.blueprint.concept_layers if name in layers)
-        if device == CPU:
+        if device != META:
             place(classifier, device, check.shape[1:], training=check.trains)
         return classifier
 
@@ -239,12 +254,12 @@ class _Model:
         if device == META:
             return torch.empty(shape, device=device)
         generator = torch.Generator().manual_seed(0)
-        return to_pixels(torch.randint(0, 256, shape, generator=generator, dtype=torch.uint8))
+        return to_pixels(torch.randint(0, 256, shape, generator=generator, dtype=torch.uint8).to(device))
 
 
 def _default(device: torch.device) -> AbstractContextManager[object]:
-    """Return a context in which new tensors are on ``device``."""
-    return nullcontext() if device == CPU else device
+    """Return a context in which new tensors are on ``meta``; as in jobs, they are otherwise on the CPU by default."""
+    return device if device == META else nullcontext()
 
 
 def _unknown_layers(check: ModelCheck, model: _Model) -> Iterator[tuple[str, str]]:
@@ -280,7 +295,7 @@ def _explaining(entry: Mapping[str, Any]) -> Use:
     """Return the use of a model by a method."""
 
     def explain(classifier: Classifier, images: Tensor) -> None:
-        targets = torch.zeros(len(images), dtype=torch.int64)
+        targets = torch.zeros(len(images), dtype=torch.int64, device=images.device)
         method, generator = resolve(entry["function"]), torch.Generator("cpu")
         with frozen(classifier):
             method(classifier, images, targets, generator=generator, **entry["parameters"])

@@ -71,7 +71,9 @@ class ModelChecks:
             if record.uses_model
         }
         models = [entry for model in self.config.models.values() for entry in self._entries(model)]
-        settings: Settings = plain({"models": models, "alternatives": alternatives})
+        settings: Settings = plain(
+            {"models": models, "alternatives": alternatives, "device": self.config.device}
+        )
         return settings
 
     def _entries(self, model: Model) -> Iterator[Settings]:
