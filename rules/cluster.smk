@@ -1,6 +1,7 @@
-"""Start and end of a run: sharing of GPUs, limit on job starts, and locks of working directory and results folder."""
+"""Start and end of a run: GPUs, limit on job starts, locks of working directory and results, and check of models."""
 
 from saliency_assay.pipeline.combined import base_rule
+from saliency_assay.pipeline.model_checks import ModelChecks
 from saliency_assay.runtime.slurm import begin_submitting, check_no_other_run, end_submitting
 from saliency_assay.runtime.environment import announce
 from saliency_assay.runtime.gpus import check_requests, share_gpus
@@ -52,6 +53,8 @@ onstart:
         # Runs that only read use --nolock.
         if workflow.execution_settings.lock:
             hold(Path(CONFIG.results))
+        if any(base_rule(job.rule.name) in JOB_SETTINGS.on_device for job in workflow.dag.needrun_jobs()):
+            ModelChecks(PARAMS).run()
     except ValueError as error:
         sys.exit(str(error))
     if ON_CLUSTER:

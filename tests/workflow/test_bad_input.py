@@ -332,15 +332,16 @@ class Payload:
 
 WEIGHTS = {
     "other_architecture": (
-        r"train: other_architecture\.pt: not weights of resnet8: "
+        r"check_models: models\.other_architecture\.weights: other_architecture\.pt: not weights of resnet8: "
         r"66 unexpected \(layer1\.1\..+, …\), 45 of another shape \(conv1\.weight .+, …\)"
     ),
     **{
-        name: rf"train: {name}\.pt: contains code \(.+\), which is not run; valid: a state dict of tensors, .*"
+        name: rf"check_models: models\.{name}\.weights: {name}\.pt: contains code \(.+\), which is not run; "
+        r"valid: a state dict of tensors, .*"
         for name in ("saved_code", "pickled_code")
     },
 }
-"""Models whose weights are faulty."""
+"""Models whose weights are faulty, all of them in one run."""
 MAPS = {
     "cut": (
         r"score: metrics\.sensitivity: results/maps/digits/seed0/digits/cut\.zarr\.zip: "
@@ -395,22 +396,25 @@ def write_maps(folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def faulty(smallest_once: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A finished run that goes on with faulty weights and maps, and with a metric that asks for too much."""
+    """A finished run that goes on with faulty maps, and with a metric that asks for too much."""
     checkout = smallest_once.copy(tmp_path_factory.mktemp("faulty") / "project")
     content = yaml.safe_load(SMALLEST.read_text())
-    write_weights(checkout.root)
     write_maps(checkout.root / "results/maps/digits/seed0/digits")
-    models = {f"models__{name}": {**content["models"]["digits"], "weights": f"{name}.pt"} for name in WEIGHTS}
     methods = {f"methods__{name}": {"method": "gradient"} for name in MAPS}
     metrics = [*content["studies"]["digits"]["metrics"], "aopc"]
-    checkout.configure(**models, **methods, metrics__aopc={"steps": 65}, studies__digits__metrics=metrics)
-    return run(checkout, *map(weights, WEIGHTS), *map(scores, MAPS), RESPONSES)
+    checkout.configure(**methods, metrics__aopc={"steps": 65}, studies__digits__metrics=metrics)
+    return run(checkout, *map(scores, MAPS), RESPONSES)
 
 
-@pytest.mark.parametrize("name", WEIGHTS)
-def test_faulty_weights_are_refused_and_their_code_is_not_run(name: str, faulty: Run) -> None:
-    check_refused(faulty, weights(name), WEIGHTS[name], f"train/{name}/seed0.log")
-    assert not (faulty.checkout.root / "the_code_ran").exists()
+def test_faulty_weights_are_refused_before_any_job_and_their_code_is_not_run(fresh: Checkout) -> None:
+    write_weights(fresh.root)
+    model = yaml.safe_load(SMALLEST.read_text())["models"]["digits"]
+    fresh.configure(**{f"models__{name}": {**model, "weights": f"{name}.pt"} for name in WEIGHTS})
+    refused = run(fresh, *map(weights, WEIGHTS))
+    for name, line in WEIGHTS.items():
+        check_refused(refused, weights(name), line)
+    assert not (fresh.root / "the_code_ran").exists()
+    assert refused.made == {"logs/check_models.log"}
 
 
 @pytest.mark.parametrize("name", MAPS)
@@ -424,7 +428,7 @@ def test_more_steps_than_pixels_are_refused(faulty: Run) -> None:
 
 
 def test_faulty_files_leave_nothing_but_logs(faulty: Run) -> None:
-    assert len(faulty.made) == len(WEIGHTS) + len(MAPS) + 1
+    assert len(faulty.made) == len(MAPS) + 1
     assert {name.partition("/")[0] for name in faulty.made} == {"logs"}
 
 

@@ -34,6 +34,8 @@ class DataKind:
         sources: keys of folders or lists, which are passed to the builder unchanged.
         files: glob patterns, relative to ``path``, of the files that the builder reads. Their content counts as a
             parameter: a change reruns the jobs that depend on it.
+        count_classes: path of a function of the parameters in its signature that returns the number of classes without
+            building the data set; empty if they are ten, or listed in the configuration.
     """
 
     name: str
@@ -48,6 +50,7 @@ class DataKind:
     table: Mapping[str, Parameter] = field(default_factory=dict)
     sources: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+    count_classes: str = ""
 
     @cached_property
     def parameters(self) -> Mapping[str, Parameter]:
@@ -188,5 +191,6 @@ DATA_KINDS = (
         },
         sources=("path",),
         files=("val/val_annotations.txt",),
+        count_classes="saliency_assay.data.readers.folder:count_classes",
     ),
 )

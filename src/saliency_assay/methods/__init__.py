@@ -30,6 +30,9 @@ class Method:
     """Requirements on the model: ``gradients``, ``relu`` (at least one between pixels and logits), ``layers`` (a
     forward that can be traced layer by layer), ``cam_layer``, ``pool_linear_head`` (logits are one linear layer over
     the spatial mean of the CAM layer)."""
+    checked_as: str = ""
+    """Method with a number of ``passes`` that is tried on models in its place before any training; empty for a method
+    that has such a number itself, or that needs nothing but predictions."""
     takes: tuple[str, ...] = ()
     """Arguments in addition to its parameters: ``base``, the method to smooth; ``background``, training images."""
     stochastic: bool = False
@@ -145,6 +148,7 @@ METHODS: tuple[Method, ...] = (
         "mean of a method's maps over noisy copies of the image",
         passes="saliency_assay.methods.cost:samples_of_base",
         needs=("gradients",),
+        checked_as="gradient",
         takes=("base",),
         stochastic=True,
         limits=_SMOOTHING,
@@ -158,6 +162,7 @@ METHODS: tuple[Method, ...] = (
         signed=False,
         passes="saliency_assay.methods.cost:samples_of_base",
         needs=("gradients",),
+        checked_as="gradient",
         takes=("base",),
         stochastic=True,
         noise_group="smoothgrad",
@@ -172,6 +177,7 @@ METHODS: tuple[Method, ...] = (
         signed=False,
         passes="saliency_assay.methods.cost:samples_of_base",
         needs=("gradients",),
+        checked_as="gradient",
         takes=("base",),
         stochastic=True,
         noise_group="smoothgrad",
@@ -185,6 +191,7 @@ METHODS: tuple[Method, ...] = (
         "(image − baseline image) ⊙ the mean gradient on the straight path between the two",
         passes="saliency_assay.methods.cost:steps",
         needs=("gradients",),
+        checked_as="gradient",
         limits=_PATH,
         check="saliency_assay.methods.checks:steps",
     ),
@@ -196,6 +203,7 @@ METHODS: tuple[Method, ...] = (
         "mean of Integrated Gradients over noisy copies of the image",
         passes="saliency_assay.methods.cost:steps_of_samples",
         needs=("gradients",),
+        checked_as="gradient",
         stochastic=True,
         limits={**_PATH, **_SMOOTHING},
         check="saliency_assay.methods.checks:steps",
@@ -265,6 +273,7 @@ METHODS: tuple[Method, ...] = (
         "mean of DeepLIFT maps with training images as baseline images",
         passes="saliency_assay.methods.cost:background_images",
         needs=("gradients", "layers"),
+        checked_as="deeplift",
         takes=("background",),
     ),
     Method(

@@ -100,6 +100,16 @@ class StudyParams(EntrySettings):
         """Return the ``plan`` of a study, adapted to the rules of its kind."""
         return plan
 
+    def model_uses(self, study: str) -> dict[str, str]:
+        """Return what a study does with its models other than explain them: for each key of the configuration a
+        reference to a function of classifier and images, which raises an exception if it is impossible.
+        """
+        return {}
+
+    def derived_models(self, study: str) -> dict[str, tuple[str, int]]:
+        """Return for each key by which a study trains a model on other images the model and their channels."""
+        return {}
+
 
 class Params(EntrySettings):
     """Settings of the rules that all kinds of study share; the method with a rule's name returns those of a job."""

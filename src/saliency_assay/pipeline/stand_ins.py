@@ -83,10 +83,27 @@ def image_shape(config: Config, name: str) -> tuple[int, int, int, int]:
     Raises:
         KeyError: the size of the set is unknown.
     """
+    return sum(image_counts(config, name)), *one_image_shape(config, name)
+
+
+def one_image_shape(config: Config, name: str) -> tuple[int, int, int]:
+    """Return the shape C, H, W of an image of a set.
+
+    Raises:
+        KeyError: as ``image_size``.
+    """
     channels, size = image_size(config, name)
     # The caption is placed next to the image.
     width = 2 * size if name in config.sets and config.sets[name].source else size
-    return sum(image_counts(config, name)), channels, size, width
+    return channels, size, width
+
+
+def is_shape_known(config: Config, name: str) -> bool:
+    """Return True if the shape of a set's images follows from the configuration, False for a set of a custom kind."""
+    entry = config.sets[name]
+    if entry.source:
+        return is_shape_known(config, entry.source)
+    return bool(entry.scenes) or entry.kind in (*SIZES, "digits", "folder")
 
 
 def class_count(config: Config, model: Model) -> int:

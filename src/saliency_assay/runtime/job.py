@@ -138,12 +138,16 @@ def print_anything() -> None:
 
 
 def in_one_line(error: Exception) -> str:
-    """Return the text of an error line: the message, for unexpected exceptions with their type and location."""
+    """Return the text of an error line: the message, for unexpected exceptions with their type and location.
+
+    The location is the innermost one outside of installed packages, such as the line of a custom function.
+    """
     message = printable(str(error).strip())
     if message and isinstance(error, ValueError | OSError):
         line = message.splitlines()[0]
         return line if len(line) <= LONGEST else f"{line[: LONGEST - 300]} … {line[-300:]}"
-    location = traceback.extract_tb(error.__traceback__)[-1]
+    frames = traceback.extract_tb(error.__traceback__)
+    location = ([frame for frame in frames if "site-packages" not in frame.filename] or frames)[-1]
     summary = f"{type(error).__name__}{': ' if message else ''}{message.splitlines()[0] if message else ''}"
     return f"{summary} ({Path(location.filename).name}, line {location.lineno})"
 

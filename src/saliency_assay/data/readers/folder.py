@@ -207,6 +207,19 @@ def _source_of(root: Path, split_folder: Path) -> _Source:
     return _Source(str(split_folder), listing, "/")
 
 
+def count_classes(*, path: str, test_folder: str = "auto") -> int:
+    """Return the number of classes of the training images below ``path``, without reading or listing images.
+
+    Raises:
+        FileNotFoundError, ValueError: as ``folder``.
+    """
+    return len(_class_names(_find_split_folders(Path(path), test_folder)[0]))
+
+
+def _class_names(folder: Path) -> list[str]:
+    return sorted(entry.name for entry in folder.iterdir() if entry.is_dir() and not is_hidden(entry.name))
+
+
 def _find_split_folders(root: Path, test_folder: str) -> list[Path]:
     """Return the folders of training and test images, or only ``root`` if it contains the classes itself."""
     if test_folder == "auto":
@@ -232,10 +245,7 @@ def _list_classes(folder: Path) -> Listing:
     if (folder / _TINY_LIST).is_file():
         return _read_tiny_list(folder / _TINY_LIST)
     images, left_out = find_images(folder)
-    class_names = sorted(
-        entry.name for entry in folder.iterdir() if entry.is_dir() and not is_hidden(entry.name)
-    )
-    listing: dict[str, list[str]] = {name: [] for name in class_names}
+    listing: dict[str, list[str]] = {name: [] for name in _class_names(folder)}
     for image in images:
         name, below_class, _ = image.partition("/")
         if below_class:

@@ -204,6 +204,12 @@ class BamParams(StudyParams):
 
     inputs: BamInputs
 
+    def model_uses(self, study: str) -> dict[str, str]:
+        """Return the check of the layers whose concepts are tested."""
+        tests_concepts = "concepts" in self.studies.study(study).options
+        key = f"studies.{study}.concepts"
+        return {key: "saliency_assay.studies.bam.tcav:layer_outputs"} if tests_concepts else {}
+
     def score_bam(self, wildcards: Wildcards) -> Settings:
         return self.settings(
             "score_bam",

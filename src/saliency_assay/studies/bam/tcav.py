@@ -198,7 +198,7 @@ def directional_derivatives(
     ``pixels`` are ``[N, C, H, W]`` in [0, 1], ``targets`` int64 ``[N]``, ``vectors`` ``[V, F]`` for each layer.
     """
     with evaluating(classifier), frozen(classifier), exact_float32(), torch.enable_grad():
-        outputs = _outputs(classifier, pixels.detach().requires_grad_())
+        outputs = layer_outputs(classifier, pixels.detach().requires_grad_())
         # The gradient of the sum contains each image's own gradient, because no logit depends on another image.
         score = outputs[LOGITS].gather(1, targets[:, None]).sum()
         activations = [outputs[layer] for layer in vectors]
@@ -243,7 +243,7 @@ def _sample_examples(
 def _layers_of(classifier: Classifier, pixels: Tensor) -> list[str]:
     """Return the classifier's concept layers, and the logits if none of these outputs them."""
     with evaluating(classifier), exact_float32(), torch.no_grad():
-        outputs = _outputs(classifier, pixels)
+        outputs = layer_outputs(classifier, pixels)
     logits = outputs.pop(LOGITS)
     has_logits = any(
         output.shape == logits.shape and torch.equal(output, logits) for output in outputs.values()
@@ -261,7 +261,7 @@ def _activations(
         for start in range(0, len(sample), batch_size):
             pixels = pixels_of(sample[start : start + batch_size], classifier.device)
             with evaluating(classifier), exact_float32(), torch.no_grad():
-                outputs = _outputs(classifier, pixels)
+                outputs = layer_outputs(classifier, pixels)
             for layer in layers:
                 flat = outputs[layer].flatten(1)
                 activations.setdefault(layer, flat.new_empty(total, flat.shape[1]))[row : row + len(flat)] = (
@@ -299,8 +299,12 @@ def _positive_shares(
     return {layer: (count / len(targets)).numpy() for layer, count in counts.items()}
 
 
-def _outputs(classifier: Classifier, pixels: Tensor) -> dict[str, Tensor]:
-    """Return the output of each concept layer for ``pixels``, with the logits as ``LOGITS`` in any case."""
+def layer_outputs(classifier: Classifier, pixels: Tensor) -> dict[str, Tensor]:
+    """Return the output of each concept layer for ``pixels``, with the logits as ``LOGITS`` in any case.
+
+    Raises:
+        ValueError: a layer does not return one tensor of floats ``[N, …]``.
+    """
     with _record_outputs(classifier) as outputs_by_layer:
         logits: Tensor = classifier(pixels)
     for layer, outputs in outputs_by_layer.items():

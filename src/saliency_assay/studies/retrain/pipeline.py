@@ -133,6 +133,12 @@ class RetrainParams(StudyParams):
             "models_each": {**plan["models_each"], "retrain": 1, "measure_mask_leakage": classifiers},
         }
 
+    def derived_models(self, study: str) -> dict[str, tuple[str, int]]:
+        """Return the classifiers of masks by which leakage is measured."""
+        if not self.inputs.retraining(study).leak_iterations:
+            return {}
+        return {f"studies.{study}.leakage": (self.studies.first_model(study).name, 1)}
+
     # ---- rules
 
     def remask(self, wildcards: Wildcards) -> Settings:

@@ -1,0 +1,154 @@
+"""Mistakes with models are reported before any training, all of them at once, and valid models are not refused."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from checkout import PROJECT
+from mistakes import BASE, MISTAKES, Mistake, custom, row_of, write_weights
+
+from saliency_assay.catalog import CATALOG
+from saliency_assay.config.errors import ConfigError
+from saliency_assay.config.methods import unsupported
+from saliency_assay.config.read import read
+from saliency_assay.methods import METHODS, Method
+from saliency_assay.methods.model_check import check_of, problems
+from saliency_assay.models import ARCHITECTURES, Architecture
+from saliency_assay.pipeline.inputs import Inputs
+from saliency_assay.pipeline.job_settings import JobSettings
+from saliency_assay.pipeline.model_checks import ModelChecks
+from saliency_assay.pipeline.params import Params
+from saliency_assay.pipeline.paths import Paths
+from saliency_assay.pipeline.studies import Studies
+from saliency_assay.registry.records import record_of
+
+CPU = torch.device("cpu")
+SMALL = {"width": 4, "hidden": 8, "pooled": 1}
+"""Parameters of a small network."""
+
+
+def checks_of(configuration: dict[str, Any]) -> ModelChecks:
+    """The checks of a configuration's models."""
+    config = read(configuration, catalog=CATALOG, source="study.yaml")
+    inputs = Inputs(config, Paths(config.results), Studies(config, CATALOG.study_kinds))
+    return ModelChecks(Params(inputs, CATALOG, JobSettings(PROJECT / "workflow/scripts"), configuration))
+
+
+def lines_of(configuration: dict[str, Any]) -> list[str]:
+    """The lines about a configuration: the first error that its reader finds, or all of its models."""
+    try:
+        settings = json.loads(json.dumps(checks_of(configuration).settings()))
+    except ConfigError as error:
+        return [str(error).removeprefix("study.yaml: ")]
+    return [
+        line
+        for entry in settings["models"]
+        for line in problems(check_of(entry), settings["alternatives"], CPU)
+    ]
+
+
+def with_models(**models: dict[str, Any]) -> dict[str, Any]:
+    """A configuration with a study of each model."""
+    complete = {
+        name: {"data": "digits", "trained_on": "class", "training": {"epochs": 1}, **model}
+        for name, model in models.items()
+    }
+    studies = {f"of_{name}": {"kind": "gallery", "model": name} for name in models}
+    return {**BASE, "models": complete, "studies": studies}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory, with the weights files; the networks are importable as those beside a configuration."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(PROJECT / "tests"))
+    write_weights(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.title)
+def test_a_mistake_is_one_line(mistake: Mistake) -> None:
+    lines = lines_of(mistake.configuration)
+    matching = [line for line in lines if line.startswith(mistake.line)]
+    assert len(matching) == 1, lines
+    assert all("\n" not in line for line in lines)
+
+
+def test_mistakes_of_several_models_are_reported_together(folder: Path) -> None:
+    models = {"one": custom("thousand_classes"), "two": custom("plain", concept_layers=["conv3", "act3"])}
+    with pytest.raises(ValueError, match="check_models") as error:
+        checks_of(with_models(**models, three=custom("plain"))).run()
+    lines = str(error.value).splitlines()
+    places = ("models.one: ", "models.two.concept_layers: ", "models.two.concept_layers: ")
+    assert len(lines) == len(places)
+    assert all(line.startswith(f"check_models: {place}") for line, place in zip(lines, places, strict=True))
+    # The log has the traceback of the network's own code.
+    assert "expected [N, 10]" in (folder / "results/logs/check_models.log").read_text()
+
+
+def test_a_passed_check_is_not_repeated_until_something_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = custom("plain")
+    checks_of(with_models(mine=model)).run()
+    started: list[list[str]] = []
+
+    def start(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+        started.append(command)
+        return subprocess.CompletedProcess(command, 0, stdout="")
+
+    monkeypatch.setattr(subprocess, "run", start)
+    checks_of(with_models(mine=model)).run()
+    assert not started
+    checks_of(with_models(mine={**model, "cam_layer": "act2"})).run()
+    assert len(started) == 1
+
+
+def test_equal_models_have_the_same_lines() -> None:
+    model = custom("thousand_classes")
+    with pytest.raises(ValueError, match="check_models") as error:
+        checks_of(with_models(one=model, two=model)).run()
+    one, two = str(error.value).splitlines()
+    assert two == one.replace("models.one", "models.two")
+
+
+def test_a_builder_that_exits_is_reported() -> None:
+    with pytest.raises(ValueError, match=r"^check_models: models\.mine: cannot be built: calls exit; "):
+        checks_of(with_models(mine=custom("leaving"))).run()
+
+
+def test_a_network_that_needs_values_while_it_is_built_is_not_refused() -> None:
+    """PyTorch's device ``meta`` has none, so the check is that of the CPU."""
+    lines = lines_of(
+        {**with_models(mine=custom("functional_network", cam_layer="conv1")), "methods": {"gradcam": {}}}
+    )
+    assert lines == []
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES, ids=lambda record: record.name)
+def test_no_registered_architecture_is_refused_for_a_method_that_supports_it(
+    architecture: Architecture,
+) -> None:
+    model = {"architecture": architecture.name}
+    model |= {key: value for key, value in SMALL.items() if key in architecture.parameters}
+    methods: dict[str, Any] = {
+        method.name: {"background": 4} if "background" in method.takes else {}
+        for method in METHODS
+        if not unsupported(method.needs, architecture)
+    }
+    data = {"digits": {**BASE["data"]["digits"], "size": 32}}
+    assert lines_of({**with_models(mine=model), "methods": methods, "data": data}) == []
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda record: record.name)
+def test_a_method_that_takes_long_is_checked_as_one_with_the_same_needs(method: Method) -> None:
+    checked = record_of(METHODS, method.checked_as, "method") if method.checked_as else method
+    assert checked.needs == method.needs
+    assert isinstance(checked.passes, int) or not method.needs
+
+
+def test_a_mistake_of_each_kind_is_documented() -> None:
+    page = (PROJECT / "docs/troubleshooting.md").read_text()
+    for mistake in MISTAKES:
+        assert row_of(mistake) in page
