@@ -185,11 +185,11 @@ class _Model:
         return names if len(names) <= SUGGESTED_METHODS else [*names[:SUGGESTED_METHODS], "…"]
 
     def map_layers(self) -> list[str]:
-        """Return the last layers, in the order of a forward pass, whose output is ``[N, K, h, w]``."""
+        """Return the last layers, in the order of a forward pass, whose output is feature maps or tokens."""
         names: dict[str, None] = {}
 
         def keep(name: str, layer: nn.Module, inputs: object, output: object) -> None:
-            if isinstance(output, Tensor) and output.ndim == 4:
+            if isinstance(output, Tensor) and output.ndim in (3, 4):
                 names[name] = None
 
         def record(classifier: Classifier, images: Tensor) -> None:
@@ -203,6 +203,12 @@ class _Model:
 
         self.problem(record)
         return list(names)[-SUGGESTED_LAYERS:]
+
+    def has(self, layer: str) -> bool:
+        """Return True if the network, which has been built, has a layer."""
+        results: list[bool] = []
+        self.problem(lambda classifier, images: results.append(_has(classifier, layer)))
+        return all(results)
 
     def modules(self) -> list[str]:
         """Return the paths of all layers of the network, which has been built."""
@@ -242,9 +248,11 @@ class _Model:
                 check.blueprint.architecture, check.blueprint.function, check.blueprint.parameters
             )
             classifier = build(blueprint, classes=check.classes, mean=mean, std=std, generator=generator)
-        layers = dict(classifier.network.named_modules())
-        classifier.cam_layer = check.blueprint.cam_layer if check.blueprint.cam_layer in layers else ""
-        classifier.concept_layers = tuple(name for name in check.blueprint.concept_layers if name in layers)
+        classifier.cam_layer = check.blueprint.cam_layer if _has(classifier, check.blueprint.cam_layer) else ""
+        classifier.concept_layers = tuple(
+            name for name in check.blueprint.concept_layers if _has(classifier, name)
+        )
+        classifier.token_grid = tuple(check.blueprint.token_grid)
         if device != META:
             place(classifier, device, check.shape[1:], training=check.trains)
         return classifier
@@ -257,6 +265,15 @@ class _Model:
         return to_pixels(torch.randint(0, 256, shape, generator=generator, dtype=torch.uint8).to(device))
 
 
+def _has(classifier: Classifier, layer: str) -> bool:
+    """Return True if the network has a layer."""
+    try:
+        classifier.layer(layer)
+    except ValueError:
+        return False
+    return True
+
+
 def _default(device: torch.device) -> AbstractContextManager[object]:
     """Return a context in which new tensors are on ``meta``; as in jobs, they are otherwise on the CPU by default."""
     return device if device == META else nullcontext()
@@ -267,7 +284,7 @@ def _unknown_layers(check: ModelCheck, model: _Model) -> Iterator[tuple[str, str
     modules = model.modules()
     cam_layer, concept_layers = check.blueprint.cam_layer, check.blueprint.concept_layers
     for key, layer in (("cam_layer", cam_layer), *(("concept_layers", layer) for layer in concept_layers)):
-        if layer and layer not in modules:
+        if layer and not model.has(layer):
             # The names of all layers of a network would be too many.
             hint = unknown("layer", layer, modules).partition("valid: ")[0]
             valid = model.map_layers() if key == "cam_layer" else []

@@ -82,7 +82,7 @@ class ModelChecks:
         names = dict.fromkeys(name for study in studies for name in study.methods)
         methods = {name: self._check_of(self.config.methods[name]) for name in names}
         params = {study.name: self.params.of_kind(study.kind) for study in studies}
-        file = self.params.initial(model)
+        is_result = self.params.inputs.is_result(model.weights)
         entry = {
             "name": f"models.{model.name}",
             "blueprint": {
@@ -91,13 +91,14 @@ class ModelChecks:
                 "parameters": model.parameters,
                 "cam_layer": model.cam_layer,
                 "concept_layers": model.concept_layers,
+                "token_grid": model.token_grid,
             },
             "data": self._data(model),
             "label": model.trained_on,
             "channels": 0,  # those of the images
             "trains": model.training["epochs"] > 0,
-            "weights": model.weights if file else "",
-            **file,
+            "weights": "" if is_result else model.weights,
+            **self.params.read_files(model, weights=model.weights),
             "normalization": model.normalization,
             "methods": {name: method for name, method in methods.items() if method},
             "uses": {
