@@ -10,15 +10,16 @@ from typing import Any
 
 import torch
 
-import saliency_assay
 from saliency_assay.methods import METHODS, Method
+from saliency_assay.methods.engine import frozen
 from saliency_assay.models.classifier import Blueprint, Classifier, build
 from saliency_assay.models.families import BUILDERS, family_of
+from saliency_assay.registry.records import resolve
 from tools.pages import DOCS
 
 PAGE = DOCS / "methods.md"
 BEGIN, END = "<!-- libraries, written by tools/support_table.py -->\n", "<!-- end of libraries -->\n"
-SIZE, CLASSES = 64, 5
+SIZE, CLASSES = 32, 5
 NETWORKS: Mapping[str, dict[str, Any]] = {
     "torchvision/resnet18": {},
     "torchvision/resnet50": {},
@@ -42,17 +43,19 @@ FEW_OF: Mapping[str, dict[str, Any]] = {
     "kernel_shap": {"segments": 4, "samples": 12},
     "optimal_noisy_baseline": {"samples": 4},
     "occlusion": {"window": 0.5, "stride": 0.5},
-    "optimal_square": {"smallest": 32, "largest": 32, "squares": 4},
+    "optimal_square": {"smallest": 32, "largest": 32, "squares": 1},
 }
 """Parameters that need few passes."""
 
 
 def support() -> dict[str, dict[str, str]]:
     """Return for each method and network the line with which the method refuses it; empty if it returns maps."""
-    models = {name: _model(name) for name in NETWORKS}
-    return {
-        method.name: {name: _refusal(method, model) for name, model in models.items()} for method in METHODS
-    }
+    refusals: dict[str, dict[str, str]] = {method.name: {} for method in METHODS}
+    for name in NETWORKS:
+        model = _model(name)
+        for method in METHODS:
+            refusals[method.name][name] = _refusal(method, model)
+    return refusals
 
 
 def table(support: Mapping[str, Mapping[str, str]]) -> str:
@@ -88,18 +91,22 @@ def _refusal(method: Method, model: Classifier) -> str:
     images = torch.rand(1, 3, SIZE, SIZE, generator=torch.Generator().manual_seed(1))
     few = {name: value for name, value in FEW.items() if name in method.parameters} | FEW_OF.get(method.name, {})
     more: dict[str, Any] = {"background": images} if "background" in method.takes else {}
+    target, generator = torch.tensor([0]), torch.Generator().manual_seed(0)
     try:
-        maps = saliency_assay.attribute(method.name, model, images, [0], **few, **more)
+        with frozen(model):
+            maps = resolve(method.function)(model, images, target, generator=generator, **few, **more)
     except ValueError as error:
         return str(error)
-    assert bool(torch.as_tensor(maps).isfinite().all()), (method.name, "returned NaN or infinity")
+    assert maps.shape[2:] == images.shape[2:], method.name
+    assert bool(maps.isfinite().all()), method.name
     return ""
 
 
 def _reason(method: str, refusal: str) -> str:
     """Return a refusal without the names of the method, the network and its layers, which the table shows."""
     reason = refusal.removeprefix(f"{method}: ").removeprefix("cam: ")
-    reason = re.sub(r" \('[^']*'\)", "", re.sub(r"^\w+: ", "", reason))
+    reason = re.sub(r" \('[^']*'\)| \(\w+\)", "", re.sub(r"^\w+: ", "", reason))
+    reason = re.sub(r" in [A-Z]\w+(?=[;,])| of [A-Z]\w+(?= is)| '[\w.-]+'(?=; expected)", "", reason)
     return re.sub(r"; valid: .*?(?=; or use |$)", "", reason)
 
 

@@ -26,7 +26,7 @@ from saliency_assay.pipeline.studies import Studies
 from saliency_assay.registry.records import record_of
 
 CPU = torch.device("cpu")
-SMALL = {"width": 4, "hidden": 8, "pooled": 1}
+SMALL = {"heads": 2, "width": 4, "hidden": 8, "pooled": 1}
 """Parameters of a small network."""
 
 

@@ -487,8 +487,9 @@ def _folded(linear: nn.Conv2d | nn.Linear, norm: nn.BatchNorm2d | nn.BatchNorm1d
 
 
 def _check_supported(module: fx.GraphModule, name: str) -> None:
-    for node in signals(module.graph):
-        if node.op in ("placeholder", "output", "call_module"):
+    varying = signals(module.graph)
+    for node in module.graph.nodes:
+        if node.op in ("placeholder", "output", "call_module") or node not in varying:
             continue
         if node.target not in REARRANGEMENTS or not _stays_within_images(node):
             operation = getattr(node.target, "__name__", node.target)
