@@ -1,7 +1,7 @@
 """Seconds from the command of ``make run`` until each mistake of ``tests/mistakes.py`` is reported.
 
-``python -m benchmarks.mistakes [FOLDER]``: in a new folder beside the data of one configuration after another, prints a
-line for each mistake, and fails if one is not reported before a training.
+``python benchmarks/mistakes.py`` runs each configuration in a new folder, prints a line for each mistake, and fails if
+one is not reported before a training.
 """
 
 import os
