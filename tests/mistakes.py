@@ -104,7 +104,8 @@ MISTAKES = (
     ),
     Mistake(
         "a `cam_layer` without feature maps",
-        "models.mine: gradcam: cam_layer: 'head' returns [2, 10], expected feature maps [N, K, h, w] or tokens [N, T, K]; layers with feature maps: ",
+        "models.mine: gradcam: cam_layer: 'head' returns [2, 10], "
+        "expected feature maps [N, K, h, w] or tokens [N, T, K]; layers with feature maps: ",
         custom("plain", cam_layer="head"),
         {"gradcam": {}},
     ),

@@ -1,6 +1,6 @@
-"""Run every method on networks of torchvision and timm, and write the table of methods × networks to docs/methods.md.
+"""Run every method on networks of torchvision and timm, and write the table to docs/methods.md.
 
-``python -m tools.support_table`` takes about two minutes. The networks have random weights, since only their layers matter.
+``python -m tools.support_table`` takes about a minute. The networks have random weights: only their layers matter.
 """
 
 import re
@@ -61,7 +61,10 @@ def support() -> dict[str, dict[str, str]]:
 def table(support: Mapping[str, Mapping[str, str]]) -> str:
     """Return the table in Markdown, with numbered refusals below it."""
     numbers: dict[str, int] = {}
-    lines = [f"| method | {' | '.join(f'`{name}`' for name in NETWORKS)} |\n", "|---" * (len(NETWORKS) + 1) + "|\n"]
+    lines = [
+        f"| method | {' | '.join(f'`{name}`' for name in NETWORKS)} |\n",
+        "|---" * (len(NETWORKS) + 1) + "|\n",
+    ]
     for method, refusals in support.items():
         cells = (
             "✓" if not refusal else f"{numbers.setdefault(_reason(method, refusal), len(numbers) + 1)}"
@@ -89,7 +92,9 @@ def _model(name: str) -> Classifier:
 
 def _refusal(method: Method, model: Classifier) -> str:
     images = torch.rand(1, 3, SIZE, SIZE, generator=torch.Generator().manual_seed(1))
-    few = {name: value for name, value in FEW.items() if name in method.parameters} | FEW_OF.get(method.name, {})
+    few = {name: value for name, value in FEW.items() if name in method.parameters} | FEW_OF.get(
+        method.name, {}
+    )
     more: dict[str, Any] = {"background": images} if "background" in method.takes else {}
     target, generator = torch.tensor([0]), torch.Generator().manual_seed(0)
     try:

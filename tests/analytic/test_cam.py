@@ -239,9 +239,11 @@ def test_token_grid_selects_the_last_tokens() -> None:
 
 def test_a_layer_behind_which_nothing_reads_the_grid_is_refused() -> None:
     network = Tokens("tokens", 1)
-    network.forward = lambda images: network.head(network.tokens(network.features(images)).detach().sum((2, 3)))
+    network.forward = lambda images: network.head(
+        network.tokens(network.features(images)).detach().sum((2, 3))
+    )
     model = classifier(with_random_state(network, seed=1), "tokens")
-    with pytest.raises((ValueError, RuntimeError), match="does not require grad|do not depend"):
+    with pytest.raises((ValueError, RuntimeError), match=r"does not require grad|do not depend"):
         gradcam(model, IMAGES, TARGETS, generator=generator())
 
 

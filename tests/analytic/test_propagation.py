@@ -95,14 +95,14 @@ def test_lrp_epsilon_is_gradient_x_input_of_the_linearized_network(case: tuple[n
     with linearized(shifts):
         logits = network(leaf).gather(1, TARGETS[:, None])[:, 0]
         constants = [*shifts, *(p for name, p in network.named_parameters() if is_added(name))]
-        gradient, *by_constants = torch.autograd.grad(
-            logits.sum(), [leaf, *constants], allow_unused=True
-        )
+        gradient, *by_constants = torch.autograd.grad(logits.sum(), [leaf, *constants], allow_unused=True)
     expected = gradient * images
     exact(maps, expected, tolerance=1e-6, floor=1e-6 * expected.abs().max())
     # Pixels and everything that is added to activations share the logits without a rest.
     added = sum(
-        (share * constant).sum() for share, constant in zip(by_constants, constants, strict=True) if share is not None
+        (share * constant).sum()
+        for share, constant in zip(by_constants, constants, strict=True)
+        if share is not None
     )
     assert (maps.sum() + added - logits.sum()).abs() < 1e-4 * logits.abs().sum()
 
@@ -123,9 +123,7 @@ def linearized(shifts: list[Tensor]) -> Iterator[None]:
         y = y if weight is None else y * weight
         return y if bias is None else y + bias
 
-    def batch_norm(
-        x: Tensor, mean: Tensor, var: Tensor, weight: Tensor, bias: Tensor, *rest: Any
-    ) -> Tensor:
+    def batch_norm(x: Tensor, mean: Tensor, var: Tensor, weight: Tensor, bias: Tensor, *rest: Any) -> Tensor:
         scale = (weight / (var + rest[-1]).sqrt()).detach()
         shift = (bias - mean * scale).detach().requires_grad_()
         shifts.append(shift)
@@ -140,7 +138,9 @@ def linearized(shifts: list[Tensor]) -> Iterator[None]:
 
     def gate(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         return lambda x, *args, **options: function(
-            x, *[a for a in args if not isinstance(a, bool)], **{k: v for k, v in options.items() if k != "inplace"}
+            x,
+            *[a for a in args if not isinstance(a, bool)],
+            **{k: v for k, v in options.items() if k != "inplace"},
         ).detach()
 
     def attention(q: Tensor, k: Tensor, v: Tensor, attn_mask: Tensor | None = None, **options: Any) -> Tensor:

@@ -805,7 +805,7 @@ NEED_RELU = pytest.mark.parametrize(
 @pytest.mark.parametrize("behind_classifier", [False, True], ids=["bare", "classifier"])
 def test_refuses_a_network_without_relu(method: Method, behind_classifier: bool) -> None:
     model = with_random_state(SmoothNet(IMAGES[0].numel()), seed=1)
-    with pytest.raises(ValueError, match="no ReLU in SmoothNet.* or lrp_epsilon"):
+    with pytest.raises(ValueError, match=r"no ReLU in SmoothNet.* or lrp_epsilon"):
         draw(method, classifier(model, "") if behind_classifier else model, IMAGES, TARGETS)
 
 
@@ -822,7 +822,9 @@ def test_refuses_activations_other_than_relu(method: Method, layer: nn.Module) -
 def test_refuses_layers_without_a_rule(method: Method) -> None:
     layer = nn.ConvTranspose2d(4, 4, 1)
     network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), layer, nn.Flatten(), nn.Linear(400, CLASSES))
-    with pytest.raises(ValueError, match=rf"^{method.func.__name__}: found ConvTranspose2d .'2'. in Sequential"):
+    with pytest.raises(
+        ValueError, match=rf"^{method.func.__name__}: found ConvTranspose2d .'2'. in Sequential"
+    ):
         draw(method, network.double().eval(), IMAGES, TARGETS)
 
 

@@ -69,12 +69,12 @@ def gradcam(
     with torch.enable_grad(), _kept(classifier) as outputs:
         logits = classifier(images.detach().requires_grad_())
     output = _last(classifier, outputs)
-    gradient = torch.autograd.grad(
-        logits.gather(1, targets[:, None]).sum(), output, allow_unused=True
-    )[0]
+    gradient = torch.autograd.grad(logits.gather(1, targets[:, None]).sum(), output, allow_unused=True)[0]
     if gradient is None:
         raise ValueError(f"cam_layer: the logits do not depend on the output of {classifier.cam_layer!r}")
-    activations, gradients = (_feature_maps(classifier, values, images) for values in (output.detach(), gradient))
+    activations, gradients = (
+        _feature_maps(classifier, values, images) for values in (output.detach(), gradient)
+    )
     maps = (gradients.mean((2, 3), keepdim=True) * activations).sum(1, keepdim=True)
     return _upsampled(maps, images, upsampling, relu=relu)
 
@@ -92,9 +92,9 @@ def _classifier(model: nn.Module, images: Tensor, targets: Tensor, upsampling: s
 def _feature_maps(classifier: Classifier, output: Tensor, images: Tensor) -> Tensor:
     """Return the CAM layer's output as feature maps ``[N, K, h, w]``.
 
-    Feature maps of the images' aspect ratio may have their channels last, ``[N, h, w, K]``. Of tokens ``[N, T, K]``, the
-    last h · w are the grid, row by row: that of ``token_grid``, or the largest of the images' aspect ratio. The tokens
-    before it, such as class and register tokens, are dropped.
+    Feature maps of the images' aspect ratio may have their channels last, ``[N, h, w, K]``. Of tokens ``[N, T, K]``,
+    the last h · w are the grid, row by row: that of ``token_grid``, or the largest of the images' aspect ratio. The
+    tokens before it, such as class and register tokens, are dropped.
 
     Raises:
         ValueError: the output has another shape, or fewer tokens than the grid.
@@ -118,7 +118,8 @@ def _feature_maps(classifier: Classifier, output: Tensor, images: Tensor) -> Ten
         raise ValueError(
             f"token_grid: found {rows} × {columns} for {tokens} tokens of {name!r}, expected a grid that fits"
         )
-    return output[:, tokens - rows * columns :].transpose(1, 2).unflatten(2, (rows, columns))
+    grid = output[:, tokens - rows * columns :].transpose(1, 2)
+    return grid.reshape(*grid.shape[:2], rows, columns)
 
 
 def _grid(tokens: int, height: int, width: int) -> tuple[int, int]:

@@ -9,6 +9,7 @@ import copy
 import operator
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from typing import Any
 from weakref import WeakKeyDictionary, ref
@@ -205,11 +206,11 @@ def normalized(model: nn.Module, images: Tensor) -> Tensor:
 def canonical(model: nn.Module) -> fx.GraphModule:
     """Return the network of ``model``, from normalized images to logits, in canonical form and evaluation mode.
 
-    What depends on the images is a call of a module, among them those of ``layers``, or one of ``REARRANGEMENTS``; sizes
-    and constants, such as position embeddings, may be computed by any function. There is no dropout, BatchNorm or
-    ``nn.MultiheadAttention``; each module is called once and none in place. The result is cached and must not be modified; modify a
-    ``copy.deepcopy`` instead. A network that was changed after the last call is analyzed again; like autograd, this
-    does not detect writes through ``Parameter.data``.
+    What depends on the images is a call of a module, among them those of ``layers``, or one of ``REARRANGEMENTS``;
+    sizes and constants, such as position embeddings, may be computed by any function. There is no dropout, BatchNorm or
+    ``nn.MultiheadAttention``; each module is called once and none in place. The result is cached and must not be
+    modified; modify a ``copy.deepcopy`` instead. A network that was changed after the last call is analyzed again; like
+    autograd, this does not detect writes through ``Parameter.data``.
 
     Raises:
         ValueError: the network cannot be traced, is in training mode, uses an unknown function, or overwrites memory
@@ -369,7 +370,7 @@ def _replace_functions(module: fx.GraphModule, name: str) -> None:
     varying = signals(module.graph)
     for node in list(module.graph.nodes):
         if isinstance(attention := _layer(module, node), nn.MultiheadAttention):
-            _expand(module, node, name, lambda *place, layer=attention: expand_multihead(*place, layer))
+            _expand(module, node, name, partial(expand_multihead, attention=attention))
         if _function(node) is None or node not in varying:
             continue
         if node.target is functional.scaled_dot_product_attention:
@@ -404,9 +405,7 @@ def signals(graph: fx.Graph) -> set[fx.Node]:
     return varying
 
 
-def _expand(
-    module: fx.GraphModule, node: fx.Node, name: str, expansion: Callable[..., fx.Node]
-) -> None:
+def _expand(module: fx.GraphModule, node: fx.Node, name: str, expansion: Callable[..., fx.Node]) -> None:
     """Replace a call of attention, and reads of the first of its results, by ``expansion``."""
     count = iter(range(1000))
 
@@ -626,7 +625,7 @@ def _stays_within_images(node: fx.Node) -> bool:
         index = node.args[1]
         return _is_permuted(source) or (isinstance(index, tuple) and index[0] in (slice(None), ...))
     if node.target in _JOINS:
-        return node.kwargs.get("dim", (*node.args, 0)[1]) != 0
+        return bool(node.kwargs.get("dim", (*node.args, 0)[1]) != 0)
     if node.target in _RESHAPINGS:
         return _is_permuted(source) or _keeps_rows(node)
     if node.target is not functional.pad:
@@ -649,4 +648,4 @@ def _keeps_rows(node: fx.Node) -> bool:
     size = first[0] if isinstance(first, tuple | list) else first
     if isinstance(size, fx.Node):
         return size.target not in ("size", operator.getitem) or _counts_images(size)
-    return size == -1
+    return bool(size == -1)

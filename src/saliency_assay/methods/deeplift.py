@@ -135,27 +135,29 @@ class _DifferencePropagation(fx.Interpreter):
     def _rearrange(call: Callable[..., Any], target: Any, args: Any, kwargs: Any) -> Any:
         """Apply a function of a canonical network, which moves values, to each part of a signal; constants stay."""
         signals: list[Signal] = []
-        fx.node.map_aggregate(args, lambda entry: signals.append(entry) if isinstance(entry, Signal) else None)
-
-        def at(select: Callable[[Signal], Any], constant: Callable[[Any], Any] = lambda entry: entry) -> Any:
-            chosen = fx.node.map_aggregate(
-                args, lambda entry: select(entry) if isinstance(entry, Signal) else constant(entry)
-            )
-            return call(target, chosen, kwargs)
-
-        if not signals:
-            return call(target, args, kwargs)
-        if target is getattr or target in ("size", "dim"):
-            return at(lambda signal: signal.value)
-        parts = tuple(
-            # A constant that is joined to the signal, such as a class token, does not differ from itself.
-            at(
-                lambda signal, part=part: signal.parts[part],
-                lambda entry: torch.zeros_like(entry) if isinstance(entry, Tensor) else entry,
-            )
-            for part in range(len(signals[0].parts))
+        fx.node.map_aggregate(
+            args, lambda entry: signals.append(entry) if isinstance(entry, Signal) else None
         )
-        return Signal(at(lambda signal: signal.value), at(lambda signal: signal.reference), parts)
+
+        def each(select: Callable[[Any], Any]) -> Any:
+            return call(target, fx.node.map_aggregate(args, select), kwargs)
+
+        def value(entry: Any) -> Any:
+            return entry.value if isinstance(entry, Signal) else entry
+
+        def reference(entry: Any) -> Any:
+            return entry.reference if isinstance(entry, Signal) else entry
+
+        def part(number: int, entry: Any) -> Any:
+            if isinstance(entry, Signal):
+                return entry.parts[number]
+            # A constant that is joined to the signal, such as a class token, does not differ from itself.
+            return torch.zeros_like(entry) if isinstance(entry, Tensor) else entry
+
+        if not signals or target is getattr or target in ("size", "dim"):
+            return each(value)
+        parts = tuple(each(functools.partial(part, number)) for number in range(len(signals[0].parts)))
+        return Signal(each(value), each(reference), parts)
 
 
 class _Scaled(torch.autograd.Function):
@@ -211,15 +213,17 @@ def _split(change: Tensor, signal: Signal) -> tuple[Tensor, ...]:
 
 def _softmax(layer: nn.Softmax, signal: Signal) -> Signal:
     """Propagate through y = exp(x − log Σ exp x), with the Rescale rule for each exponential and logarithm."""
+    axis = layer.dim
+    assert axis is not None
     with torch.no_grad():
         x, x0 = signal.value, signal.reference
-        total, total0 = (values.logsumexp(layer.dim, keepdim=True) for values in (x, x0))
+        total, total0 = (values.logsumexp(axis, keepdim=True) for values in (x, x0))
         largest = torch.maximum(total, total0)
         # Σ multiplier Δx = Δ log Σ exp x. Both quotients are those of exponentials divided by exp(largest).
         multiplier = _exp_slope(x - largest, x0 - largest) / _exp_slope(total - largest, total0 - largest)
         y, y0 = x - total, x0 - total0
         slope = _exp_slope(y, y0)
-    change = slope * (signal.whole - (multiplier * signal.whole).sum(layer.dim, keepdim=True))
+    change = slope * (signal.whole - (multiplier * signal.whole).sum(axis, keepdim=True))
     return Signal(y.exp(), y0.exp(), _split(change, signal))
 
 
@@ -231,7 +235,10 @@ def _exp_slope(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _layer_norm(layer: nn.LayerNorm, signal: Signal) -> Signal:
-    """Propagate through y = u r w + b, u = x − mean x and r = 1 / √(mean u² + ε): Rescale for u² and r, then a product."""
+    """Propagate through y = u r w + b with u = x − mean x and r = 1 / √(mean u² + ε).
+
+    The rules are Rescale for u² and for r, and then that of a product.
+    """
     axes = tuple(range(-len(layer.normalized_shape), 0))
     with torch.no_grad():
         u, u0 = (values - values.mean(axes, keepdim=True) for values in (signal.value, signal.reference))

@@ -29,7 +29,8 @@ class Add(nn.Module):
 
     def forward(self, a: Tensor, b: Tensor) -> Tensor:
         """Add two tensors of shapes that can be broadcast."""
-        total: Tensor = self.sum(torch.stack(torch.broadcast_tensors(a, b), -1))
+        shape = torch.broadcast_shapes(a.shape, b.shape)  # type: ignore[no-untyped-call]
+        total: Tensor = self.sum(torch.stack([a.expand(shape), b.expand(shape)], -1))
         return total
 
 
@@ -72,7 +73,7 @@ def expand_attention(graph: fx.Graph, call: Call, node: fx.Node) -> fx.Node:
         ValueError: dropout, a causal mask or grouped heads; the message starts with the option.
     """
     names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal", "scale", "enable_gqa")
-    options = dict(zip(names, node.args, strict=False)) | node.kwargs
+    options: dict[str, Any] = dict(zip(names, node.args, strict=False)) | node.kwargs
     for name in ("dropout_p", "is_causal", "enable_gqa"):
         if options.get(name):
             raise ValueError(f"{name}: found {options[name]!r}, expected {name} 0 or False")
@@ -84,16 +85,14 @@ def expand_attention(graph: fx.Graph, call: Call, node: fx.Node) -> fx.Node:
     return _attention(graph, call, query, key, value, scale, options.get("attn_mask"))
 
 
-def expand_multihead(
-    graph: fx.Graph, call: Call, node: fx.Node, attention: nn.MultiheadAttention
-) -> fx.Node:
+def expand_multihead(graph: fx.Graph, call: Call, node: fx.Node, attention: nn.MultiheadAttention) -> fx.Node:
     """Insert a call of ``nn.MultiheadAttention`` in terms of layers, and return the node of its first result.
 
     Raises:
         ValueError: a mask, or an option that adds keys; the message starts with it.
     """
     names = ("query", "key", "value", "key_padding_mask", "need_weights", "attn_mask")
-    options = dict(zip(names, node.args, strict=False)) | node.kwargs
+    options: dict[str, Any] = dict(zip(names, node.args, strict=False)) | node.kwargs
     for name in ("key_padding_mask", "attn_mask", "is_causal"):
         if options.get(name) not in (None, False):
             raise ValueError(f"{name}: found a value, expected none")
@@ -110,7 +109,8 @@ def expand_multihead(
         tokens = call(projection, rows)
         tokens = graph.call_function(torch.unflatten, (tokens, -1, (heads, attention.head_dim)))
         split.append(graph.call_function(torch.transpose, (tokens, 1, 2)))
-    mixed = _attention(graph, call, *split, scale=attention.head_dim**-0.5)
+    query, key, value = split
+    mixed = _attention(graph, call, query, key, value, attention.head_dim**-0.5)
     mixed = graph.call_function(torch.flatten, (graph.call_function(torch.transpose, (mixed, 1, 2)), 2))
     result = call(linear(attention.out_proj.weight, attention.out_proj.bias), mixed)
     return result if first else graph.call_function(torch.transpose, (result, 0, 1))

@@ -248,7 +248,9 @@ class _Model:
                 check.blueprint.architecture, check.blueprint.function, check.blueprint.parameters
             )
             classifier = build(blueprint, classes=check.classes, mean=mean, std=std, generator=generator)
-        classifier.cam_layer = check.blueprint.cam_layer if _has(classifier, check.blueprint.cam_layer) else ""
+        classifier.cam_layer = (
+            check.blueprint.cam_layer if _has(classifier, check.blueprint.cam_layer) else ""
+        )
         classifier.concept_layers = tuple(
             name for name in check.blueprint.concept_layers if _has(classifier, name)
         )

@@ -97,9 +97,9 @@ def lrp_epsilon(
     z_ij is the contribution of neuron i to neuron j, z_j the sum of these contributions and the bias. As ε → 0, it
     becomes the gradient ⊙ the normalized image of a ReLU network.
 
-    Attention weights, other gates and the standard deviations of LayerNorm count as constants (Ali et al. 2022, sections
-    3.1 and 3.2; Arras et al. 2017 for gates), and any activation passes relevance on unchanged. Two factors, neither
-    of them a gate, get half each.
+    Attention weights, other gates and the standard deviations of LayerNorm count as constants (Ali et al. 2022,
+    sections 3.1 and 3.2; Arras et al. 2017 for gates), and any activation passes relevance on unchanged. Two factors,
+    neither of them a gate, get half each.
 
     Raises:
         ValueError: ε is not positive, ``input_rule`` is invalid, or the network has a layer without a rule.
@@ -195,9 +195,11 @@ def _linearize(network: fx.GraphModule, epsilon: float) -> None:
         layer = network.get_submodule(str(node.target)) if node.op == "call_module" else None
         if isinstance(layer, nn.LayerNorm):
             network.add_submodule(str(node.target), _LinearNorm(layer))
-        elif isinstance(layer, nn.Softmax) or (isinstance(layer, _GATES) and _only_multiplies(network, node)):
-            constant.add(node)
-        elif all(source in constant for source in node.all_input_nodes):
+        elif (
+            isinstance(layer, nn.Softmax)
+            or (isinstance(layer, _GATES) and _only_multiplies(network, node))
+            or all(source in constant for source in node.all_input_nodes)
+        ):
             constant.add(node)
         elif isinstance(layer, Multiply | MatMul):
             vary = [isinstance(factor, fx.Node) and factor not in constant for factor in node.args]
@@ -206,7 +208,9 @@ def _linearize(network: fx.GraphModule, epsilon: float) -> None:
 
 def _only_multiplies(network: fx.GraphModule, node: fx.Node) -> bool:
     """Return True if the output of a node is only used as a factor."""
-    users = [network.get_submodule(str(user.target)) if user.op == "call_module" else None for user in node.users]
+    users = [
+        network.get_submodule(str(user.target)) if user.op == "call_module" else None for user in node.users
+    ]
     return all(isinstance(user, Multiply) for user in users)
 
 
@@ -242,7 +246,7 @@ class _ProductRule(nn.Module):
 
 
 class _Product(torch.autograd.Function):
-    """The rule of ``_ProductRule``: a product in the forward pass, relevance in place of gradients in the backward pass."""
+    """The rule of ``_ProductRule``: a product, and in the backward pass relevance in place of gradients."""
 
     @staticmethod
     def forward(ctx: Any, rule: _ProductRule, *factors: Any) -> Tensor:
@@ -333,8 +337,9 @@ def _bounds(network: fx.GraphModule, low: Tensor, high: Tensor) -> dict[str, tup
         elif node.op != "output" and all(source in ends[0].env for source in node.all_input_nodes):
             layer = network.get_submodule(node.target) if node.op == "call_module" else None
             if isinstance(layer, Add):
-                terms = ([end.env[term] for term in node.args] for end in ends)
-                least, most = (torch.stack(torch.broadcast_tensors(*pair), -1) for pair in terms)
+                terms = [[end.env[term] for term in node.args] for end in ends]
+                shape = torch.broadcast_shapes(*(term.shape for term in terms[0]))  # type: ignore[no-untyped-call]
+                least, most = (torch.stack([term.expand(shape) for term in pair], -1) for pair in terms)
                 bounds[f"{node.target}.sum"] = least, most
             elif isinstance(layer, (*_WEIGHTED, *_AVERAGES)):
                 least, most = (end.env[node.args[0]] for end in ends)

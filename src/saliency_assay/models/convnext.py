@@ -56,7 +56,7 @@ class ConvNeXt(nn.Module):
         self.norm, self.head = nn.LayerNorm(before, eps=1e-6), nn.Linear(before, classes)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return logits ``[N, classes]`` of normalized images ``[N, channels, H, W]`` with sides of at least 8 pixels."""
+        """Return logits ``[N, classes]`` of normalized images ``[N, channels, H, W]`` of at least 8 pixels per side."""
         logits: Tensor = self.head(self.norm(self.stages(images).mean((2, 3))))
         return logits
 

@@ -63,7 +63,15 @@ class VisionTransformer(nn.Module):
     """Patches, blocks, and one linear layer over the class token or the mean of all tokens."""
 
     def __init__(
-        self, classes: int, channels: int, size: int, patch: int, width: int, depth: int, heads: int, pool: str
+        self,
+        classes: int,
+        channels: int,
+        size: int,
+        patch: int,
+        width: int,
+        depth: int,
+        heads: int,
+        pool: str,
     ) -> None:
         super().__init__()
         self.size, self.pool = size, pool

@@ -38,7 +38,9 @@ def write(path: Path, content: object) -> None:
 
 
 def read(path: Path) -> Any:
-    """Load a file of ``torch.save``, or of safetensors by its suffix, to the CPU; read only tensors and plain values, and run no code.
+    """Load a file of ``torch.save``, or of safetensors by its suffix, to the CPU.
+
+    Only tensors and plain values are read, and no code is run.
 
     Raises:
         FileNotFoundError: there is no file at ``path``.

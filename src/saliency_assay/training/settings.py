@@ -29,12 +29,13 @@ PARAMETERS: Mapping[str, Parameter] = {
 class Training:
     """Hyperparameters of a training; the last batch of an epoch is dropped if it is incomplete.
 
-    ``optimizer`` is SGD with Nesterov ``momentum``, or AdamW, whose β₁ is ``momentum`` and β₂ 0.999. With ``epochs`` 0, the initial weights are kept. ``learning_rate`` is the peak after a linear warm-up over the share
-    ``warmup`` of all steps; a linear or cosine decay to 0 follows. ``weight_decay`` does not apply to biases,
-    norms and other vectors. ``augment_flip`` mirrors each image left to right with probability 1/2; ``augment_shift`` is the largest
-    shift in pixels in each direction, with reflection at the border. ``precision`` auto is bf16 autocast on a GPU with
-    native support, and float32 elsewhere. ``evaluate`` selects when validation and test accuracy are computed for the
-    curve: after each epoch, or after the last one. Test accuracy never affects the training.
+    ``optimizer`` is SGD with Nesterov ``momentum``, or AdamW, whose β₁ is ``momentum`` and β₂ 0.999. With ``epochs`` 0,
+    the initial weights are kept. ``learning_rate`` is the peak after a linear warm-up over the share ``warmup`` of all
+    steps; a linear or cosine decay to 0 follows. ``weight_decay`` does not apply to biases, norms and other vectors.
+    ``augment_flip`` mirrors each image left to right with probability 1/2; ``augment_shift`` is the largest shift in
+    pixels in each direction, with reflection at the border. ``precision`` auto is bf16 autocast on a GPU with native
+    support, and float32 elsewhere. ``evaluate`` selects when validation and test accuracy are computed for the curve:
+    after each epoch, or after the last one. Test accuracy never affects the training.
 
     ``validation_share`` is the share of the training images that are held out (``data.splits.with_validation``). With
     ``patience`` above 0, validation accuracy is computed after each epoch regardless of ``evaluate``. The training

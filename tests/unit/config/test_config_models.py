@@ -118,7 +118,9 @@ def test_networks_of_libraries_have_the_layers_of_their_family(
 def test_a_library_that_is_not_installed_is_named() -> None:
     with patch("saliency_assay.config.models.find_spec", return_value=None):
         message = fault(changed("models.d.architecture", "timm/vit_tiny_patch16_224"))
-    assert message.startswith("models.d.architecture: found 'timm/vit_tiny_patch16_224', but timm is not installed")
+    assert message.startswith(
+        "models.d.architecture: found 'timm/vit_tiny_patch16_224', but timm is not installed"
+    )
 
 
 def test_a_grid_of_tokens_has_two_sides() -> None:

@@ -374,7 +374,9 @@ def test_unknown_operations_are_refused(forward: object, operation: str) -> None
         lambda net, x: torch.cat([x, net.layer(x)], 1)[:, :, : x.size(2) // 2],
         lambda net, x: net.layer(x).view(-1, 192).view(x.shape[0], -1),
         lambda net, x: functional.layer_norm(net.layer(x).flatten(2).transpose(1, 2).mean(1), (3,)),
-        lambda net, x: functional.linear(net.layer(x).contiguous().view(x.size(0), 3, -1).mean(-1), net.matrix),
+        lambda net, x: functional.linear(
+            net.layer(x).contiguous().view(x.size(0), 3, -1).mean(-1), net.matrix
+        ),
         lambda net, x: (net.layer(x).softmax(-1) @ net.layer(x).transpose(-2, -1)).unbind(1)[0],
         lambda net, x: functional.batch_norm(net.layer(x), net.mean, net.spread, net.mean, net.spread),
         lambda net, x: functional.scaled_dot_product_attention(x, net.layer(x), x, scale=0.5),
@@ -491,7 +493,9 @@ def test_an_unknown_write_is_refused_though_nothing_reads_its_result() -> None:
         hidden.clamp_(0)
         return hidden.flatten(1)
 
-    with pytest.raises(ValueError, match=r"^Refused: found the operation 'clamp_' \(clamp_\), which has no rule"):
+    with pytest.raises(
+        ValueError, match=r"^Refused: found the operation 'clamp_' \(clamp_\), which has no rule"
+    ):
         canonical(Refused(forward).double().eval())
 
 

@@ -41,7 +41,9 @@ def from_library(library: str, name: str, **options: object) -> Classifier:
 
 @pytest.mark.parametrize(("library", "name"), [(k, name) for k, names in SMALLEST.items() for name in names])
 def test_families_name_layers_that_exist(library: str, name: str) -> None:
-    with torch.device("cpu" if name.startswith("regnet") else "meta"):  # shapes suffice; regnet computes with values
+    with torch.device(
+        "cpu" if name.startswith("regnet") else "meta"
+    ):  # shapes suffice; regnet computes with values
         model = from_library(library, name)
     assert model.layer(model.cam_layer) is not model.network
     assert all(model.layer(layer) is not None for layer in model.concept_layers)
@@ -49,7 +51,11 @@ def test_families_name_layers_that_exist(library: str, name: str) -> None:
 
 def test_every_family_is_tested() -> None:
     tested = {(library, family_of(library, name)) for library, names in SMALLEST.items() for name in names}
-    apart = ("googlenet", "inception_v3", "maxvit")  # slow to build; in tests/contract/test_networks.py or rare
+    apart = (
+        "googlenet",
+        "inception_v3",
+        "maxvit",
+    )  # slow to build; in tests/contract/test_networks.py or rare
     missing = [
         family.pattern
         for library, families in FAMILIES.items()
@@ -73,9 +79,13 @@ def test_mistakes_name_the_library_and_what_is_valid() -> None:
     options = {"classes": 4, "channels": 3, "generator": generator()}
     with pytest.raises(ValueError, match="torchvision: unknown network 'resnet19'; did you mean 'resnet1"):
         torchvision_network(name="resnet19", **options)
-    with pytest.raises(ValueError, match="timm: unknown network 'vit_tiny_patch16'; did you mean 'vit_tiny_patch16"):
+    with pytest.raises(
+        ValueError, match="timm: unknown network 'vit_tiny_patch16'; did you mean 'vit_tiny_patch16"
+    ):
         timm_network(name="vit_tiny_patch16", **options)
-    with pytest.raises(ValueError, match=r"torchvision/resnet18: .*img_size.*expected arguments of its builder"):
+    with pytest.raises(
+        ValueError, match=r"torchvision/resnet18: .*img_size.*expected arguments of its builder"
+    ):
         torchvision_network(name="resnet18", img_size=32, **options)
     with pytest.raises(ValueError, match="torchvision/resnet18: found images of 1 channels, expected 3"):
         torchvision_network(name="resnet18", **{**options, "channels": 1})
