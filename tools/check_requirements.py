@@ -22,7 +22,7 @@ from tools.source_tree import ROOT, Problem, line_of
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
 OF_A_RUN = [Requirement(line) for line in PROJECT["dependencies"] + EXTRAS["workflow"]]
-DEPENDENCIES = OF_A_RUN + [Requirement(line) for line in EXTRAS["docs"] + EXTRAS["dev"]]
+DEPENDENCIES = OF_A_RUN + [Requirement(line) for line in EXTRAS["docs"] + EXTRAS["dev"] + EXTRAS["timm"]]
 PYTHONS = ("3.11", "3.12", "3.13")
 """Supported versions of Python, for which packages are pinned."""
 PINNED = ("requirements.txt", "envs/bootstrap.txt")

@@ -10,8 +10,7 @@ from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.labels import label_of
 from saliency_assay.config.records import Catalog, DataEntry, Model, Parameters
 from saliency_assay.config.settings import CustomModel, ModelSettings, RegisteredModel
-from saliency_assay.models import Architecture
-from saliency_assay.models.families import BUILDERS, Family, family_of
+from saliency_assay.models.families import BUILDERS, Layered, family_of
 from saliency_assay.registry.records import short_repr
 from saliency_assay.registry.signatures import GENERATOR, check_call
 from saliency_assay.training.settings import training_from
@@ -98,7 +97,7 @@ def _library_fields(place: str, entry: RegisteredModel, library: str, network: s
     }
 
 
-def _layers(entry: ModelSettings, record: Architecture | Family | None) -> dict[str, Any]:
+def _layers(entry: ModelSettings, record: Layered | None) -> dict[str, Any]:
     """Return the layers of an entry, with defaults from the record of its architecture."""
     cam_layer = entry.cam_layer or (record.cam_layer if record else "")
     return {

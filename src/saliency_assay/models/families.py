@@ -7,12 +7,39 @@ logits no longer depend on the other tokens.
 
 import re
 from dataclasses import dataclass
+from typing import Protocol
 
 BUILDERS = {
     "torchvision": "saliency_assay.models.libraries:torchvision_network",
     "timm": "saliency_assay.models.libraries:timm_network",
 }
 """Builder of the networks of each library."""
+TIMM_NORMALIZATION = "saliency_assay.models.libraries:timm_normalization"
+"""Function that returns the normalization that timm states for a network."""
+
+
+class Layered(Protocol):
+    """Layers of a network, as in an ``Architecture`` or a ``Family``."""
+
+    @property
+    def cam_layer(self) -> str:
+        """Layer for CAM and Grad-CAM; empty if there is none."""
+        ...
+
+    @property
+    def concept_layers(self) -> tuple[str, ...]:
+        """Layers for TCAV."""
+        ...
+
+    @property
+    def head_is_pool_linear(self) -> bool:
+        """True if CAM applies."""
+        ...
+
+    @property
+    def has_relu(self) -> bool:
+        """True if the network has a ReLU."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,21 @@ DISTRIBUTIONS = {
     **{"vl_convert": "vl-convert-python", "yaml": "pyyaml"},
 }
 """Distribution names of modules, where they differ from the import name."""
-WITHOUT_EFFECT = frozenset({"tqdm", "yaml"})
-"""Modules on whose version results do not depend: they read configurations or show progress."""
-RECORDED = ("PIL", "captum", "numpy", "pycocotools", "scipy", "skimage", "sklearn", "torch", "zarr", "zennit")
+WITHOUT_EFFECT = frozenset({"safetensors", "tqdm", "yaml"})
+"""Modules on whose version results do not depend: they read files or show progress."""
+RECORDED = (
+    "PIL",
+    "captum",
+    "numpy",
+    "pycocotools",
+    "scipy",
+    "skimage",
+    "sklearn",
+    "timm",
+    "torch",
+    "zarr",
+    "zennit",
+)
 """Modules whose versions are recorded in result files, if the process that writes them has imported the modules."""
 
 PLANNED = "SALIENCY_ASSAY_PACKAGES"

@@ -10,10 +10,11 @@ from typing import Any, Self
 import torch
 
 from saliency_assay.data.splits import TEST, TRAIN, VALIDATION, Ints, Split, with_validation
-from saliency_assay.models import libraries, weights
+from saliency_assay.models import weights
 from saliency_assay.models.classifier import Blueprint, Classifier, build
-from saliency_assay.models.families import BUILDERS
+from saliency_assay.models.families import BUILDERS, TIMM_NORMALIZATION
 from saliency_assay.models.normalization import IMAGENET, channel_statistics
+from saliency_assay.registry.records import resolve
 from saliency_assay.runtime.device import resident_bytes
 from saliency_assay.runtime.provenance import digest_of_file, fingerprint, seed_of
 from saliency_assay.training.loop import precision_of, train
@@ -71,7 +72,8 @@ def _published(blueprint: Blueprint) -> Normalization:
     """Return the mean and standard deviation that published weights of a network expect: timm's, or ImageNet's."""
     if blueprint.function != BUILDERS["timm"]:
         return IMAGENET
-    return libraries.timm_normalization(str(blueprint.parameters["name"])) or IMAGENET
+    # By reference, so that only jobs of such networks depend on the module and on timm.
+    return resolve(TIMM_NORMALIZATION)(blueprint.parameters["name"]) or IMAGENET
 
 
 def fit(
