@@ -162,7 +162,7 @@ def test_guided_gradcam_is_the_product() -> None:
 
 def test_gradcam_refuses_a_layer_without_feature_maps() -> None:
     model = classifier(with_random_state(ConvNet(3), seed=1), cam_layer="body.10")
-    with pytest.raises(ValueError, match=r"^cam_layer: 'body\.10' returns no feature maps \[N, K, h, w\]$"):
+    with pytest.raises(ValueError, match=r"^cam_layer: 'body\.10' returns \[6, 4\], expected feature maps"):
         gradcam(model, IMAGES, TARGETS, generator=generator())
 
 

@@ -12,7 +12,7 @@ from saliency_assay.models import ARCHITECTURES, Architecture
 from saliency_assay.models.classifier import Blueprint, Classifier, build
 from saliency_assay.registry.records import record_of
 
-SMALL = {"width": 4, "hidden": 8, "pooled": 1}
+SMALL = {"width": 4, "hidden": 8, "pooled": 1, "heads": 2}
 """Parameters of a small network; architectures without them run at full size."""
 
 

@@ -292,7 +292,6 @@ def test_templates_and_assets_count_for_the_pages_that_show_them() -> None:
 @pytest.mark.parametrize(
     ("package", "module"),
     [
-        ("captum", "methods.cam"),
         ("matplotlib", "studies.fidelity.figures"),
         ("PIL", "data.images"),
         ("pycocotools", "data.bam.coco"),
