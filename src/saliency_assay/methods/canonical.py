@@ -184,7 +184,11 @@ _FUNCTIONS: dict[Any, Callable[..., nn.Module]] = {
 """Functions of one tensor, and the layers that take the same further arguments."""
 _WEIGHTED = {functional.linear, functional.layer_norm, functional.batch_norm}
 
+_COPIES = {torch.clone, "clone", "contiguous"}
+
 _ALLOCATING = {
+    torch.clone,
+    "clone",
     *_ADDITIONS,
     *_PRODUCTS,
     *_DIVISIONS,
@@ -292,14 +296,10 @@ def _drop_identities(module: fx.GraphModule) -> None:
         function = _function(node)
         if function is not None and getattr(function, "__name__", "") == "_assert":
             module.graph.erase_node(node)
-        elif (
-            function in ("contiguous", "clone")
-            or (_is_random(function) and _is_in_evaluation(node))
-            or isinstance(_layer(module, node), _DropoutNd | nn.Identity)
+        elif (_is_random(function) and _is_in_evaluation(node)) or isinstance(
+            _layer(module, node), _DropoutNd | nn.Identity
         ):
             _erase(module, node)
-        elif function == "view":
-            node.target = "reshape"  # as a view may need the memory of a copy that is left out
 
 
 def _is_random(function: Any) -> bool:
@@ -373,6 +373,11 @@ def _replace_functions(module: fx.GraphModule, name: str) -> None:
             _expand(module, node, name, partial(expand_multihead, attention=attention))
         if _function(node) is None or node not in varying:
             continue
+        if node.target in _COPIES:
+            _erase(module, node)
+            continue
+        if node.target == "view":
+            node.target = "reshape"  # a view may need the memory of a copy that is left out
         if node.target is functional.scaled_dot_product_attention:
             _expand(module, node, name, expand_attention)
         elif (operation := _operation(node)) is not None:

@@ -393,6 +393,18 @@ def test_functions_have_the_same_value_in_canonical_form(forward: object) -> Non
         exact(module(IMAGES[:1]), network(IMAGES[:1]))
 
 
+def test_a_copy_is_not_overwritten() -> None:
+    def forward(net: Refused, x: Tensor) -> Tensor:
+        before = net.layer(x)
+        after = before.clone()
+        after.relu_()
+        return before + after
+
+    network = with_random_state(Refused(forward), seed=2)
+    with torch.no_grad():
+        exact(canonical(network)(IMAGES), network(IMAGES))
+
+
 @pytest.mark.parametrize("batch_first", [False, True])
 def test_attention_has_the_same_value_in_canonical_form(batch_first: bool) -> None:
     network = with_random_state(Attentive(batch_first=batch_first), seed=2)
