@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from saliency_assay.api.agreement import assess as assess
     from saliency_assay.api.choices import workflow_seed as workflow_seed
     from saliency_assay.api.maps import attribute as attribute
-    from saliency_assay.api.networks import load as load
+    from saliency_assay.api.networks import load_model as load_model
     from saliency_assay.api.networks import wrap as wrap
     from saliency_assay.api.scores import Scores as Scores
     from saliency_assay.api.scores import score as score
@@ -24,7 +24,7 @@ _MODULES = {
     "Scores": "scores",
     "assess": "agreement",
     "attribute": "maps",
-    "load": "networks",
+    "load_model": "networks",
     "score": "scores",
     "workflow_seed": "choices",
     "wrap": "networks",

@@ -92,7 +92,7 @@ class Run:
                 if name == "gradcam":
                     self.description = store.attributes["provenance"]["model"]
         self.images = self.all_images[self.chosen]
-        self.model = saliency_assay.load(results / "models/small/seed0/weights.pt", self.description)
+        self.model = saliency_assay.load_model(results / "models/small/seed0/weights.pt")
         self.table = score_tables.read([results / "tables/all/scores.parquet"])
 
     def randomized_model(self) -> Classifier:
