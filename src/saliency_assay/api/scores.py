@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 from torch import nn
 
 from saliency_assay.api.choices import Choice, Explaining, bind, check_mean, resolve_choice, takes_of
@@ -21,6 +20,9 @@ from saliency_assay.models.classifier import Classifier
 from saliency_assay.registry.labels import Labels, label_of, score_labels
 from saliency_assay.registry.records import resolve
 from saliency_assay.registry.signatures import OFFERED
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Array = npt.NDArray[np.float64]
 SINGLE = tuple(record for record in METRICS if record.scores_single_maps)
@@ -69,7 +71,7 @@ class Scores(dict[str, Array]):
         """Curves from which scores were computed, ``[N, …]`` by name, if the metric has any."""
         self._blocks = blocks
 
-    def table(self) -> pd.DataFrame:
+    def table(self) -> "pd.DataFrame":
         """Return rows of ``image``, ``metric`` (the score), ``variant`` and ``score``, as in the workflow's tables."""
         images = np.arange(len(next(iter(self.values()))))
         return table_of(self._blocks, images, self.metric)
