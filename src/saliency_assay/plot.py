@@ -4,7 +4,7 @@ Each function plots on matplotlib axes, by default those of a new figure, and re
 colors and markers of the report.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -121,7 +121,7 @@ def maps(
     maps: Mapping[str, Arrays],
     ax: Axes | None = None,
     *,
-    titles: Sequence[str] = (),
+    titles: Iterable[object] = (),
     mask: Arrays | None = None,
 ) -> Axes:
     """Plot a gallery with one row for each image, and one column for each method beside that of the images.
@@ -138,15 +138,17 @@ def maps(
         mask: pixels of the object, bool ``[N, H, W]``, plotted as an outline.
 
     Raises:
-        ValueError: no maps, arrays that do not fit the images, or another number of titles.
+        ValueError: no maps, images with another number of channels, arrays that do not fit the images, or another
+            number of titles.
     """
     pixels, labels = images_of(images).detach().cpu(), _labels(maps)
-    if not maps or pixels.shape[1] not in (1, 3):
-        raise ValueError(
-            f"maps: found {list(maps)} of images {list(pixels.shape)}, expected maps of 1 or 3 channels"
-        )
-    if titles and len(titles) != len(pixels):
-        raise ValueError(f"titles: found {len(titles)}, expected one for each of {len(pixels)} images")
+    names = [str(title) for title in titles]
+    if not maps:
+        raise ValueError("maps: found none, expected those of at least one method")
+    if pixels.shape[1] not in (1, 3):
+        raise ValueError(f"images: found {list(pixels.shape)}, expected one or three channels")
+    if names and len(names) != len(pixels):
+        raise ValueError(f"titles: found {len(names)}, expected one for each of {len(pixels)} images")
     shown = {
         method: reduce(torch.from_numpy(maps_of(of, pixels)), "visual").numpy() for method, of in maps.items()
     }
@@ -160,8 +162,8 @@ def maps(
         tile = ax.inset_axes(place, xticks=[], yticks=[], frame_on=False)
         if column == 0:
             show_image(tile, colors[row], outlines[row])
-            if titles:
-                tile.set_ylabel(titles[row], fontsize=8)
+            if names:
+                tile.set_ylabel(names[row], fontsize=8)
         else:
             show_map(tile, list(shown.values())[column - 1][row], outlines[row])
         tile.grid(visible=False)

@@ -637,6 +637,26 @@ def test_examples_in_docstrings(name: str) -> None:
     assert found.failed == 0
 
 
+def test_first_maps_and_scores_import_no_libraries_that_they_do_not_use() -> None:
+    """Imports of these would take longer than the computation for a few images."""
+    code = """
+import sys
+import numpy as np
+import torch
+import saliency_assay
+network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(100, 3))
+images = np.random.default_rng(0).random((4, 1, 10, 10))
+maps = saliency_assay.attribute("gradient", network, images, [0, 1, 2, 0])
+scores = saliency_assay.score("deletion", network, images, [0, 1, 2, 0], maps)
+unused = {"captum", "matplotlib", "pandas", "scipy", "skimage", "sklearn", "torchvision", "zarr", "zennit"}
+print(sorted(unused & set(sys.modules)), len(scores.table()))
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=SOURCE, check=False
+    )
+    assert (run.stdout, run.returncode) == ("[] 4\n", 0), run.stderr
+
+
 def test_it_takes_nothing_of_the_workflow() -> None:
     """All of it without the packages of the extra ``workflow``; importing the registries alone takes nothing heavy."""
     code = """
@@ -655,8 +675,9 @@ explained = ("gradcam", "random", "lrp_epsilon")
 maps = {name: saliency_assay.attribute(name, model, images, [0, 1, 2, 0]) for name in explained}
 for metric in ("deletion", "aopc", "faithfulness", "road"):
     found = {name: saliency_assay.score(metric, model, images, [0, 1, 2, 0], drawn) for name, drawn in maps.items()}
-key = next(iter(found["random"]))
-assessed = saliency_assay.assess({name: of[key] for name, of in found.items()}, direction="lower", resamples=10)
+assessed = saliency_assay.assess(found, score="road_lerf", resamples=10)
+saliency_assay.plot.ranks(assessed)
+saliency_assay.plot.curves(found)
 print(len(assessed.order))
 """
     run = subprocess.run(

@@ -16,6 +16,7 @@ import saliency_assay
 from saliency_assay import plot
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.plotting.palette import GRAY
+from saliency_assay.plotting.style import styled
 
 RNG = np.random.default_rng(5)
 IMAGES = RNG.random((6, 3, 8, 8), dtype=np.float32)
@@ -142,10 +143,10 @@ def test_a_gallery_shows_images_and_visual_maps() -> None:
     maps = {**MAPS, "constant": np.ones((6, 8, 8))}
     mask = np.zeros((6, 8, 8), dtype=bool)
     mask[:, 2:5, 2:5] = True
-    axes = plot.maps(IMAGES, maps, titles=[f"image {n}" for n in range(6)], mask=mask)
+    axes = plot.maps(IMAGES, maps, titles=np.arange(6), mask=mask)
     tiles: Any = np.array(axes.child_axes, dtype=object).reshape(6, 5)
     assert [tile.get_title() for tile in tiles[0]] == ["image", *LABELS, "Constant"]
-    assert [tile.get_ylabel() for tile in tiles[:, 0]] == [f"image {n}" for n in range(6)]
+    assert [tile.get_ylabel() for tile in tiles[:, 0]] == list("012345")
     visual = reduce(torch.from_numpy(MAPS["random"]), "visual")
     for row in range(6):
         np.testing.assert_array_equal(tiles[row, 2].images[0].get_array(), visual[row])
@@ -168,6 +169,20 @@ def test_agreement_is_the_correlation_of_pairs() -> None:
     assert "Spearman's ρ over images of Deletion" in texts(axes)
 
 
+def test_interactive_mode_is_kept_but_no_other_setting() -> None:
+    """A notebook's backend is loaded with the first figure and turns interactive mode on."""
+    size = plt.rcParams["font.size"]
+    assert not plt.isinteractive()
+    with styled():
+        plt.ion()
+        plt.rcParams["font.size"] = size + 1
+    try:
+        assert plt.isinteractive()
+        assert plt.rcParams["font.size"] == size
+    finally:
+        plt.ioff()
+
+
 def test_figures_that_do_not_fit() -> None:
     deletion, aopc = scores_under("deletion", steps=4), scores_under("aopc", steps=4, every=2, fill="black")
     faults: list[tuple[Any, dict[str, Any], str]] = [
@@ -186,5 +201,7 @@ def test_figures_that_do_not_fit() -> None:
             plot.curves(scores, **options)
     with pytest.raises(ValueError, match=r"^titles: found 1, expected one for each of 6 images"):
         plot.maps(IMAGES, MAPS, titles=["dog"])
-    with pytest.raises(ValueError, match=r"^maps: found \[\] of images \[6, 3, 8, 8\], expected"):
+    with pytest.raises(ValueError, match=r"^maps: found none, expected those of at least one method"):
         plot.maps(IMAGES, {})
+    with pytest.raises(ValueError, match=r"^images: found \[6, 2, 8, 8\], expected one or three channels"):
+        plot.maps(IMAGES[:, :2], {"a": MAPS["my_map"]})
