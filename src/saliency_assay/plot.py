@@ -62,7 +62,7 @@ def ranks(assessment: Assessment, ax: Axes | None = None) -> Axes:
     ax.set_ylim(len(order) - 0.5, -0.5)
     ax.set_xlim(0.8, len(order) + 0.2)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.grid(visible=True, axis="x")
+    ax.grid(visible=True, axis="x", color=plt.rcParams["grid.color"])
     under = f" under {assessment.label}" if assessment.label else ""
     level = f"{100 * assessment.rank_level:.4g} %"
     ax.set_xlabel(f"rank{under} (1 is best)\nwith simultaneous {level} confidence sets")
