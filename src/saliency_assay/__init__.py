@@ -8,11 +8,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from saliency_assay import plot as plot
     from saliency_assay.api.agreement import Assessment as Assessment
     from saliency_assay.api.agreement import assess as assess
     from saliency_assay.api.choices import workflow_seed as workflow_seed
     from saliency_assay.api.maps import attribute as attribute
-    from saliency_assay.api.networks import load as load
+    from saliency_assay.api.networks import load_model as load_model
     from saliency_assay.api.networks import wrap as wrap
     from saliency_assay.api.scores import Scores as Scores
     from saliency_assay.api.scores import score as score
@@ -20,22 +21,24 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _MODULES = {
-    "Assessment": "agreement",
-    "Scores": "scores",
-    "assess": "agreement",
-    "attribute": "maps",
-    "load": "networks",
-    "score": "scores",
-    "workflow_seed": "choices",
-    "wrap": "networks",
+    "Assessment": "api.agreement",
+    "Scores": "api.scores",
+    "assess": "api.agreement",
+    "attribute": "api.maps",
+    "load_model": "api.networks",
+    "score": "api.scores",
+    "workflow_seed": "api.choices",
+    "wrap": "api.networks",
 }
 
 
 def __getattr__(name: str) -> Any:
+    if name == "plot":
+        return import_module("saliency_assay.plot")
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"saliency_assay.api.{_MODULES[name]}"), name)
+    return getattr(import_module(f"saliency_assay.{_MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_MODULES])
+    return sorted([*globals(), *_MODULES, "plot"])

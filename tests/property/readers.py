@@ -15,6 +15,7 @@ import yaml
 from PIL import Image
 from pycocotools import mask as rle
 
+from saliency_assay.api.networks import load_model
 from saliency_assay.catalog import CATALOG
 from saliency_assay.config.read import read as read_configuration
 from saliency_assay.config.yaml_text import Loader, check_text
@@ -314,6 +315,7 @@ def read_weights(root: Path) -> object:
     normalization_of(path, 3)
     load_initial(model, path, "resnet8")  # type: ignore[arg-type]
     load_classifier(path, BLUEPRINT)
+    load_model(path)
     return None
 
 

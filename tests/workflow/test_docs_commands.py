@@ -65,6 +65,7 @@ TINY = {
     "rank_sets": "--studies 1 --coverage-studies 1",
     "reliability": "--images 20 --methods 4 --metrics 2 --resamples 20",
     "folder": "--images 20 --classes 2 --size 8",
+    "startup": "--rounds 1 --images 2",
 }
 LONG = ("demo", "memory", "memory_rules", "mutation", "planning", "processes", "scaling", "scheduler")
 

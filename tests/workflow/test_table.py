@@ -53,6 +53,8 @@ def test_all_results_are_exported_once_and_again_after_an_edit_of_the_export(fin
         "digits",
         "searched",
     }
+    assert dict(models[["model", "model_label"]].to_numpy())["f_o"] == "F o"
+    assert dict(exported[["method", "method_label"]].to_numpy())["smooth"] == "Smooth"
     for study in COPIES:
         text = files[f"{study}.tex"].decode()
         assert text.count(r"\begin{table}") == text.count(r"\end{table}") >= 1

@@ -6,6 +6,7 @@ import shutil
 import pandas as pd
 
 from saliency_assay.plotting.charts import pdf
+from saliency_assay.plotting.labels import with_keys_and_labels
 from saliency_assay.registry.labels import Labels
 from saliency_assay.registry.records import resolve
 from saliency_assay.report.export.export import TIDY, study_tex, tidy_table
@@ -18,7 +19,8 @@ with run_job(snakemake) as job:
     labels = Labels(**settings["labels"])
     arms = [tuple(arm) for arm in settings["arms"]]
     evaluations = (json.loads(path.read_text(encoding="utf-8")) for path in paths.evaluations)
-    accuracy_table(dict(zip(arms, evaluations, strict=True))).to_csv(output.models, index=False)
+    accuracies = accuracy_table(dict(zip(arms, evaluations, strict=True)))
+    with_keys_and_labels(accuracies, labels).to_csv(output.models, index=False)
     tables = {study: {} for study in settings["studies"]}
     for path, copy in zip(paths.tables, output.copies, strict=True):
         shutil.copyfile(path, copy)
@@ -36,6 +38,6 @@ with run_job(snakemake) as job:
         text = study_tex(study, scores, study_latex, level=settings["level"], labels=labels)
         tex.write_text(text, encoding="utf-8")
     table = pd.concat(tidy_tables) if tidy_tables else pd.DataFrame(columns=TIDY)
-    table.to_csv(output.results, index=False)
+    with_keys_and_labels(table, labels).to_csv(output.results, index=False)
     for figure, copy in zip(paths.figures, output.figures, strict=True):
         copy.write_bytes(pdf(figure.read_text(encoding="utf-8")))

@@ -2,12 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.stats import rankdata
 
-from saliency_assay.registry.directions import oriented
+from saliency_assay.api.scores import Scores
+from saliency_assay.registry.directions import VALID, oriented
+from saliency_assay.registry.labels import label_of
+from saliency_assay.registry.records import unknown
 from saliency_assay.reliability import comparison, statistics
 
 
@@ -21,13 +25,21 @@ class Assessment:
     """Mean of Spearman's ρ over pairs of methods: see ``statistics.mean_correlation``."""
     order: pd.DataFrame
     """A row for each method: ``images`` with a score, ``mean`` with the ends ``low`` and ``high`` of its confidence
-    interval, and the rank as a confidence set from ``rank_low`` to ``rank_high``."""
+    interval, and ``rank``, 1 + the number of better methods, with its confidence set from ``rank_low`` to
+    ``rank_high``. Ranks compare methods on the images that both have a score for, unlike the means."""
+    correlations: pd.DataFrame
+    """Spearman's ρ over images, of each pair of methods; NaN where undefined."""
+    rank_level: float
+    """Confidence level of the intervals of the means, and joint level of all rank sets."""
+    label: str
+    """Label of the score; empty if only its values were passed."""
 
 
 def assess(
     scores: Mapping[str, Any] | pd.DataFrame,
     *,
-    direction: str,
+    score: str = "",
+    direction: str = "",
     clusters: Mapping[str, Any] | None = None,
     resamples: int = 10_000,
     level: float = 0.999,
@@ -37,9 +49,13 @@ def assess(
     """Assess one metric from its scores of several methods.
 
     Args:
-        scores: for each method, by name, its scores ``[N]`` of the same images in the same order; NaN or infinite if an
-            image has no score. Two methods are compared on the images that have a score for both.
-        direction: ``higher``, ``lower``, or ``target X`` if scores closest to X are best.
+        scores: for each method, by name, the result of ``saliency_assay.score``, a data frame of it, or the scores
+            ``[N]``, of the same images in the same order; NaN or infinite if an image has no score. Two methods are
+            compared on the images that have a score for both. Instead of a dictionary, a data frame has one column for
+            each method, or for each method and score in two levels.
+        score: name of the score to assess, if the methods have several, such as ``aopc_morf L=20``.
+        direction: ``higher``, ``lower``, or ``target X`` if scores closest to X are best; by default that of the score,
+            which results of ``saliency_assay.score`` contain for registered metrics.
         clusters: for images that are not independent, the cluster of each image, ``[N]``, by name of the grouping, such
             as ``{"patients": patient_of_image}``.
         resamples: number of bootstrap resamples for the interval of ``alpha``.
@@ -48,8 +64,9 @@ def assess(
         seed: seed of the resamples.
 
     Raises:
-        ValueError: there are fewer than two methods or a duplicate one, scores or clusters of different lengths, an
-            image without a cluster, or an invalid direction or level.
+        ValueError: there are fewer than two methods or a duplicate one, an unknown or no score of several, scores of
+            different metrics, scores or clusters of different lengths, an image without a cluster, no or an invalid
+            direction or level, or a direction that is not that of the score.
 
     >>> import numpy as np
     >>> import saliency_assay
@@ -60,11 +77,15 @@ def assess(
     >>> result.order[["rank_low", "rank_high"]].astype(int).to_numpy().tolist()
     [[1, 2], [1, 2], [3, 3]]
     """
-    columns = {str(name): np.asarray(values, dtype=np.float64) for name, values in scores.items()}
+    if isinstance(scores, pd.DataFrame) and scores.columns.nlevels == 2:
+        scores = {name: scores[name] for name in scores.columns.unique(0)}
     names = [str(name) for name in (scores.columns if isinstance(scores, pd.DataFrame) else scores)]
-    if len(columns) < len(names):
+    selected = {str(name): _selected(str(name), values, score) for name, values in scores.items()}
+    if len(selected) < len(names):
         repeated = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"scores: found the method {repeated!r} twice, expected each method once")
+    columns = {name: np.asarray(each.values, dtype=np.float64) for name, each in selected.items()}
+    direction, label = _direction_and_label(selected, direction)
     shapes = {values.shape for values in columns.values()}
     if len(columns) < 2 or len(shapes) != 1 or len(*shapes) != 1:
         shapes_by_name = {name: list(values.shape) for name, values in columns.items()}
@@ -85,16 +106,64 @@ def assess(
     ranks = comparison.rank_sets(values, factors, level=rank_level)
     means = [comparison.mean_of(column, factors) for column in raw.T]
     low, high = np.array([mean.interval(rank_level) for mean in means]).T
+    rank = rankdata(-statistics.paired_means(values), method="min", nan_policy="omit")
     table = {
         "images": (~np.isnan(raw)).sum(0),
         "mean": [mean.value for mean in means],
         "low": low,
         "high": high,
+        "rank": np.where(np.isnan(ranks.low), np.nan, rank),
         "rank_low": ranks.low,
         "rank_high": ranks.high,
     }
+    methods = pd.Index(list(columns), name="method")
     return Assessment(
         statistics.alpha(values, clusters=factors, resamples=resamples, level=level, seed=seed),
         statistics.mean_correlation(values, clusters=factors, level=level),
-        pd.DataFrame(table, index=pd.Index(list(columns), name="method")),
+        pd.DataFrame(table, index=methods),
+        pd.DataFrame(statistics.correlations(values), index=methods, columns=methods),
+        rank_level,
+        label,
     )
+
+
+class _Selected(NamedTuple):
+    """Scores of one method, with what is known of the score."""
+
+    values: Any
+    metric: str = ""
+    direction: str = ""
+    label: str = ""
+
+
+def _selected(method: str, values: Any, score: str) -> _Selected:
+    """Return the scores of one method: those called ``score``, or the only ones, of a mapping or data frame."""
+    if not isinstance(values, Mapping | pd.DataFrame):
+        if score:
+            raise ValueError(
+                f"score: found {score!r}, but the scores of {method} have no name, expected none"
+            )
+        return _Selected(values)
+    names = [str(name) for name in values]
+    if not score and len(names) != 1:
+        raise ValueError(f"score: missing, {method} has several scores; valid: {', '.join(names)}")
+    name = score or names[0]
+    if name not in names:
+        raise ValueError(f"{method}: {unknown('score', name, names)}")
+    if not isinstance(values, Scores):
+        return _Selected(values[name], label=label_of(name, None))
+    return _Selected(values[name], values.metric, values.directions.get(name, ""), values.labels[name])
+
+
+def _direction_and_label(selected: Mapping[str, _Selected], direction: str) -> tuple[str, str]:
+    """Return the direction and label of the scores, after a check that all methods have the same score."""
+    known = {each[1:] for each in selected.values()}
+    if len(known) > 1:
+        metrics = {name: each.metric or "no metric" for name, each in selected.items()}
+        raise ValueError(f"scores: found {metrics}, expected scores of one metric")
+    _, of_score, label = next(iter(known), ("", "", ""))
+    if not direction and not of_score:
+        raise ValueError(f"direction: missing, and the scores state none; valid: {VALID}")
+    if direction and of_score and direction != of_score:
+        raise ValueError(f"direction: found {direction!r}, but that of {label} is {of_score!r}")
+    return direction or of_score, label

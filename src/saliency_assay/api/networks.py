@@ -1,6 +1,6 @@
 """Conversion of a network or a prediction function to the classifier that methods and metrics take."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -10,10 +10,12 @@ from torch import Tensor, nn
 
 from saliency_assay.methods.differentiate import describe_tensor
 from saliency_assay.methods.engine import pixels_of
-from saliency_assay.models.classifier import Blueprint, Classifier, main_output
+from saliency_assay.models import ARCHITECTURES
+from saliency_assay.models.classifier import Blueprint, Classifier, build, main_output
 from saliency_assay.models.inference import evaluating, exact_float32
 from saliency_assay.models.layout import adapt
-from saliency_assay.models.weights import load_classifier
+from saliency_assay.models.weights import description_in, load_classifier
+from saliency_assay.registry.records import short_repr, with_defaults
 
 Model: TypeAlias = nn.Module | Callable[[Tensor], Any]
 """A ``Classifier``, a network that takes images in [0, 1], or a function that predicts from them."""
@@ -59,23 +61,65 @@ def wrap(
     return wrapped
 
 
-def load(weights: str | Path, model: Mapping[str, Any], *, device: str = "cpu") -> Classifier:
+def load_model(
+    weights: str | Path, *, builder: str = "", cam_layer: str = "", device: str = "cpu"
+) -> Classifier:
     """Load a classifier that the workflow has trained, with the memory format that its jobs use.
+
+    The architecture, its parameters and the normalization are read from the file. Code that the file names is not
+    imported: only registered architectures are rebuilt without ``builder``.
 
     Args:
         weights: ``results/models/{model}/seed{seed}/weights.pt``.
-        model: settings to rebuild it: ``attributes["provenance"]["model"]`` of a store of its maps.
+        builder: for a custom network, the ``function`` of its entry in the configuration, ``package.module:name``.
+        cam_layer: path of the layer for CAM and Grad-CAM; by default that of a registered architecture.
         device: ``cpu`` or ``cuda``.
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: the file does not contain the weights of such a model.
+        ValueError: the file does not contain the weights of a model of the workflow, its architecture is neither
+            registered nor ``builder``, or the network does not have the layer.
     """
-    classifier = load_classifier(Path(weights), Blueprint(**model))
+    path = Path(weights)
+    classifier = load_classifier(path, _blueprint_in(path, builder, cam_layer))
     # As in the jobs: with another memory format, convolutions sum in another order and round differently. (torch's type
     # stubs have this argument only for tensors.)
     classifier.to(torch.device(device), memory_format=torch.channels_last)  # type: ignore[call-overload]
     return classifier
+
+
+def _blueprint_in(path: Path, builder: str, cam_layer: str) -> Blueprint:
+    """Return the blueprint of the network whose weights are in ``path``; see ``load_model``."""
+    description = description_in(path)
+    architecture, parameters = description["architecture"], description["parameters"]
+    if builder:
+        return Blueprint(builder, builder, parameters, cam_layer)
+    record = next((record for record in ARCHITECTURES if record.name == architecture), None)
+    if record is None:
+        valid = ", ".join(record.name for record in ARCHITECTURES)
+        raise ValueError(
+            f"{path}: architecture: found {short_repr(architecture)}; valid: {valid}; for a custom network, pass "
+            "builder=, the function of its entry in the configuration"
+        )
+    blueprint = Blueprint(record.name, record.function, parameters, cam_layer or record.cam_layer)
+    try:
+        with_defaults(record.parameters, parameters)
+        # Allocates no memory: a damaged file may describe a huge network.
+        with torch.device("meta"):
+            network = build(
+                blueprint,
+                **{key: description[key] for key in ("classes", "mean", "std")},
+                generator=torch.Generator(),
+            )
+    except (ValueError, RuntimeError) as error:
+        raise ValueError(f"{path}: {architecture}: {error}") from error
+    values = sum(tensor.numel() for tensor in network.state_dict().values())
+    if 4 * values > path.stat().st_size:
+        raise ValueError(
+            f"{path}: found {path.stat().st_size} bytes, expected at least {4 * values} of {architecture} with the "
+            f"parameters {parameters}"
+        )
+    return blueprint
 
 
 class Prediction(nn.Module):

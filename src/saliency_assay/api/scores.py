@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 from torch import nn
 
-from saliency_assay.api.choices import Explaining, bind, check_mean, resolve_choice, takes_of
+from saliency_assay.api.choices import Choice, Explaining, bind, check_mean, resolve_choice, takes_of
 from saliency_assay.api.inputs import Arrays, images_of, maps_of, mask_of, mean_of, targets_of
 from saliency_assay.api.networks import Model, check_differentiable, classifier_of, normalizes, wrap
 from saliency_assay.methods.engine import check_targets
@@ -18,8 +17,12 @@ from saliency_assay.metrics.engine import Explainer, MetricInputs, model_respons
 from saliency_assay.metrics.engine import score as score_batches
 from saliency_assay.metrics.scored import Scored
 from saliency_assay.models.classifier import Classifier
+from saliency_assay.registry.labels import Labels, label_of, score_labels
 from saliency_assay.registry.records import resolve
 from saliency_assay.registry.signatures import OFFERED
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Array = npt.NDArray[np.float64]
 SINGLE = tuple(record for record in METRICS if record.scores_single_maps)
@@ -30,11 +33,12 @@ class Scores(dict[str, Array]):
     """Scores of all maps: float64 ``[N]`` by name of the score and its variant, such as ``aopc_morf L=20``.
 
     A score is NaN, never 0, if the metric is undefined, such as for a map that is constant or not finite.
-    ``pandas.DataFrame(scores)`` has one row for each image.
+    ``pandas.DataFrame(scores)`` has one row for each image. ``assess`` and ``plot.curves`` take the scores of several
+    methods.
     """
 
-    def __init__(self, metric: str, record: Metric | None, blocks: list[Scored]) -> None:
-        keys = list(blocks[0].scores)
+    def __init__(self, choice: Choice[Metric], blocks: list[Scored]) -> None:
+        record, keys = choice.record, list(blocks[0].scores)
         super().__init__(
             {
                 " ".join(key).strip(): np.concatenate(
@@ -45,8 +49,15 @@ class Scores(dict[str, Array]):
         )
         records = {score.name: score for score in record.scores} if record else {}
         score_records = {" ".join(key).strip(): records[key[0]] for key in keys if key[0] in records}
-        self.metric = metric
+        self.metric = choice.name
         """Name of the metric."""
+        self.parameters = choice.parameters
+        """Parameters of the metric; of a custom metric only those that were passed."""
+        labels = _labels_of(choice)
+        self.labels = {
+            " ".join(key).strip(): labels.score(key[0], f"{choice.name} {key[1]}".strip()) for key in keys
+        }
+        """Label of each score for figures and tables, such as ``AOPC (MoRF, L = 20)``."""
         self.reduction = record.reduction if record else ""
         """Reduction of maps (``metrics.reductions``); empty if the metric takes raw maps or has its own reduction."""
         self.directions = {key: score.direction for key, score in score_records.items()}
@@ -60,7 +71,7 @@ class Scores(dict[str, Array]):
         """Curves from which scores were computed, ``[N, …]`` by name, if the metric has any."""
         self._blocks = blocks
 
-    def table(self) -> pd.DataFrame:
+    def table(self) -> "pd.DataFrame":
         """Return rows of ``image``, ``metric`` (the score), ``variant`` and ``score``, as in the workflow's tables."""
         images = np.arange(len(next(iter(self.values()))))
         return table_of(self._blocks, images, self.metric)
@@ -166,7 +177,20 @@ def score(
     blocks = list(
         score_batches(choice.function, *model_inputs, scored_maps, names=names, inputs=inputs, **batching)
     )
-    return Scores(choice.name, choice.record, blocks)
+    return Scores(choice, blocks)
+
+
+def _labels_of(choice: Choice[Metric]) -> Labels:
+    """Return the labels of a metric's scores, as for an entry of the configuration without a label."""
+    record, name = choice.record, choice.name
+    label = label_of(name, None, record)
+    scores = {score.name: score.label for score in record.scores} if record else {name: label}
+    sub_variants = dict(record.sub_variants) if record else {}
+    return Labels(
+        scores=scores,
+        entry_scores={name: score_labels(scores, label, label)},
+        sub_variants={name: sub_variants},
+    )
 
 
 NEEDED = {

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from saliency_assay.config.checks import file, folder, look_up, parameters_of
 from saliency_assay.config.errors import ConfigError
-from saliency_assay.config.labels import label_of
 from saliency_assay.config.records import Catalog, DataEntry, Parameters
 from saliency_assay.config.settings import (
     BamData,
@@ -19,6 +18,7 @@ from saliency_assay.config.settings import (
 from saliency_assay.data.bam.classes import OBJECTS, SCENES
 from saliency_assay.data.bam.set_names import set_label, set_names
 from saliency_assay.data.image_lists import BOX_SUFFIXES, columns_of, is_list
+from saliency_assay.registry.labels import label_of
 from saliency_assay.runtime.shards import too_many
 
 

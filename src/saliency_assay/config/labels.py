@@ -4,31 +4,10 @@ from collections.abc import Collection, Container, Iterable, Mapping
 from typing import Any, TypeVar
 
 from saliency_assay.config.errors import ConfigError
-from saliency_assay.config.records import Catalog, Config, Metric
-from saliency_assay.registry.labels import Labels
+from saliency_assay.config.records import Catalog, Config
+from saliency_assay.registry.labels import Labels, method_places, score_labels
 
 R = TypeVar("R")
-FIRST_METHODS = (
-    *("gradient", "gradient_x_input", "integrated_gradients", "gradcam", "guided_backprop", "smoothgrad"),
-    *("lrp_epsilon", "deeplift"),
-)
-"""Methods that are compared most often: the first places of the palette, whose lines are solid and differ in color."""
-
-
-def label_of(name: str, configured: str | None, record: Any = None) -> str:
-    """Return the label of an entry.
-
-    Args:
-        name: name of the entry.
-        configured: its key ``label``, if it has one.
-        record: registry record of the object that it configures, whose label is the default under the same name.
-    """
-    if configured:
-        return configured
-    if record and record.name == name:
-        return str(record.label)
-    text = name.replace("_", " ").strip()
-    return text[:1].upper() + text[1:]
 
 
 def check_distinct(section: str, records: Mapping[str, Any], entries: Collection[str]) -> None:
@@ -70,6 +49,10 @@ def labels_of(config: Config, catalog: Catalog, studies: Iterable[str] | None = 
     scores = [(score, label) for metric in metrics.values() for score, label in metric.labels.items()]
     scores += [(score.name, score.label) for kind in kinds for score in kind.scores]
     set_labels = [label for entry in data.values() for label in entry.labels_of_sets.items()]
+    places = method_places(
+        {name: (method.method, method.uses_model) for name, method in config.methods.items()},
+        {name: record.uses_model for name, record in catalog.methods.items()},
+    )
     return Labels(
         methods=_labels(methods)
         | {key: label for kind in kinds for key, label in kind.method_labels.items()},
@@ -78,28 +61,15 @@ def labels_of(config: Config, catalog: Catalog, studies: Iterable[str] | None = 
         data=_labels(data) | dict(sorted(set_labels)),
         models=_labels(models),
         studies={study.name: study.label for study in sorted(selected_studies, key=lambda study: study.name)},
-        entry_scores={name: _entry_scores(metric, catalog) for name, metric in sorted(metrics.items())},
+        entry_scores={
+            name: score_labels(
+                metric.labels, metric.label, catalog.metrics[metric.metric].label if metric.metric else ""
+            )
+            for name, metric in sorted(metrics.items())
+        },
         sub_variants=dict(sorted(sub_variants.items())) | ({"": shared} if shared else {}),
-        places={name: place for name, place in _places(config, catalog).items() if name in methods},
+        places={name: place for name, place in places.items() if name in methods},
     )
-
-
-def _places(config: Config, catalog: Catalog) -> dict[str, int]:
-    """Return ``Labels.places`` of all methods.
-
-    A method with the name of its record has the place of the record, so that its look is the same in every report.
-    Others follow, sorted by name.
-    """
-    own_names = {name for name, method in config.methods.items() if name == method.method}
-    places = {}
-    for uses_model in (True, False):
-        registered = dict.fromkeys([*FIRST_METHODS, *catalog.methods])
-        names = [name for name in registered if catalog.methods[name].uses_model == uses_model]
-        other_names = sorted(config.methods.keys() - own_names)
-        names += [name for name in other_names if config.methods[name].uses_model == uses_model]
-        for index, name in enumerate(names):
-            places[name] = index if uses_model else -1 - index
-    return {name: place for name, place in sorted(places.items()) if name in config.methods}
 
 
 def _only(records: Mapping[str, R], names: Container[str]) -> dict[str, R]:
@@ -108,19 +78,3 @@ def _only(records: Mapping[str, R], names: Container[str]) -> dict[str, R]:
 
 def _labels(records: Mapping[str, Any]) -> dict[str, str]:
     return {name: record.label for name, record in sorted(records.items())}
-
-
-def _entry_scores(metric: Metric, catalog: Catalog) -> dict[str, str]:
-    """Return the labels of the scores of an entry.
-
-    A single score has the label of the entry. Several scores have their registered labels, extended by the words in
-    parentheses of the entry's label: ``AOPC (mean fill)`` and ``AOPC (MoRF)`` become ``AOPC (MoRF, mean fill)``.
-    """
-    if len(metric.labels) == 1:
-        return dict.fromkeys(metric.labels, metric.label)
-    registered = catalog.metrics[metric.metric].label
-    if metric.label.startswith(f"{registered} ("):
-        addition = metric.label.removeprefix(registered)
-        return {score: f"{label}{addition}".replace(") (", ", ") for score, label in metric.labels.items()}
-    prefix = "" if metric.label == registered else f"{metric.label}: "
-    return {score: f"{prefix}{label}" for score, label in metric.labels.items()}

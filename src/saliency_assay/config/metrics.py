@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from saliency_assay.config.checks import files_of, look_up, parameters_of
 from saliency_assay.config.errors import ConfigError
-from saliency_assay.config.labels import label_of
 from saliency_assay.config.records import Catalog, Metric
 from saliency_assay.config.settings import CustomMetric, RegisteredMetric
+from saliency_assay.registry.labels import label_of
 from saliency_assay.registry.properties import OTHER
 from saliency_assay.registry.records import resolve
 from saliency_assay.registry.signatures import GENERATOR, OFFERED, check_call, describe_function

@@ -7,10 +7,10 @@ from typing import Any
 
 from saliency_assay.config.checks import file, files_of, look_up, parameters_of
 from saliency_assay.config.errors import ConfigError
-from saliency_assay.config.labels import label_of
 from saliency_assay.config.records import Catalog, DataEntry, Model, Parameters
 from saliency_assay.config.settings import CustomModel, ModelSettings, RegisteredModel
 from saliency_assay.models.families import BUILDERS, Layered, family_of
+from saliency_assay.registry.labels import label_of
 from saliency_assay.registry.records import short_repr
 from saliency_assay.registry.signatures import GENERATOR, check_call
 from saliency_assay.training.settings import training_from

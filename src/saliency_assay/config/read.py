@@ -14,12 +14,13 @@ from pydantic import ValidationError
 from saliency_assay.config.checks import look_up
 from saliency_assay.config.data import check_sources, read_data
 from saliency_assay.config.errors import ConfigError, line_of
-from saliency_assay.config.labels import check_distinct, label_of
+from saliency_assay.config.labels import check_distinct
 from saliency_assay.config.methods import check_needs, read_methods
 from saliency_assay.config.metrics import read_metrics
 from saliency_assay.config.models import read_model
 from saliency_assay.config.records import Catalog, Config, DataEntry, Reliability, Sections, Study
 from saliency_assay.config.settings import Configuration, StudySettings, configuration_of
+from saliency_assay.registry.labels import label_of
 from saliency_assay.registry.records import resolve
 
 

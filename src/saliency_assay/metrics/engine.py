@@ -5,10 +5,9 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import Tensor, nn
 
@@ -23,6 +22,9 @@ from saliency_assay.models.inference import evaluating, exact_float32
 from saliency_assay.registry.records import resolve
 from saliency_assay.runtime.provenance import seed_of
 from saliency_assay.runtime.shards import batches
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 K = TypeVar("K")
 log = logging.getLogger(__name__)
@@ -169,12 +171,14 @@ def curves_of(blocks: Iterable[Scored], gathered: list[Scored]) -> Iterator[dict
         yield {**{name: values.numpy() for name, values in block.curves.items()}, "defined": defined.numpy()}
 
 
-def table_of(gathered: Sequence[Scored], images: np.ndarray, entry: str) -> pd.DataFrame:
+def table_of(gathered: Sequence[Scored], images: np.ndarray, entry: str) -> "pd.DataFrame":
     """Return the scores of all blocks as rows of ``image``, ``metric``, ``variant`` and ``score``.
 
     ``metric`` is the score's registered name; ``variant`` is ``entry``, the metric's name in the configuration,
     followed by the metric's own name of the variant, if it has several.
     """
+    import pandas as pd  # takes 0.3 s, which scores in a notebook do not need
+
     tables = []
     for score_name, variant in gathered[0].scores:
         values = torch.cat([block.scores[score_name, variant] for block in gathered]).double()

@@ -146,6 +146,16 @@ def libraries_in(path: Path) -> dict[str, str]:
     return versions
 
 
+def description_in(path: Path) -> dict[str, Any]:
+    """Return ``architecture``, ``parameters``, ``classes``, ``mean``, ``std`` and ``digest`` in a file of ``save``.
+
+    Raises:
+        FileNotFoundError, ValueError: as ``read``; or the file has no description of a classifier.
+    """
+    content = read(path)
+    return _description(path, content if isinstance(content, Mapping) else {})
+
+
 def load_classifier(path: Path, blueprint: Blueprint) -> Classifier:
     """Load a classifier that ``save`` wrote to the CPU, in evaluation mode.
 

@@ -39,6 +39,9 @@ def styled() -> Iterator[None]:
     """Apply the project's matplotlib style within the block."""
     with mpl.rc_context(SETTINGS):
         yield
+        # The first figure of a notebook loads a backend that turns this on; without it, later figures are not shown.
+        interactive = mpl.is_interactive()
+    mpl.interactive(interactive)
 
 
 def save(figure: Figure | LineChart | PointChart, path: Path) -> None:

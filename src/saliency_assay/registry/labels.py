@@ -8,6 +8,13 @@ for its groups. A label in parentheses joins those of the score: ``AOPC (MoRF)``
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
+
+FIRST_METHODS = (
+    *("gradient", "gradient_x_input", "integrated_gradients", "gradcam", "guided_backprop", "smoothgrad"),
+    *("lrp_epsilon", "deeplift"),
+)
+"""Methods that are compared most often: the first places of the palette, whose lines are solid and differ in color."""
 
 
 @dataclass(frozen=True)
@@ -78,3 +85,62 @@ class Labels:
 
 UNLABELED = Labels()
 """Labels every entry by its key, for callers without a configuration."""
+
+
+def label_of(name: str, configured: str | None, record: Any = None) -> str:
+    """Return the label of an entry.
+
+    Args:
+        name: name of the entry.
+        configured: its key ``label``, if it has one.
+        record: registry record of the object that it configures, whose label is the default under the same name.
+    """
+    if configured:
+        return configured
+    if record and record.name == name:
+        return str(record.label)
+    text = name.replace("_", " ").strip()
+    return text[:1].upper() + text[1:]
+
+
+def score_labels(scores: Mapping[str, str], label: str, registered_label: str) -> dict[str, str]:
+    """Return the labels of the scores of a metric.
+
+    A single score has the label of the metric. Several scores have their registered labels, extended by the words in
+    parentheses of the metric's label: ``AOPC (mean fill)`` and ``AOPC (MoRF)`` become ``AOPC (MoRF, mean fill)``.
+
+    Args:
+        scores: registered label of each score.
+        label: label of the metric, or of its entry in the configuration.
+        registered_label: registered label of the metric; empty for a custom metric.
+    """
+    if len(scores) == 1:
+        return dict.fromkeys(scores, label)
+    if label.startswith(f"{registered_label} ("):
+        addition = label.removeprefix(registered_label)
+        return {score: f"{text}{addition}".replace(") (", ", ") for score, text in scores.items()}
+    prefix = "" if label == registered_label else f"{label}: "
+    return {score: f"{prefix}{text}" for score, text in scores.items()}
+
+
+def method_places(entries: Mapping[str, tuple[str, bool]], registered: Mapping[str, bool]) -> dict[str, int]:
+    """Return ``Labels.places`` of methods.
+
+    A method with the name of its record has the place of the record, so that its look is the same in every figure.
+    Others follow, sorted by name.
+
+    Args:
+        entries: for each method the name of its record, and whether it uses the model.
+        registered: all registered methods, and whether they use the model.
+    """
+    own_names = {name for name, (method, _) in entries.items() if name == method}
+    places = {}
+    for uses_model in (True, False):
+        names = [
+            name for name in dict.fromkeys([*FIRST_METHODS, *registered]) if registered[name] == uses_model
+        ]
+        other_names = sorted(entries.keys() - own_names)
+        names += [name for name in other_names if entries[name][1] == uses_model]
+        for index, name in enumerate(names):
+            places[name] = index if uses_model else -1 - index
+    return {name: place for name, place in sorted(places.items()) if name in entries}

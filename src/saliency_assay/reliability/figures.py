@@ -1,7 +1,8 @@
 """Figures of reliability: agreement of images on the order of methods, rank sets, agreement of metrics."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from textwrap import fill
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -216,12 +217,24 @@ def consistency_figure(
         a, b = places.get((pair[0], pair[1])), places.get((pair[2], pair[3]))
         if a is not None and b is not None:
             matrix[a, b] = matrix[b, a] = mean
-    order = grouped(matrix)
-    matrix = matrix[np.ix_(order, order)]
-    titles = [named[names[place]] for place in order]
     side = CELL * len(names)
     figure = Figure(figsize=(side + 3.6, side + 2.6))
-    axes = figure.subplots()
+    label = "Spearman's ρ over images, mean over methods\n(1: both prefer the same maps)"
+    show_correlations(figure.subplots(), matrix, list(named.values()), label)
+    return figure
+
+
+def show_correlations(axes: Axes, matrix: Array, titles: Sequence[str], label: str) -> None:
+    """Plot a matrix of correlations ``[K, K]`` with its values, in an order in which rows that agree are adjacent.
+
+    Args:
+        axes: axes of the plot.
+        matrix: correlations; NaN where undefined.
+        titles: titles of the rows, and of the columns.
+        label: label of the color bar.
+    """
+    order = grouped(matrix)
+    matrix, titles = matrix[np.ix_(order, order)], [titles[place] for place in order]
     image = axes.imshow(matrix, cmap="PuOr", vmin=-1, vmax=1)
     for row, column in np.ndindex(matrix.shape):
         value = matrix[row, column]
@@ -229,9 +242,7 @@ def consistency_figure(
         color = "white" if abs(value) > 0.7 else "black"
         axes.text(column, row, text, ha="center", va="center", fontsize=8, color=color)
     _style_matrix(axes, titles, titles)
-    label = "Spearman's ρ over images, mean over methods\n(1: both prefer the same maps)"
-    figure.colorbar(image, ax=axes, shrink=0.8, label=label)
-    return figure
+    cast(Figure, axes.get_figure(root=True)).colorbar(image, ax=axes, shrink=0.8, label=label)
 
 
 def _message_figure(message: str) -> Figure:

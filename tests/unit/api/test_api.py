@@ -12,11 +12,15 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from pipelines import TINY
 from support import CLASSES, ConvNet, conv_classifier, state_of, with_random_state
 from torch import Tensor, nn
 
 import saliency_assay
 from saliency_assay import methods, metrics, models
+from saliency_assay.catalog import CATALOG
+from saliency_assay.config.labels import labels_of
+from saliency_assay.config.read import read
 from saliency_assay.methods import engine
 from saliency_assay.methods.engine import pixels_of
 from saliency_assay.methods.gradient import gradient
@@ -457,7 +461,9 @@ def test_reliability_is_that_of_the_tables() -> None:
             assert (assessed.alpha.images, assessed.correlation.images) == (40, 37)
             order = order_table(table, directions, clusters=clusters).set_index("method")
             columns = ["images", "mean", "low", "high", "rank_low", "rank_high"]
-            pd.testing.assert_frame_equal(assessed.order, order[columns], check_dtype=False)
+            pd.testing.assert_frame_equal(assessed.order[columns], order[columns], check_dtype=False)
+            assert (assessed.order["rank"] >= order["rank_low"]).all()
+            assert (assessed.order["rank"] <= order["rank_high"]).all()
 
 
 def test_methods_are_compared_on_images_on_which_both_have_a_score() -> None:
@@ -467,7 +473,91 @@ def test_methods_are_compared_on_images_on_which_both_have_a_score() -> None:
     scores = {"a": [*easy, *hard], "b": [*(easy - generator.uniform(0.1, 0.5, 50)), *[np.nan] * 50]}
     order = saliency_assay.assess(scores, direction="higher", resamples=0).order
     assert order["mean"].idxmax() == "b"
-    assert order[["images", "rank_low", "rank_high"]].to_numpy().tolist() == [[100, 1, 1], [50, 2, 2]]
+    columns = ["images", "rank", "rank_low", "rank_high"]
+    assert order[columns].to_numpy().tolist() == [[100, 1, 1, 1], [50, 2, 2, 2]]
+
+
+def test_results_of_score_are_assessed_as_they_are(network: nn.Module) -> None:
+    """The direction and the label are those of the score, and numbers are those of bare arrays."""
+    deletion, aopc_scores = (
+        {
+            name: saliency_assay.score(metric, network, IMAGES, TARGETS, maps, **options)
+            for name, maps in {"gradient": MAPS, "edge": -MAPS, "random": MAPS[::-1].copy()}.items()
+        }
+        for metric, options in (
+            ("deletion", {"steps": 8}),
+            ("aopc", {"steps": 8, "every": 4, "fill": "black"}),
+        )
+    )
+    bare = {name: scores["deletion"] for name, scores in deletion.items()}
+    expected = saliency_assay.assess(bare, direction="lower", resamples=50)
+    assert expected.label == ""
+    frame = pd.concat({name: pd.DataFrame(scores) for name, scores in deletion.items()}, axis=1)
+    frames = {name: pd.DataFrame(scores) for name, scores in deletion.items()}
+    for scores, direction in ((deletion, ""), (deletion, "lower"), (frame, "lower"), (frames, "lower")):
+        assessed = saliency_assay.assess(scores, direction=direction, resamples=50)
+        pd.testing.assert_frame_equal(assessed.order, expected.order)
+        assert assessed.alpha == expected.alpha
+        assert assessed.label == "Deletion"
+    name = "aopc_lerf L=4"
+    selected = saliency_assay.assess(aopc_scores, score=name, resamples=50)
+    expected = saliency_assay.assess(
+        {method: scores[name] for method, scores in aopc_scores.items()}, direction="lower", resamples=50
+    )
+    pd.testing.assert_frame_equal(selected.order, expected.order)
+    assert selected.label == "AOPC (LeRF, L = 4)"
+    valid = "aopc_morf L=4, aopc_morf L=8, aopc_lerf L=4, aopc_lerf L=8"
+    for options, message in (
+        ({}, f"score: missing, gradient has several scores; valid: {valid}"),
+        ({"score": "aopc"}, "gradient: unknown score 'aopc'; "),
+        (
+            {"score": name, "direction": "higher"},
+            "direction: found 'higher', but that of AOPC (LeRF, L = 4) is",
+        ),
+    ):
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+            saliency_assay.assess(aopc_scores, **options)
+    with pytest.raises(ValueError, match=r"^direction: missing, and the scores state none; valid: higher, "):
+        saliency_assay.assess(bare)
+    with pytest.raises(
+        ValueError, match=r"^score: found 'deletion', but the scores of gradient have no name"
+    ):
+        saliency_assay.assess(bare, score="deletion", direction="lower")
+    mixed = {**deletion, "edge": bare["edge"]}
+    message = "scores: found {'gradient': 'deletion', 'edge': 'no metric', 'random': 'deletion'}, expected"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+        saliency_assay.assess(mixed, direction="lower")
+
+
+def test_correlations_of_an_assessment_are_those_of_pairs_of_methods() -> None:
+    first = RNG.normal(size=30)
+    scores = {"a": first, "b": 2 * first + 1, "c": -first}
+    assessed = saliency_assay.assess(scores, direction="higher", resamples=10)
+    expected = pd.DataFrame([[1, 1, -1], [1, 1, -1], [-1, -1, 1]], list("abc"), list("abc"))
+    pd.testing.assert_frame_equal(assessed.correlations, expected.astype(float), check_names=False)
+    assert assessed.correlation.value == pytest.approx(
+        assessed.correlations.to_numpy()[[0, 0, 1], [1, 2, 2]].mean()
+    )
+
+
+def test_scores_have_the_labels_of_the_report(network: nn.Module) -> None:
+    """Those of an entry of the configuration that has the metric's name and no label."""
+    names: dict[str, dict[str, Any]] = {
+        "aopc": {"fill": "black", "steps": 8},
+        "infidelity_shap": {},
+        "deletion": {},
+    }
+    configuration = {**TINY, "metrics": {**TINY["metrics"], **{name: {} for name in names}}}
+    labels = labels_of(read(configuration, catalog=CATALOG, source="some.yaml"), CATALOG)
+    for metric, options in names.items():
+        scores = saliency_assay.score(metric, network, IMAGES, TARGETS, MAPS, **options)
+        rows = scores.table()[["metric", "variant"]].drop_duplicates().itertuples(index=False)
+        assert list(scores.labels.values()) == [labels.score(*row) for row in rows]
+
+    def ink_left(predict: Any, images: Tensor, targets: Tensor, maps: Tensor, *, generator: Any) -> Tensor:
+        return maps.sum((1, 2, 3))
+
+    assert saliency_assay.score(ink_left, network, IMAGES, TARGETS, MAPS).labels == {"ink_left": "Ink left"}
 
 
 def test_clusters_of_images_widen_the_rank_sets() -> None:
@@ -547,6 +637,26 @@ def test_examples_in_docstrings(name: str) -> None:
     assert found.failed == 0
 
 
+def test_first_maps_and_scores_import_no_libraries_that_they_do_not_use() -> None:
+    """Imports of these would take longer than the computation for a few images."""
+    code = """
+import sys
+import numpy as np
+import torch
+import saliency_assay
+network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(100, 3))
+images = np.random.default_rng(0).random((4, 1, 10, 10))
+maps = saliency_assay.attribute("gradient", network, images, [0, 1, 2, 0])
+scores = saliency_assay.score("deletion", network, images, [0, 1, 2, 0], maps)
+unused = {"captum", "matplotlib", "pandas", "scipy", "skimage", "sklearn", "torchvision", "zarr", "zennit"}
+print(sorted(unused & set(sys.modules)), len(scores.table()))
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=SOURCE, check=False
+    )
+    assert (run.stdout, run.returncode) == ("[] 4\n", 0), run.stderr
+
+
 def test_it_takes_nothing_of_the_workflow() -> None:
     """All of it without the packages of the extra ``workflow``; importing the registries alone takes nothing heavy."""
     code = """
@@ -565,8 +675,9 @@ explained = ("gradcam", "random", "lrp_epsilon")
 maps = {name: saliency_assay.attribute(name, model, images, [0, 1, 2, 0]) for name in explained}
 for metric in ("deletion", "aopc", "faithfulness", "road"):
     found = {name: saliency_assay.score(metric, model, images, [0, 1, 2, 0], drawn) for name, drawn in maps.items()}
-key = next(iter(found["random"]))
-assessed = saliency_assay.assess({name: of[key] for name, of in found.items()}, direction="lower", resamples=10)
+assessed = saliency_assay.assess(found, score="road_lerf", resamples=10)
+saliency_assay.plot.ranks(assessed)
+saliency_assay.plot.curves(found)
 print(len(assessed.order))
 """
     run = subprocess.run(

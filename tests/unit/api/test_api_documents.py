@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 import nbformat
 import numpy as np
 import pytest
@@ -29,10 +30,17 @@ def test_the_pages_code_runs() -> None:
     images = np.random.default_rng(0).random((6, 1, 10, 10), dtype=np.float32)
     names: dict[str, Any] = {"network": network, "images": images, "targets": np.arange(6) % 3}
     run = [block for block in BLOCKS if OF_RESULTS not in block]
-    assert len(run) == len(BLOCKS) - 1 == 9
+    assert len(run) == len(BLOCKS) - 1 == 10
     for number, block in enumerate(run):
         exec(compile(block, f"docs/api.md, block {number}", "exec"), names)
     assert list(names["assessed"].order.index) == ["gradient", "occlusion", "random"]
+    assert [text.get_text() for text in names["left"].get_legend().get_texts()] == [
+        "Grad-CAM",
+        "Integrated Gradients",
+        "Random",
+    ]
+    assert len(names["gallery"].child_axes) == 3 * 4
+    plt.close("all")
     assert list(names["aopc"]) == [
         f"aopc_{kind} L={steps}" for kind in ("morf", "lerf") for steps in (20, 40)
     ]

@@ -9,9 +9,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from pipelines import TINY
 from spaced import SPACED
 
+from saliency_assay.catalog import CATALOG
+from saliency_assay.config.labels import labels_of
+from saliency_assay.config.read import read
 from saliency_assay.plotting import latex
+from saliency_assay.plotting.display import displayed
+from saliency_assay.plotting.labels import with_keys_and_labels
 from saliency_assay.report.export.export import TIDY, score_floats, study_tex, tidy_table
 from saliency_assay.studies.bam import latex_tables as bam
 from saliency_assay.studies.caption import latex_tables as caption
@@ -102,6 +108,32 @@ def test_the_tidy_table_has_a_row_for_every_score_and_method() -> None:
     assert found["printed"].isna().all()
     assert found.loc[found["method"] == "random", "baseline"].all()
     assert found.groupby("metric")["direction"].first().to_dict() == DIRECTIONS
+
+
+def test_files_have_the_labels_of_the_configuration_and_the_report_beside_the_keys() -> None:
+    """One table in the report, in LaTeX and in CSV: the same keys have the same labels."""
+    methods = {"gradient": {"label": "Vanilla"}, "smooth": TINY["methods"]["smooth"]}
+    raw = {**TINY, "methods": {**TINY["methods"], **methods}}
+    config = read(raw, catalog=CATALOG, source="some.yaml")
+    labels = labels_of(config, CATALOG)
+    keys = {
+        **{"study": "digits", "data": "digits", "model": "f_o", "method": ["gradient", "smooth", "edge"]},
+        **{"metric": "infidelity", "variant": "infidelity", "lead_over": ["smooth", "gradient", None]},
+    }
+    table = pd.DataFrame(keys)
+    exported = with_keys_and_labels(table, labels)
+    pd.testing.assert_frame_equal(exported[list(keys)], table)
+    shown = displayed(table, labels)
+    for name, head in (("study", "study"), ("data", "data set"), ("model", "model"), ("method", "method")):
+        assert exported[f"{name}_label"].tolist() == shown[head].tolist()
+    assert exported["metric_label"].tolist() == shown["metric"].tolist()
+    assert exported["method_label"].tolist() == [config.methods[name].label for name in keys["method"]]
+    assert exported["method_label"].tolist() == ["Vanilla", "Smooth", "Edge detection"]
+    assert exported["lead_over_label"].tolist()[:2] == ["Smooth", "Vanilla"]
+    assert exported["lead_over_label"].isna().tolist() == [False, False, True]
+    assert set(exported["data_label"]) == {config.data["digits"].label}
+    assert set(exported["model_label"]) == {config.models["f_o"].label}
+    assert set(exported["study_label"]) == {config.studies["digits"].label}
 
 
 def test_reliability_is_of_the_mean_over_seeds_with_and_without_baselines() -> None:

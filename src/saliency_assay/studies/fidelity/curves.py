@@ -75,8 +75,7 @@ def removal_curves(results: MetricResults) -> LineChart:
     panels = []
     for name in names:
         points = next(curves[name] for curves in results.curves.values() if name in curves).shape[1]
-        # ROAD has no point for 100 %, an image without original pixels.
-        share = np.linspace(0, 100, points) if name == "curve" else 100 * np.arange(points) / points
+        share = perturbed_shares(name, points)
         values = _method_curves(results, name)
         score = _score_of_curve(results, name)
         verb = "inserted" if score == "insertion" else "removed"
@@ -85,6 +84,14 @@ def removal_curves(results: MetricResults) -> LineChart:
         rows = _rows(results, values, names, share)
         panels.append(Panel(results.labels[score], x_title, y_title, rows))
     return _chart(results, panels, names, shared=True)
+
+
+def perturbed_shares(name: str, points: int) -> Array:
+    """Return the percentage of perturbed pixels at each of ``points`` points of a curve of this name, ``[S]``.
+
+    The curves ``morf`` and ``lerf`` of ROAD have no point for 100 %, an image without original pixels.
+    """
+    return np.linspace(0, 100, points) if name == "curve" else 100 * np.arange(points) / points
 
 
 def subset_curves(results: MetricResults) -> LineChart:

@@ -1,0 +1,211 @@
+"""Figures for notebooks, of what ``saliency_assay.score``, ``assess`` and ``attribute`` return.
+
+Each function plots on matplotlib axes, by default those of a new figure, and returns the axes. Methods have the labels,
+colors and markers of the report.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from saliency_assay.api.agreement import Assessment
+from saliency_assay.api.inputs import Arrays, images_of, maps_of, mask_of
+from saliency_assay.api.scores import Scores
+from saliency_assay.methods import METHODS
+from saliency_assay.metrics import METRICS
+from saliency_assay.metrics.reductions import reduce
+from saliency_assay.plotting.gallery import CELL as TILE
+from saliency_assay.plotting.gallery import show_image, show_map
+from saliency_assay.plotting.palette import looks
+from saliency_assay.plotting.statistics import mean_and_band
+from saliency_assay.plotting.style import styled
+from saliency_assay.plotting.text import NO_SCORE, better
+from saliency_assay.registry.labels import Labels, label_of, method_places
+from saliency_assay.registry.records import record_of, unknown
+from saliency_assay.reliability.figures import CELL, show_correlations
+from saliency_assay.studies.fidelity.curves import perturbed_shares
+
+CURVES = {
+    "deletion": "pixels removed (%)",
+    "insertion": "pixels inserted (%)",
+    "road": "pixels removed (%)",
+    "aopc": "perturbed pixels",
+}
+"""Metrics with perturbation curves, and the horizontal axis of each."""
+GAP = 0.03
+"""Space between the tiles of a gallery, as a share of a tile."""
+
+
+@styled()
+def ranks(assessment: Assessment, ax: Axes | None = None) -> Axes:
+    """Plot the rank of each method with its confidence set, the best methods on top.
+
+    Args:
+        assessment: result of ``saliency_assay.assess``.
+        ax: axes to plot on.
+    """
+    order = assessment.order.sort_values(["rank", "rank_low", "rank_high"], kind="stable")
+    ends, labels = order[["rank", "rank_low", "rank_high"]].to_numpy(np.float64), _labels(order.index)
+    ax = ax or _axes(6, 0.35 * len(order) + 1.2)
+    for row, look in enumerate(looks(list(order.index), labels).values()):
+        rank, low, high = ends[row]
+        ax.plot([low, high], [row, row], color=look.color, linewidth=2)
+        ax.plot(rank, row, **{**look.line(), "linestyle": ""}, markersize=7)
+        if np.isnan(rank):
+            ax.text(1, row, "no rank", va="center")
+    ax.set_yticks(range(len(order)), [labels.method(method) for method in order.index])
+    ax.set_ylim(len(order) - 0.5, -0.5)
+    ax.set_xlim(0.8, len(order) + 0.2)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.grid(visible=True, axis="x", color=plt.rcParams["grid.color"])
+    under = f" under {assessment.label}" if assessment.label else ""
+    level = f"{100 * assessment.rank_level:.4g} %"
+    ax.set_xlabel(f"rank{under} (1 is best)\nwith simultaneous {level} confidence sets")
+    return ax
+
+
+@styled()
+def curves(scores: Mapping[str, Scores], ax: Axes | None = None, *, curve: str = "") -> Axes:
+    """Plot the model's output as pixels are removed or inserted: means over images with their 95 % bands.
+
+    Args:
+        scores: for each method its result of ``saliency_assay.score`` under one metric of ``CURVES``.
+        ax: axes to plot on.
+        curve: ``morf`` or ``lerf``, for metrics that perturb the most and the least relevant pixels first; by default
+            ``morf``.
+
+    Raises:
+        ValueError: there are no scores, scores of another metric or of several, or no such curve.
+    """
+    metrics = {
+        method: each.metric if isinstance(each, Scores) else type(each).__name__
+        for method, each in scores.items()
+    }
+    metric = next(iter(metrics.values()), "")
+    if len(set(metrics.values())) != 1 or metric not in CURVES:
+        raise ValueError(
+            f"scores: found {metrics}, expected results of score under one of {', '.join(CURVES)}"
+        )
+    first, record = next(iter(scores.values())), record_of(METRICS, metric, "metric")
+    name = curve or next(iter(first.curves))
+    if name not in first.curves:
+        raise ValueError(unknown("curve", name, first.curves))
+    labels = _labels(scores)
+    ax = ax or _axes(6.4, 4)
+    for method, look in looks(list(scores), labels).items():
+        values = scores[method].curves[name]
+        mean, half = mean_and_band(values)
+        x = np.arange(len(mean)) if metric == "aopc" else perturbed_shares(name, len(mean))
+        line = {**look.line(), "markevery": max(1, len(x) // 8), "markersize": 5}
+        label = labels.method(method)
+        ax.plot(x, mean, label=f"{label}: {NO_SCORE}" if np.isnan(mean).all() else label, **line)
+        ax.fill_between(x, mean - half, mean + half, color=look.color, alpha=0.15, linewidth=0)
+    ax.set_title(
+        next((score for score in record.scores if score.name.endswith(f"_{name}")), record.scores[0]).label
+    )
+    ax.set_xlabel(CURVES[metric])
+    direction = "higher" if name == "lerf" or metric == "insertion" else "lower"
+    ax.set_ylabel(f"output ({first.parameters['output']}), mean and 95 % band\n{better(direction)}")
+    ax.legend()
+    return ax
+
+
+@styled()
+def maps(
+    images: Arrays,
+    maps: Mapping[str, Arrays],
+    ax: Axes | None = None,
+    *,
+    titles: Iterable[object] = (),
+    mask: Arrays | None = None,
+) -> Axes:
+    """Plot a gallery with one row for each image, and one column for each method beside that of the images.
+
+    Maps have the ``visual`` reduction of the report: positive values, summed over channels and clipped at the 99th
+    percentile of the map. A cross marks a map that is constant or not finite.
+
+    Args:
+        images: ``[N, C, H, W]`` with one or three channels, uint8 or floating point in [0, 1].
+        maps: for each method its maps ``[N, C or 1, H, W]`` or ``[N, H, W]``, such as those of
+            ``saliency_assay.attribute``.
+        ax: axes to plot on.
+        titles: title of each image, such as its class.
+        mask: pixels of the object, bool ``[N, H, W]``, plotted as an outline.
+
+    Raises:
+        ValueError: no maps, images with another number of channels, arrays that do not fit the images, or another
+            number of titles.
+    """
+    pixels, labels = images_of(images).detach().cpu(), _labels(maps)
+    names = [str(title) for title in titles]
+    if not maps:
+        raise ValueError("maps: found none, expected those of at least one method")
+    if pixels.shape[1] not in (1, 3):
+        raise ValueError(f"images: found {list(pixels.shape)}, expected one or three channels")
+    if names and len(names) != len(pixels):
+        raise ValueError(f"titles: found {len(names)}, expected one for each of {len(pixels)} images")
+    shown = {
+        method: reduce(torch.from_numpy(maps_of(of, pixels)), "visual").numpy() for method, of in maps.items()
+    }
+    outlines = [None] * len(pixels) if mask is None else list(mask_of(mask, pixels))
+    colors = (pixels if pixels.dtype == torch.uint8 else (255 * pixels).round().to(torch.uint8)).numpy()
+    rows, columns = len(pixels), len(maps) + 1
+    ax = ax or _axes(TILE * columns + 0.6, TILE * rows * pixels.shape[2] / pixels.shape[3] + 0.4)
+    ax.set_axis_off()
+    for row, column in np.ndindex(rows, columns):
+        place = column / columns, 1 - (row + 1) / rows, (1 - GAP) / columns, (1 - GAP) / rows
+        tile = ax.inset_axes(place, xticks=[], yticks=[], frame_on=False)
+        if column == 0:
+            show_image(tile, colors[row], outlines[row])
+            if names:
+                tile.set_ylabel(names[row], fontsize=8)
+        else:
+            show_map(tile, list(shown.values())[column - 1][row], outlines[row])
+        tile.grid(visible=False)
+        if row == 0:
+            tile.set_title(["image", *map(labels.method, maps)][column], fontsize=8)
+    return ax
+
+
+@styled()
+def agreement(assessment: Assessment, ax: Axes | None = None) -> Axes:
+    """Plot Spearman's ρ over images of each pair of methods, with methods that agree beside each other.
+
+    Args:
+        assessment: result of ``saliency_assay.assess``.
+        ax: axes to plot on.
+    """
+    table = assessment.correlations
+    labels = _labels(table.index)
+    side = CELL * len(table)
+    ax = ax or _axes(side + 3.6, side + 2)
+    of_score = f" of {assessment.label}" if assessment.label else ""
+    show_correlations(
+        ax,
+        table.to_numpy(),
+        [labels.method(method) for method in table.index],
+        f"Spearman's ρ over images{of_score}\n(1: both rank images alike)",
+    )
+    return ax
+
+
+def _labels(methods: Iterable[Any]) -> Labels:
+    """Return the labels and places of methods, as for entries of the configuration without a label."""
+    records = {record.name: record for record in METHODS}
+    names = [str(method) for method in methods]
+    entries = {name: (name, records[name].uses_model) if name in records else ("", True) for name in names}
+    return Labels(
+        methods={name: label_of(name, None, records.get(name)) for name in names},
+        places=method_places(entries, {name: record.uses_model for name, record in records.items()}),
+    )
+
+
+def _axes(width: float, height: float) -> Axes:
+    """Return the axes of a new figure of this size in inches, which a notebook shows."""
+    _, axes = plt.subplots(figsize=(width, height))
+    return axes
