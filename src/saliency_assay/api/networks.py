@@ -1,6 +1,6 @@
 """Conversion of a network or a prediction function to the classifier that methods and metrics take."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -12,6 +12,7 @@ from saliency_assay.methods.differentiate import describe_tensor
 from saliency_assay.methods.engine import pixels_of
 from saliency_assay.models import ARCHITECTURES
 from saliency_assay.models.classifier import Blueprint, Classifier, build, main_output
+from saliency_assay.models.families import BUILDERS, family_of
 from saliency_assay.models.inference import evaluating, exact_float32
 from saliency_assay.models.layout import adapt
 from saliency_assay.models.weights import description_in, load_classifier
@@ -22,7 +23,13 @@ Model: TypeAlias = nn.Module | Callable[[Tensor], Any]
 
 
 def wrap(
-    network: nn.Module, *, classes: int, mean: Sequence[float], std: Sequence[float], cam_layer: str = ""
+    network: nn.Module,
+    *,
+    classes: int,
+    mean: Sequence[float],
+    std: Sequence[float],
+    cam_layer: str = "",
+    token_grid: Sequence[int] = (),
 ) -> Classifier:
     """Return a network for normalized images as a classifier of images ``[N, C, H, W]`` in [0, 1].
 
@@ -34,7 +41,10 @@ def wrap(
         classes: number of classes.
         mean: mean of each channel, in [0, 1]; also the color of ``baseline: mean`` and ``fill: mean``.
         std: standard deviation of each channel, above 0.
-        cam_layer: path in ``network`` of the layer for CAM and Grad-CAM; other methods do not need it.
+        cam_layer: path in ``network`` of the layer for CAM and Grad-CAM; other methods do not need it. A negative
+            number counts from the end, as in ``blocks.-1.norm1``.
+        token_grid: rows and columns of tokens, if ``cam_layer`` returns tokens that are not the largest grid of the
+            images' aspect ratio.
 
     Raises:
         ValueError: the network does not have the layer, ``mean`` and ``std`` have different lengths, the weights have
@@ -55,7 +65,15 @@ def wrap(
     for tensor in tensors:
         if tensor.dtype != torch.float32:
             raise ValueError(f"network: found weights of {tensor.dtype}, expected torch.float32")
-    wrapped = Classifier(network, classes=classes, mean=mean, std=std, cam_layer=cam_layer, concept_layers=())
+    wrapped = Classifier(
+        network,
+        classes=classes,
+        mean=mean,
+        std=std,
+        cam_layer=cam_layer,
+        concept_layers=(),
+        token_grid=token_grid,
+    )
     device = tensors[0].device if tensors else torch.device("cpu")
     wrapped.mean, wrapped.std = wrapped.mean.to(device), wrapped.std.to(device)
     return wrapped
@@ -94,32 +112,54 @@ def _blueprint_in(path: Path, builder: str, cam_layer: str) -> Blueprint:
     architecture, parameters = description["architecture"], description["parameters"]
     if builder:
         return Blueprint(builder, builder, parameters, cam_layer)
+    library, _, name = architecture.partition("/")
+    if library in BUILDERS and parameters.get("name") == name:
+        family = family_of(library, name)
+        blueprint = Blueprint(
+            architecture, BUILDERS[library], parameters, cam_layer or (family.cam_layer if family else "")
+        )
+        _check_size(path, blueprint, description)
+        return blueprint
     record = next((record for record in ARCHITECTURES if record.name == architecture), None)
     if record is None:
         valid = ", ".join(record.name for record in ARCHITECTURES)
         raise ValueError(
-            f"{path}: architecture: found {short_repr(architecture)}; valid: {valid}; for a custom network, pass "
+            f"{path}: architecture: found {short_repr(architecture)}; valid: {valid}, torchvision/NAME, timm/NAME; "
+            "for a custom network, pass "
             "builder=, the function of its entry in the configuration"
         )
     blueprint = Blueprint(record.name, record.function, parameters, cam_layer or record.cam_layer)
     try:
         with_defaults(record.parameters, parameters)
-        # Allocates no memory: a damaged file may describe a huge network.
+    except ValueError as error:
+        raise ValueError(f"{path}: {architecture}: {error}") from error
+    _check_size(path, blueprint, description)
+    return blueprint
+
+
+def _check_size(path: Path, blueprint: Blueprint, description: Mapping[str, Any]) -> None:
+    """Check that the network has no more weights than the file, which may be damaged, before they are allocated.
+
+    Raises:
+        ValueError: it has, or it cannot be built.
+    """
+    try:
         with torch.device("meta"):
             network = build(
                 blueprint,
                 **{key: description[key] for key in ("classes", "mean", "std")},
                 generator=torch.Generator(),
             )
+    except NotImplementedError:  # the builder computes with values, which ``meta`` does not have
+        return
     except (ValueError, RuntimeError) as error:
-        raise ValueError(f"{path}: {architecture}: {error}") from error
+        raise ValueError(f"{path}: {blueprint.architecture}: {error}") from error
     values = sum(tensor.numel() for tensor in network.state_dict().values())
     if 4 * values > path.stat().st_size:
         raise ValueError(
-            f"{path}: found {path.stat().st_size} bytes, expected at least {4 * values} of {architecture} with the "
-            f"parameters {parameters}"
+            f"{path}: found {path.stat().st_size} bytes, expected at least {4 * values} of {blueprint.architecture} "
+            f"with the parameters {blueprint.parameters}"
         )
-    return blueprint
 
 
 class Prediction(nn.Module):

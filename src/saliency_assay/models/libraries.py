@@ -53,6 +53,9 @@ def timm_network(
         ValueError: timm is not installed or has no such network, or an option is not valid.
     """
     timm = _timm()
+    for option in options:
+        if option.startswith(("pretrained", "checkpoint", "cache")):
+            raise ValueError(f"timm/{name}: found {option!r}; expected weights, the path of a file")
     if not timm.is_model(name):
         raise ValueError(f"timm: {unknown('network', name, timm.list_models())}")
     try:

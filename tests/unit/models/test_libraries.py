@@ -6,10 +6,11 @@ import pytest
 import torch
 from support import generator
 
+import saliency_assay
 from saliency_assay.models.classifier import Blueprint, Classifier, build
 from saliency_assay.models.families import BUILDERS, FAMILIES, family_of
 from saliency_assay.models.libraries import timm_network, timm_normalization, torchvision_network
-from saliency_assay.models.weights import read_state
+from saliency_assay.models.weights import read_state, save
 
 timm = pytest.importorskip("timm")
 
@@ -89,8 +90,22 @@ def test_mistakes_name_the_library_and_what_is_valid() -> None:
         torchvision_network(name="resnet18", img_size=32, **options)
     with pytest.raises(ValueError, match="torchvision/resnet18: found images of 1 channels, expected 3"):
         torchvision_network(name="resnet18", **{**options, "channels": 1})
+    with pytest.raises(ValueError, match="timm/resnet18: found 'checkpoint_path'; expected weights"):
+        timm_network(name="resnet18", checkpoint_path="w.pt", **options)
     gray = timm_network(name="resnet18", **{**options, "channels": 1}).eval()
     assert gray(torch.rand(2, 1, 32, 32)).shape == (2, 4)
+
+
+def test_load_model_rebuilds_a_network_of_a_library(tmp_path: Path) -> None:
+    model = from_library("timm", "vit_tiny_patch16_224", img_size=32)
+    parameters = {"name": "vit_tiny_patch16_224", "img_size": 32}
+    blueprint = Blueprint("timm/vit_tiny_patch16_224", BUILDERS["timm"], parameters)
+    save(tmp_path / "weights.pt", model, blueprint)
+    loaded = saliency_assay.load_model(tmp_path / "weights.pt")
+    images = torch.rand(2, 3, 32, 32, generator=generator(1))
+    with torch.no_grad():
+        assert torch.allclose(loaded(images), model(images), atol=1e-6)
+    assert loaded.cam_layer == "blocks.-1.norm1"
 
 
 def test_normalization_is_that_of_the_published_weights() -> None:
