@@ -50,6 +50,8 @@ OUTSIDE = {
     r"make (env|dev)": "all that .ci/run makes needs it",
     r"make env (CPU=1|PYTHON=\S+)": "another environment",
     r"\.venv/bin/uv pip install .*": "PyTorch's own index of packages",
+    r"\.venv/bin/pip install timm": "the tests' requirements contain it",
+    r"\.venv/bin/python -m tools\.support_table": "tests/contract/test_support_table.py",
     r"make (format|lock)": "it would change files of whoever runs the tests",
     r"make test": "the quick part of the tests, of which this is one",
     r"make clean": "it would remove the results of whoever runs the tests",
@@ -67,7 +69,17 @@ TINY = {
     "folder": "--images 20 --classes 2 --size 8",
     "startup": "--rounds 1 --images 2",
 }
-LONG = ("demo", "memory", "memory_rules", "mutation", "planning", "processes", "scaling", "scheduler")
+LONG = (
+    "demo",
+    "memory",
+    "memory_rules",
+    "mistakes",
+    "mutation",
+    "planning",
+    "processes",
+    "scaling",
+    "scheduler",
+)
 
 
 def commands() -> Iterator[str]:
@@ -171,6 +183,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
 def stand_in(root: Path, entry: dict[str, Any]) -> None:
     """Folders where images would be, with nothing in them."""
     folders = [f"{entry['path']}/{half}" for half in ("train", "test", "val")] if "path" in entry else []
+    folders += [entry["masks"]] if "masks" in entry else []
     if "coco" in entry:
         folders += [
             f"{entry['coco']}/annotations",
