@@ -352,7 +352,7 @@ def test_yaml_is_a_valid_configuration(
         monkeypatch.syspath_prepend(folder)
     Path("my_module.py").write_text("def my_method(model, images, targets, *, generator, level): ...\n")
     Path("images").mkdir(exist_ok=True)
-    for name in ("resnet50.pth", "resnet20-12fca82f.th"):
+    for name in ("resnet50.pth", "resnet20-12fca82f.th", "vit_small.safetensors", "my_method/levels.csv"):
         Path(name).touch()
     if not block.file:
         demo = yaml.safe_load(Path(DEMO).read_text())
