@@ -78,8 +78,10 @@ onsuccess:
 
 
 onerror:
-    if workflow.execution_settings.lock and not workflow.scheduler._user_kill:
-        failures = failures_of_run(Path(CONFIG.results), jobs_in(workflow.scheduler.failed))
-        write_left_out(config, COMPLETE, CATALOG.study_kinds, failures)
     if ON_CLUSTER:
         end_submitting(Path.cwd())
+    # After the user has stopped the run, nothing is known about the jobs that have not run.
+    is_stopped = workflow.scheduler._user_kill or workflow.scheduler.running
+    if workflow.execution_settings.lock and not is_stopped:
+        failures = failures_of_run(Path(CONFIG.results), jobs_in(workflow.scheduler.failed))
+        write_left_out(config, COMPLETE, CATALOG.study_kinds, failures)

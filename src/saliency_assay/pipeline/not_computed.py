@@ -91,12 +91,15 @@ def _concerns(failure: Failure, study: Study, config: Config) -> bool:
     if "study" in wildcards:
         return wildcards["study"] == study.name and wildcards["method"] in study.methods
     model, data = wildcards["model"], wildcards["data"]
-    gallery_set = config.models[study.models[0]].data
+    training_sets = (
+        config.models[study.models[0]].data,
+        config.models[model].data,
+    )  # that of the gallery first
     return (
         model in study.all_models
         and wildcards.get("method", study.methods[0]) in study.methods
         and ("metric" not in wildcards or wildcards["metric"] in study.metrics)
-        and data in (study.data, gallery_set, *study.evaluated.get(model, ()), *study.pair_sets)
+        and data in (study.data, *training_sets, *study.evaluated.get(model, ()), *study.pair_sets)
     )
 
 
