@@ -54,7 +54,7 @@ $(CONFIG):
 	@echo "CONFIG: $(CONFIG): no such file" >&2; exit 1
 
 run: $(READY) $(CONFIG) ## Run CONFIG=path/to/configuration.yaml on this machine
-	@$(SNAKEMAKE)
+	@$(CHECK) && $(BIN)/python -m saliency_assay.pipeline.partial $(OPTIONS)
 	@$(BIN)/python -m saliency_assay.report.outcome $(CONFIG)
 
 table: $(READY) $(CONFIG) ## Export all results of CONFIG as CSV and LaTeX; runs missing jobs

@@ -2,8 +2,10 @@
 
 from saliency_assay.pipeline.combined import base_rule
 from saliency_assay.pipeline.model_checks import ModelChecks
+from saliency_assay.pipeline.not_computed import write_left_out
 from saliency_assay.runtime.slurm import begin_submitting, check_no_other_run, end_submitting
 from saliency_assay.runtime.environment import announce
+from saliency_assay.runtime.failures import clear, failures_of_run
 from saliency_assay.runtime.gpus import check_requests, share_gpus
 from saliency_assay.runtime.lock import check_writable, hold
 from saliency_assay.runtime.rate_limit import remove_default_limit
@@ -34,6 +36,12 @@ def gpu_jobs():
             yield base_rule(job.rule.name), job.resources
 
 
+def jobs_in(jobs):
+    """Yield ``jobs`` with the jobs of groups in place of the groups."""
+    for job in jobs:
+        yield from job.jobs if job.is_group() else [job]
+
+
 def packages_of_jobs():
     """Return the packages of all jobs to run.
 
@@ -53,6 +61,8 @@ onstart:
         # Runs that only read use --nolock.
         if workflow.execution_settings.lock:
             hold(Path(CONFIG.results))
+            if not NOT_COMPUTED:
+                clear(Path(CONFIG.results))
         if any(base_rule(job.rule.name) in JOB_SETTINGS.on_device for job in workflow.dag.needrun_jobs()):
             ModelChecks(PARAMS).run()
     except ValueError as error:
@@ -70,3 +80,8 @@ onsuccess:
 onerror:
     if ON_CLUSTER:
         end_submitting(Path.cwd())
+    # After the user has stopped the run, nothing is known about the jobs that have not run.
+    is_stopped = workflow.scheduler._user_kill or workflow.scheduler.running
+    if workflow.execution_settings.lock and not is_stopped:
+        failures = failures_of_run(Path(CONFIG.results), jobs_in(workflow.scheduler.failed))
+        write_left_out(config, COMPLETE, CATALOG.study_kinds, failures)

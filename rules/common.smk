@@ -11,6 +11,7 @@ from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.yaml_text import check_text
 from saliency_assay.pipeline.code_record import CODE_RECORD, CodeRecord
 from saliency_assay.pipeline.inputs import Inputs
+from saliency_assay.pipeline.not_computed import KEY, read_remaining
 from saliency_assay.pipeline.params import Params
 from saliency_assay.pipeline.paths import Paths, one_of
 from saliency_assay.pipeline.job_settings import JobSettings
@@ -20,11 +21,14 @@ from saliency_assay.runtime.shards import shard_suffixes
 try:
     for configfile in workflow.configfiles:
         check_text(Path(configfile), os.path.relpath(configfile))
-    CONFIG = read(
-        config,
-        catalog=CATALOG,
-        source=os.path.relpath(workflow.configfiles[-1]),
-    )
+    # `make run` passes the methods and metrics that failed; a configuration file cannot contain this key.
+    NOT_COMPUTED = workflow.config_settings.config.get(KEY, [])
+    if NOT_COMPUTED:
+        del config[KEY]
+    options = {"catalog": CATALOG, "source": os.path.relpath(workflow.configfiles[-1])}
+    COMPLETE = CONFIG = read(config, **options)
+    if NOT_COMPUTED:
+        CONFIG = read_remaining(config, COMPLETE, NOT_COMPUTED, **options)
 except ConfigError as error:
     sys.exit(str(error))
 
@@ -46,7 +50,7 @@ JOB_SETTINGS = JobSettings(
     record=CodeRecord(CODE_RECORD) if workflow.is_main_process else None,
 )
 # With its inputs, `PARAMS.<rule>` determines the results of a rule's jobs, which rerun when it changes.
-PARAMS = Params(INPUTS, CATALOG, JOB_SETTINGS, config)
+PARAMS = Params(INPUTS, CATALOG, JOB_SETTINGS, config, not_computed=NOT_COMPUTED)
 
 # Relative to the working directory, as all inputs are, so that a moved or copied checkout reruns nothing.
 CAPTIONS = os.path.relpath(f"{workflow.basedir}/workflow/report")

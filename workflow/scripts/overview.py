@@ -29,7 +29,8 @@ with run_job(snakemake) as job:
             attributes.append(data.attributes)
     duration = ran(attributes, times(Path(settings["benchmarks"])))
     if results:
-        page = overview_page(results, seeds=settings["seeds"], ran=duration)
+        missing = settings.get("not_computed", ())
+        page = overview_page(results, seeds=settings["seeds"], ran=duration, not_computed=missing)
     else:
         page = build_page(
             sets, [labels.models[name] for name in settings["models"]], seeds=settings["seeds"], ran=duration

@@ -1,5 +1,6 @@
 """Write Snakemake's report of all figures and tables as one file that needs no network, with pages in reading order."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +20,9 @@ with run_job(snakemake) as job:
     command = [sys.executable, "-m", "snakemake", *settings["targets"]]
     command += ["--snakefile", str(Path(snakemake.scriptdir).parents[1] / "Snakefile")]
     command += ["--configfile", str(output.configuration), "--report", str(output.report), "--nolock"]
+    if "not_computed" in settings:
+        text = json.dumps(settings["not_computed"], ensure_ascii=False)
+        command += ["--config", f"not_computed={text}"]
     subprocess.run(command, check=True, stdout=sys.stderr, stderr=sys.stderr)
     report = output.report
     report.write_text(with_reader(report.read_text("utf-8"), settings["targets"]), "utf-8")

@@ -11,5 +11,6 @@ with run_job(snakemake) as job:
     evaluations_by_model = {
         model: evaluations[index * seeds : (index + 1) * seeds] for index, model in enumerate(facts["models"])
     }
-    page = summary_page(study_result(facts, files, maps, evaluations_by_model))
+    result = study_result(facts, files, maps, evaluations_by_model)
+    page = summary_page(result, not_computed=job.settings.get("not_computed", ()))
     job.output[0].write_text(page, encoding="utf-8")

@@ -265,6 +265,8 @@ class Config:
     studies: Mapping[str, Study]
     reliability: Reliability
     gallery_images: int
+    not_computed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """For each study sentences on its methods and metrics that are left out because their jobs failed."""
 
     @cached_property
     def sets(self) -> dict[str, DataEntry]:

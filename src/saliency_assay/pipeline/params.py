@@ -4,7 +4,7 @@ A job reruns when its settings change, so they contain exactly the values on whi
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +37,10 @@ class EntrySettings:
         settings: JobSettings,
         configuration: Mapping[str, Any],
         files: FileDigests | None = None,
+        not_computed: Sequence[Mapping[str, str]] = (),
     ) -> None:
-        """Store the inputs of rules, the registries, and the configuration as Snakemake read it."""
+        """Store the inputs of rules, the registries, the configuration as Snakemake read it, and what it leaves out."""
+        self.not_computed = not_computed
         self.inputs = inputs
         self.paths: Paths = inputs.paths
         self.config: Config = inputs.config
@@ -396,7 +398,13 @@ class Params(EntrySettings):
 
     def summarize(self, wildcards: Wildcards) -> Settings:
         study = wildcards["study"]
-        return self.settings("summarize", self._cautions(study), study=self.facts.study(study))
+        sentences = self.config.not_computed.get(study)
+        return self.settings(
+            "summarize",
+            self._cautions(study),
+            study=self.facts.study(study),
+            **({"not_computed": sentences} if sentences else {}),
+        )
 
     def document_methods(self, wildcards: Wildcards) -> Settings:
         studies = self.studies.all
@@ -434,6 +442,7 @@ class Params(EntrySettings):
             }
             for name in self.studies.all
         ]
+        sentences = [text for of_study in self.config.not_computed.values() for text in of_study]
         return self.settings(
             "overview",
             self._cautions(*self.studies.all),
@@ -443,6 +452,7 @@ class Params(EntrySettings):
             labels=self.facts.labels(*self.studies.all),
             seeds=self.config.seeds,
             benchmarks=self.paths.benchmarks,
+            **({"not_computed": sentences} if sentences else {}),
         )
 
     def provenance(self, wildcards: Wildcards) -> Settings:
@@ -456,7 +466,12 @@ class Params(EntrySettings):
         )
 
     def report(self, wildcards: Wildcards) -> Settings:
-        return self.settings("report", targets=self.inputs.pages(), configuration=self.configuration)
+        return self.settings(
+            "report",
+            targets=self.inputs.pages(),
+            configuration=self.configuration,
+            **({"not_computed": self.not_computed} if self.not_computed else {}),
+        )
 
     def _cautions(self, *studies: str) -> list[str]:
         """Return the references to the functions that list the limits of the studies' ranks."""

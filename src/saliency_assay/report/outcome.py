@@ -1,6 +1,6 @@
-"""Last lines of ``make run``: the path of the report, and the models that are not better than chance.
+"""Last lines of ``make run``: models that are not better than chance, the report's path, and what it lacks.
 
-``python -m saliency_assay.report.outcome CONFIG``
+``python -m saliency_assay.report.outcome CONFIG``; its exit status is 1 if methods or metrics could not be computed.
 """
 
 import json
@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+
+from saliency_assay.pipeline.partial import SENTENCES
 
 
 def warnings(configuration: Mapping[str, Any]) -> Iterator[str]:
@@ -32,13 +34,24 @@ def warnings(configuration: Mapping[str, Any]) -> Iterator[str]:
             yield caution
 
 
-def main() -> None:
-    """Print the lines for the configuration file that the command line names."""
+def not_computed(configuration: Mapping[str, Any]) -> list[str]:
+    """Return the sentences on methods and metrics that the report lacks because their jobs failed."""
+    file = Path(configuration.get("results", "results"), SENTENCES)
+    sentences: list[str] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else []
+    return sentences
+
+
+def main() -> int:
+    """Print the lines for the configuration file that the command line names; return 1 if the report lacks methods."""
     configuration = yaml.safe_load(Path(sys.argv[1]).read_text(encoding="utf-8"))
     for warning in warnings(configuration):
         print(f"Warning: {warning}")
     print("Report:", Path(configuration.get("results", "results"), "report.html").resolve())
+    missing = not_computed(configuration)
+    for sentence in missing:
+        print(sentence)
+    return 1 if missing else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

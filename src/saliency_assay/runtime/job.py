@@ -3,7 +3,7 @@
 import logging
 import sys
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, redirect_stderr
 from dataclasses import dataclass
 from io import TextIOWrapper
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
 from saliency_assay.runtime.environment import check_environment, counting
+from saliency_assay.runtime.failures import failure_of, forget, record, results_of
 from saliency_assay.runtime.launch import print_once, rank
 from saliency_assay.runtime.run_lock import share_run_lock
 
@@ -75,8 +76,9 @@ def run_job(snakemake: Any, key: str = "") -> Iterator[Job]:
 
     Standard error, ``logging`` and the traceback of an exception are written to the rule's log. The log's last line is
     then the name of the rule, the ``key`` and the message of the exception, which is one line for the project's own
-    errors. This line is also written to the original standard error. Of several processes (``launch``), the first
-    writes to the log, the others to ``LOG.process1`` and so on.
+    errors. This line is also written to the original standard error, and the message to a record in the results folder
+    (``runtime.failures``). Of several processes (``launch``), the first writes to the log, the others to
+    ``LOG.process1`` and so on.
 
     Args:
         snakemake: the object of this name in a script.
@@ -87,7 +89,14 @@ def run_job(snakemake: Any, key: str = "") -> Iterator[Job]:
     """
     name = f"{snakemake.rule}: {key}" if key else snakemake.rule
     settings = snakemake.params.settings
-    with _log_and_report(name, snakemake.log[0], settings.get("environment", {})), ExitStack() as stack:
+    results = results_of(snakemake)
+
+    def on_failure(reason: str) -> None:
+        if results:
+            record(results, failure_of(snakemake, reason))
+
+    environment = settings.get("environment", {})
+    with _log_and_report(name, snakemake.log[0], environment, on_failure), ExitStack() as stack:
         yield Job(
             settings,
             Files(snakemake.input),
@@ -97,10 +106,14 @@ def run_job(snakemake: Any, key: str = "") -> Iterator[Job]:
             snakemake.resources,
             stack,
         )
+    if results:
+        forget(results, failure_of(snakemake))
 
 
 @contextmanager
-def _log_and_report(name: str, log: str, packages: Mapping[str, str]) -> Iterator[None]:
+def _log_and_report(
+    name: str, log: str, packages: Mapping[str, str], on_failure: Callable[[str], None]
+) -> Iterator[None]:
     terminal = sys.stderr
     print_anything()
     path = Path(f"{log}.process{rank()}" if rank() else log)
@@ -117,10 +130,14 @@ def _log_and_report(name: str, log: str, packages: Mapping[str, str]) -> Iterato
         except SystemExit as error:
             if error.code:  # such as a training that saved its state after SIGTERM
                 raise
-            _report(f"{name}: exited before its work was done; custom functions must not call exit", terminal)
+            reason = "exited before its work was done; custom functions must not call exit"
+            on_failure(reason)
+            _report(f"{name}: {reason}", terminal)
             raise SystemExit(1) from None
         except Exception as error:
-            _report(f"{name}: {in_one_line(error)}", terminal)
+            reason = in_one_line(error)
+            on_failure(reason)
+            _report(f"{name}: {reason}", terminal)
             raise SystemExit(1) from None
 
 

@@ -15,13 +15,16 @@ from saliency_assay.report.pages.summary import has_one_seed, one_seed_words, su
 from saliency_assay.report.pages.trust import NOTHING, RELIABLE, reasons, verdict_counts
 
 
-def overview_page(results: Sequence[StudyResult], *, seeds: Sequence[int], ran: str) -> str:
+def overview_page(
+    results: Sequence[StudyResult], *, seeds: Sequence[int], ran: str, not_computed: Sequence[str] = ()
+) -> str:
     """Return the overview as an HTML page.
 
     Args:
         results: studies in the order of the configuration.
         seeds: training seeds.
         ran: text with hours, devices and versions, see ``provenance.ran``.
+        not_computed: sentences on methods and metrics whose jobs failed.
     """
     scored = [result for result in results if result.tables]
     methods = dict.fromkeys(method for result in scored or results for method in result.methods)
@@ -49,6 +52,7 @@ def overview_page(results: Sequence[StudyResult], *, seeds: Sequence[int], ran: 
         useless=verdicts[NOTHING],
         reliable=verdicts[RELIABLE],
         metrics=sum(verdicts.values()),
+        not_computed=not_computed,
     )
 
 
@@ -70,8 +74,11 @@ def build_page(
     return render("build", counts=f"{counts}.", ran=ran, models=models, data=sets)
 
 
-def summary_page(result: StudyResult) -> str:
-    """Return the first part of a study's page: its question and the interpretation of its tables."""
+def summary_page(result: StudyResult, *, not_computed: Sequence[str] = ()) -> str:
+    """Return the first part of a study's page: its question and the interpretation of its tables.
+
+    ``not_computed`` are sentences on its methods and metrics whose jobs failed.
+    """
     metrics, variants = [], {}
     if result.tables:
         agreement = result.tables["agreement"]
@@ -89,6 +96,7 @@ def summary_page(result: StudyResult) -> str:
     return render(
         "study",
         result=result,
+        not_computed=not_computed,
         heat=_heat_map(result),
         one_seed=words.ONE_SEED if result.tables and has_one_seed(result.findings) else "",
         sentences=summary_words(result.findings) if result.tables else [],
