@@ -122,7 +122,11 @@ class Checkout:
 
     def saved_states(self) -> set[str]:
         """Files in which unfinished jobs saved their state."""
-        return {name for name in self.files("results/.state") if not name.startswith("parts/")}
+        return {
+            name
+            for name in self.files("results/.state")
+            if not name.startswith(("parts/", "failures/", "left_out.json"))
+        }
 
 
 def run_beside(folder: Path, configuration: Any, *targets: str) -> None:
