@@ -169,3 +169,89 @@ def linearized(shifts: list[Tensor]) -> Iterator[None]:
         patch.object(nn.Sigmoid, "forward", lambda self, x: sigmoid(x).detach()),
     ):
         yield
+
+
+class Small(nn.Module):
+    """Layers on tokens of images, and a forward that combines them."""
+
+    def __init__(self, forward: Callable[[Any, Tensor], Tensor]) -> None:
+        super().__init__()
+        self.a, self.b, self.c = (nn.Linear(8, 8, bias=False) for _ in range(3))
+        self.head = nn.Linear(8, 10, bias=False)
+        self.matrix = nn.Parameter(torch.zeros(3, 3))
+        self.register_buffer("order", torch.tensor([2, 0, 1]))
+        self.register_buffer("keep", torch.eye(3, dtype=torch.bool))
+        self.forward_with = forward
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.forward_with(self, images.mean(3))
+
+
+def small(forward: Callable[[Any, Tensor], Tensor]) -> nn.Module:
+    return with_random_state(Small(forward), 4)
+
+
+@pytest.mark.parametrize(
+    "forward",
+    [
+        lambda net, x: net.head(net.a(x)[:, net.order].mean(1)),
+        lambda net, x: net.head((net.matrix @ net.a(x)).mean(1)),
+        lambda net, x: net.head((0.3 * net.a(x).mean(1)) * net.b(x).mean(1)),
+        lambda net, x: net.head(
+            torch.cat([net.matrix[:, :1].expand(x.shape[0], 3, 1), net.a(x)[..., 1:]], 2).mean(1)
+        ),
+    ],
+    ids=["index", "constant matrix", "products", "joined constant"],
+)
+def test_deeplift_sums_with_constants_anywhere(forward: Callable[[Any, Tensor], Tensor]) -> None:
+    network, images = small(forward), pixels(8)
+    with torch.no_grad():
+        difference = (network(images) - network(torch.zeros_like(images))).gather(1, TARGETS[:, None])[:, 0]
+    maps = deeplift(network, images, TARGETS, generator=generator(), rule="rescale")
+    exact(maps.sum((1, 2, 3)), difference, tolerance=1e-8, floor=1e-12)
+
+
+@pytest.mark.parametrize(
+    "forward",
+    [
+        lambda net, x: net.head(torch.roll(net.a(x), 1, 0).mean(1)),
+        lambda net, x: net.head((net.a(x).softmax(0) * x).mean(1)),
+        lambda net, x: net.head(
+            functional.scaled_dot_product_attention(net.a(x), net.b(x), x, attn_mask=net.keep).mean(1)
+        ),
+        lambda net, x: net.head((net.a(x) @ net.b(x).mT).mean(1) @ net.matrix.new_ones(3, 8)),
+    ],
+    ids=["roll across images", "softmax across images", "Boolean mask", "mT"],
+)
+def test_what_would_be_wrong_is_refused(forward: Callable[[Any, Tensor], Tensor]) -> None:
+    network, images = small(forward), pixels(8)
+    for method in (deeplift, lrp_epsilon):
+        with pytest.raises(
+            ValueError, match=r"^(deeplift|lrp_epsilon): Small: .*or use integrated_gradients"
+        ):
+            method(network, images, TARGETS, generator=generator())
+
+
+@pytest.mark.parametrize(
+    "forward",
+    [
+        lambda net, x: net.head(net.a(x).mean(1)).softmax(1),
+        lambda net, x: net.head(5 * torch.sigmoid(net.a(x).mean(1))),
+    ],
+    ids=["softmax", "sigmoid"],
+)
+def test_lrp_refuses_gates_that_are_no_factors(forward: Callable[[Any, Tensor], Tensor]) -> None:
+    with pytest.raises(ValueError, match=r"^lrp_epsilon: found '\w+', a softmax or gate that is no factor"):
+        lrp_epsilon(small(forward), pixels(8), TARGETS, generator=generator())
+
+
+def test_a_rearranged_gate_receives_no_relevance() -> None:
+    """The map is that of a gate with the same values in the other order of operations."""
+    maps = [
+        lrp_epsilon(small(forward), pixels(8), TARGETS, generator=generator())
+        for forward in (
+            lambda net, x: net.head((net.a(x) * torch.sigmoid(net.b(x).mean(1))[:, None]).mean(1)),
+            lambda net, x: net.head((net.a(x) * torch.sigmoid(net.b(x).mean(1)[:, None])).mean(1)),
+        )
+    ]
+    exact(maps[0], maps[1])

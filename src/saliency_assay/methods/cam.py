@@ -102,6 +102,11 @@ def _feature_maps(classifier: Classifier, output: Tensor, images: Tensor) -> Ten
     name, shape, (height, width) = classifier.cam_layer, list(output.shape), images.shape[2:]
     if output.ndim == 4:
         rows, columns = output.shape[1:3]
+        if classifier.token_grid and classifier.token_grid not in ((rows, columns), tuple(shape[2:])):
+            found = " × ".join(map(str, classifier.token_grid))
+            raise ValueError(
+                f"token_grid: found {found} for {shape} of {name!r}, expected its height and width"
+            )
         is_last = (
             classifier.token_grid == (rows, columns)
             if classifier.token_grid
@@ -182,6 +187,8 @@ def _heads(classifier: Classifier, activations: Tensor) -> list[nn.Linear]:
 
 def _is_head(head: nn.Linear, activations: Tensor, logits: Tensor) -> bool:
     """Return True if the logits are ``head`` of the activations' spatial mean, up to rounding."""
+    if not head.weight.any():  # with any activations, such a head returns its bias
+        return False
     pooled = activations.mean((2, 3))
     weight, bias = head.weight.detach(), None if head.bias is None else head.bias.detach()
     difference = (linear(pooled, weight, bias) - logits).abs()

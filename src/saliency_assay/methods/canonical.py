@@ -30,7 +30,7 @@ from saliency_assay.methods.layers import (
     expand_multihead,
     linear,
 )
-from saliency_assay.models.classifier import Classifier
+from saliency_assay.models.classifier import Classifier, main_output
 
 IN_PLACE_OPERATORS = frozenset({operator.iadd, operator.isub, operator.imul, operator.itruediv})
 """Functions behind ``a += b`` and the other in-place operators."""
@@ -59,6 +59,8 @@ class Traced:
     state: State
     graph: fx.Graph
     canonical: fx.GraphModule | None = None
+    is_verified: bool = False
+    """True if the canonical form returned the network's logits for images."""
 
 
 _TRACED: WeakKeyDictionary[nn.Module, Traced] = WeakKeyDictionary()
@@ -139,7 +141,8 @@ def _comparable(value: Any) -> Hashable:
     return value if isinstance(value, _PLAIN) else id(value)
 
 
-_SIZES = {"size", "dim", getattr}
+_SIZES = {"size", "dim"}
+_SIZE_ATTRIBUTES = {"shape", "ndim", "device", "dtype"}
 _PERMUTATIONS: set[Any] = {
     *(torch.permute, torch.transpose, torch.swapaxes, torch.movedim, torch.unbind, torch.chunk, torch.split),
     *("permute", "transpose", "swapaxes", "movedim", "unbind", "chunk", "split"),
@@ -234,16 +237,43 @@ def canonical(model: nn.Module) -> fx.GraphModule:
     return analysis.canonical
 
 
-def canonical_for(method: str, model: nn.Module) -> fx.GraphModule:
+def canonical_for(method: str, model: nn.Module, images: Tensor | None = None) -> fx.GraphModule:
     """Return ``canonical(model)`` for a method.
 
+    With ``images`` ``[N, C, H, W]``, as for ``model``, the canonical form must return the network's logits for an image
+    and its darker mirror image, and each of them must not depend on the other. It is checked once for each network.
+
     Raises:
-        ValueError: as ``canonical``; the message starts with ``method`` and ends with an alternative.
+        ValueError: as ``canonical``, or the logits differ; the message starts with ``method`` and ends with an
+            alternative.
     """
     try:
-        return canonical(model)
+        network = canonical(model)
+        if images is not None and images.device.type != "meta":
+            _verify(model, network, images)
     except ValueError as error:
         raise ValueError(f"{method}: {error}; or use integrated_gradients") from error
+    return network
+
+
+def _verify(model: nn.Module, network: fx.GraphModule, images: Tensor) -> None:
+    original = network_of(model)
+    analysis = traced(original)
+    if analysis.is_verified:
+        return
+    with torch.no_grad():
+        pair = normalized(model, torch.cat([images[:1], images[:1].flip(-1) / 2]).detach())
+        expected, found = main_output(original(pair)), network(pair)
+        alone = network(pair[:1])
+    if isinstance(expected, Tensor) and isinstance(found, Tensor) and expected.shape == found.shape:
+        tolerance = 1e-3 * expected.abs().max()  # rounding of float32; errors of the form are larger
+        for one, other in ((found, expected), (alone, found[:1])):
+            if bool(((one - other).abs() > tolerance).any()):
+                raise ValueError(
+                    f"{type(original).__name__}: its layers, traced, do not return its logits for each image by "
+                    f"itself; expected standard layers, and no operation across images"
+                )
+    analysis.is_verified = True
 
 
 def _in_canonical_form(module: fx.GraphModule, name: str) -> fx.GraphModule:
@@ -354,7 +384,7 @@ def _is_view(module: fx.GraphModule, node: fx.Node) -> bool:
         return isinstance(_layer(module, node), nn.Flatten | nn.Unflatten)
     function = _function(node)
     return (
-        function is not None and function not in _ALLOCATING and function not in _SIZES and not _writes(node)
+        function is not None and function not in _ALLOCATING and not _reads_size(node) and not _writes(node)
     )
 
 
@@ -382,7 +412,9 @@ def _replace_functions(module: fx.GraphModule, name: str) -> None:
             _expand(module, node, name, expand_attention)
         elif (operation := _operation(node)) is not None:
             # The first argument of the layer is an activation, the second may be a constant.
-            a, b = sorted(node.args, key=lambda argument: argument not in varying)
+            # The graph has changed, so that ``varying`` lacks the layers of expanded functions.
+            current = signals(module.graph)
+            a, b = node.args if node.args[0] in current else reversed(node.args)
             if node.target in _DIVISIONS:
                 with module.graph.inserting_before(node):
                     b = module.graph.call_function(operator.truediv, (1.0, b))
@@ -405,9 +437,14 @@ def signals(graph: fx.Graph) -> set[fx.Node]:
     varying: set[fx.Node] = set()
     for node in graph.nodes:
         depends = node.op == "placeholder" or any(source in varying for source in node.all_input_nodes)
-        if depends and _function(node) not in _SIZES:
+        if depends and not _reads_size(node):
             varying.add(node)
     return varying
+
+
+def _reads_size(node: fx.Node) -> bool:
+    """Return True if a node reads a property of a tensor that does not depend on its values."""
+    return _function(node) in _SIZES or (node.target is getattr and node.args[1] in _SIZE_ATTRIBUTES)
 
 
 def _expand(module: fx.GraphModule, node: fx.Node, name: str, expansion: Callable[..., fx.Node]) -> None:
@@ -537,10 +574,15 @@ def _as_module(module: fx.GraphModule, node: fx.Node) -> nn.Module | None:
         return None
     if options.pop("return_indices", False):
         return None
-    for ignored in ("inplace", "_stacklevel", "dtype"):
-        if options.get(ignored) is None or ignored != "dtype":
-            options.pop(ignored, None)
-    return _FUNCTIONS[node.target](*rest, **options)
+    options.pop("inplace", None)
+    options.pop("_stacklevel", None)
+    if options.get("dtype", 0) is None:
+        options.pop("dtype")
+    try:
+        layer = _FUNCTIONS[node.target](*rest, **options)
+    except TypeError:  # an argument that the layer does not have
+        return None
+    return None if isinstance(layer, nn.Softmax) and layer.dim is None else layer
 
 
 _ARGUMENTS = {
@@ -630,7 +672,7 @@ def _stays_within_images(node: fx.Node) -> bool:
         index = node.args[1]
         return _is_permuted(source) or (isinstance(index, tuple) and index[0] in (slice(None), ...))
     if node.target in _JOINS:
-        return bool(node.kwargs.get("dim", (*node.args, 0)[1]) != 0)
+        return bool(node.kwargs.get("dim", (*node.args, 0, 0)[1]) != 0)
     if node.target in _RESHAPINGS:
         return _is_permuted(source) or _keeps_rows(node)
     if node.target is not functional.pad:

@@ -47,18 +47,18 @@ def deeplift(
     if rule not in RULES:
         raise ValueError(f"rule: found {rule!r}, valid: {', '.join(RULES)}")
     reference = baseline_color(model, images, baseline).expand(1, *images.shape[1:])
-    network = fit_network("deeplift", model)
+    network = fit_network("deeplift", model, images)
     return contributions(network, normalized(model, images), normalized(model, reference), targets, rule)
 
 
-def fit_network(method: str, model: nn.Module) -> fx.GraphModule:
-    """Return ``canonical(model)`` if DeepLIFT has a rule for every layer.
+def fit_network(method: str, model: nn.Module, images: Tensor | None = None) -> fx.GraphModule:
+    """Return ``canonical(model)``, verified on ``images``, if DeepLIFT has a rule for every layer.
 
     Raises:
         ValueError: otherwise, with ``method``, the layer or operation and an alternative.
     """
     name = type(network_of(model)).__name__
-    network = canonical_for(method, model)
+    network = canonical_for(method, model, images)
     for node in network.graph.find_nodes(op="call_module"):
         kind = type(network.get_submodule(node.target))
         if kind not in _LAYERS:
@@ -152,7 +152,8 @@ class _DifferencePropagation(fx.Interpreter):
             if isinstance(entry, Signal):
                 return entry.parts[number]
             # A constant that is joined to the signal, such as a class token, does not differ from itself.
-            return torch.zeros_like(entry) if isinstance(entry, Tensor) else entry
+            is_joined = isinstance(entry, Tensor) and entry.is_floating_point()
+            return torch.zeros_like(entry) if is_joined else entry
 
         if not signals or target is getattr or target in ("size", "dim"):
             return each(value)
@@ -191,11 +192,13 @@ def _add(layer: nn.Module, a: Signal, b: Signal | Tensor) -> Signal:
     return Signal(a.value + b.value, a.reference + b.reference, parts)
 
 
-def _product(layer: Multiply | MatMul, a: Signal, b: Any) -> Signal:
+def _product(layer: Multiply | MatMul, a: Any, b: Any) -> Signal:
     """Assign to each factor its effect, averaged over both orders: Δ(ab) = Δa (b + b₀) / 2 + (a + a₀) / 2 Δb.
 
-    These are the Shapley values of the two factors (Lundberg & Lee 2017, section 4.2). ``b`` may be a constant.
+    These are the Shapley values of the two factors (Lundberg & Lee 2017, section 4.2). One may be a constant.
     """
+    if not isinstance(a, Signal):  # a constant matrix, which cannot be swapped
+        return Signal(layer(a, b.value), layer(a, b.reference), _split(layer(a, b.whole), b))
     if not isinstance(b, Signal):
         return Signal(layer(a.value, b), layer(a.reference, b), _split(layer(a.whole, b), a))
     middle_a, middle_b = (((signal.value + signal.reference) / 2).detach() for signal in (a, b))
@@ -428,7 +431,7 @@ def deep_shap(
             f"background: found {describe_tensor(background)} on {background.device}, expected {kind} "
             f"[B, {', '.join(map(str, shape))}] on {images.device} with B >= 1"
         )
-    network = fit_network("deep_shap", model)
+    network = fit_network("deep_shap", model, images)
     network_inputs, baselines = normalized(model, images), normalized(model, background)
     total = torch.zeros_like(images)
     for chunk in chunks(len(images), len(background), images.device):

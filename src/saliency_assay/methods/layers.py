@@ -98,7 +98,7 @@ def expand_multihead(graph: fx.Graph, call: Call, node: fx.Node, attention: nn.M
             raise ValueError(f"{name}: found a value, expected none")
     if attention.bias_k is not None or attention.add_zero_attn:
         raise ValueError("add_bias_kv, add_zero_attn: found True, expected False")
-    if any(user.args[1] != 0 and user.users for user in node.users):
+    if any(user.target is not operator.getitem or (user.args[1] != 0 and user.users) for user in node.users):
         raise ValueError("attention weights: found a use of the second output, expected of the first alone")
     heads, first = attention.num_heads, attention.batch_first
     split = []

@@ -16,7 +16,7 @@ from zennit.core import BasicHook, Composite, Hook, Stabilizer
 from zennit.rules import AlphaBeta, ClampMod, Epsilon, NoMod, Norm, Pass, WSquare, ZPlus
 
 from saliency_assay.methods import checks
-from saliency_assay.methods.canonical import canonical_for, normalized, signals
+from saliency_assay.methods.canonical import REARRANGEMENTS, canonical_for, normalized, signals
 from saliency_assay.methods.differentiate import check_inputs, check_logits
 from saliency_assay.methods.layers import Add, MatMul, Mean, Multiply, Sum
 from saliency_assay.models.classifier import Classifier
@@ -145,10 +145,10 @@ def _propagate(
     check_inputs(images, targets)
     if input_rule not in INPUT_RULES:
         raise ValueError(f"input_rule: found {input_rule!r}, valid: {', '.join(INPUT_RULES)}")
-    network = _copy_sharing_tensors(canonical_for(method, model))
+    network = _copy_sharing_tensors(canonical_for(method, model, images))
     _check_layers(method, model, network, rules)
     if rules.epsilon is not None:
-        _linearize(network, rules.epsilon)
+        _linearize(method, network, rules.epsilon)
     first = _input_layer_rules(network, model, images, input_rule)
     pixels = normalized(model, images).detach().requires_grad_()
     with torch.enable_grad(), Composite(_rule_choice(rules, first)).context(network):
@@ -185,12 +185,16 @@ def _check_layers(method: str, model: nn.Module, network: fx.GraphModule, rules:
             )
 
 
-def _linearize(network: fx.GraphModule, epsilon: float) -> None:
-    """Replace normalizations by layers that are linear in their input, and products by their rule, in place."""
+def _linearize(method: str, network: fx.GraphModule, epsilon: float) -> None:
+    """Replace normalizations by layers that are linear in their input, and products by their rule, in place.
+
+    Raises:
+        ValueError: a softmax or another gate is no factor of a product, so that it would take all relevance.
+    """
     varying = signals(network.graph)
     constant = set(network.graph.nodes) - varying
     for node in network.graph.nodes:
-        if node in constant or node.op == "placeholder":
+        if node in constant or node.op in ("placeholder", "output"):
             continue
         layer = network.get_submodule(str(node.target)) if node.op == "call_module" else None
         if isinstance(layer, nn.LayerNorm):
@@ -205,13 +209,24 @@ def _linearize(network: fx.GraphModule, epsilon: float) -> None:
             vary = [isinstance(factor, fx.Node) and factor not in constant for factor in node.args]
             network.add_submodule(str(node.target), _ProductRule(layer, epsilon, vary))
 
+    for node in constant & varying:
+        for user in node.users:
+            layer = network.get_submodule(str(user.target)) if user.op == "call_module" else None
+            if user not in constant and not isinstance(layer, _ProductRule):
+                raise ValueError(
+                    f"{method}: found {node.name!r}, a softmax or gate that is no factor of a product; "
+                    f"expected logits without softmax; or use integrated_gradients"
+                )
+
 
 def _only_multiplies(network: fx.GraphModule, node: fx.Node) -> bool:
-    """Return True if the output of a node is only used as a factor."""
-    users = [
-        network.get_submodule(str(user.target)) if user.op == "call_module" else None for user in node.users
-    ]
-    return all(isinstance(user, Multiply) for user in users)
+    """Return True if the output of a node, as it is or rearranged, is only used as a factor."""
+    return all(
+        isinstance(network.get_submodule(str(user.target)), Multiply)
+        if user.op == "call_module"
+        else user.target in REARRANGEMENTS and _only_multiplies(network, user)
+        for user in node.users
+    )
 
 
 class _LinearNorm(nn.Module):

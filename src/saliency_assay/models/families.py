@@ -80,13 +80,21 @@ FAMILIES = {
     ),
     "timm": (
         Family("resnetv2", "norm", tuple(f"stages.{stage}" for stage in (0, 1, 2, 3)), True),
-        Family("(wide_|se|legacy_se|gc|eca|sk)?resne[x]?t", "layer4", _RESNET, True),
+        Family(r"(wide_|se|eca_?|sk)?resnex?t\d+(?!.*(ts|q|_clip|_gn)\b)", "layer4", _RESNET, True),
         Family("densenet", "features", tuple(f"features.denseblock{block}" for block in (1, 2, 3, 4)), True),
         Family("convnext", "stages", tuple(f"stages.{stage}" for stage in (0, 1, 2, 3)), has_relu=False),
-        Family("(tf_)?efficientnet", "bn2", ("blocks.1", "blocks.3", "blocks.-1"), True, has_relu=False),
-        Family("swin_|swinv2", "norm", tuple(f"layers.{stage}" for stage in (0, 1, 2, 3)), True, False),
         Family(
-            "vit|deit|beit|flexivit",
+            "(tf_)?efficientnet_(?!e[sml])",
+            "bn2",
+            ("blocks.1", "blocks.3", "blocks.-1"),
+            True,
+            has_relu=False,
+        ),
+        Family(
+            "swin_|swinv2_(?!cr)", "norm", tuple(f"layers.{stage}" for stage in (0, 1, 2, 3)), True, False
+        ),
+        Family(
+            "(vit|deit|beit|flexivit)(?!.*(x2|x3|pwee))",
             "blocks.-1.norm1",
             ("blocks.-8", "blocks.-4", "blocks.-1"),
             has_relu=False,
