@@ -25,9 +25,9 @@ class Masks:
     """Masks of a data set by the name of the image: files, or boxes."""
 
     source: str
-    """Where the masks come from, for errors."""
+    """Source of the masks, for errors."""
     expected: str
-    """What an image needs to have a mask, for errors; ``{stem}`` and ``{name}`` are those of the image."""
+    """Condition for an image to have a mask, for errors; ``{stem}`` and ``{name}`` are those of the image."""
     files: Mapping[str, Path] = field(default_factory=dict)
     boxes: Mapping[str, Sequence[Box]] = field(default_factory=dict)
 

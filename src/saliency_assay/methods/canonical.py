@@ -6,6 +6,7 @@ which shares the unchanged weights.
 """
 
 import copy
+import itertools
 import operator
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
@@ -278,10 +279,15 @@ def _verify(model: nn.Module, network: fx.GraphModule, images: Tensor) -> None:
 
 
 def _depends_on_shapes(network: fx.GraphModule, node: fx.Node) -> bool:
-    """Return True unless a node can only be right: layers of feature maps, their sums, slices, joins and paddings."""
+    """Return True if the graph alone does not show whether a node keeps images apart, as with tokens and products."""
     if node.op == "call_module":
         layer = network.get_submodule(str(node.target))
         return isinstance(layer, Multiply | MatMul | Mean | nn.Softmax | nn.LayerNorm)
+    return changes_shape(node)
+
+
+def changes_shape(node: fx.Node) -> bool:
+    """Return True for constants, methods and functions other than slices, paddings and concatenations."""
     plain = (operator.getitem, functional.pad, torch.cat)
     return node.op in ("get_attr", "call_method") or (node.op == "call_function" and node.target not in plain)
 
@@ -421,8 +427,8 @@ def _replace_functions(module: fx.GraphModule, name: str) -> None:
         if node.target is functional.scaled_dot_product_attention:
             _expand(module, node, name, expand_attention)
         elif (operation := _operation(node)) is not None:
-            # The first argument of the layer is an activation, the second may be a constant.
-            # The graph has changed, so that ``varying`` lacks the layers of expanded functions.
+            # The first argument of the layer is an activation, the second may be a constant. ``varying`` lacks the
+            # layers that have replaced functions before.
             current = signals(module.graph)
             a, b = node.args if node.args[0] in current else reversed(node.args)
             if node.target in _DIVISIONS:
@@ -459,7 +465,7 @@ def _reads_size(node: fx.Node) -> bool:
 
 def _expand(module: fx.GraphModule, node: fx.Node, name: str, expansion: Callable[..., fx.Node]) -> None:
     """Replace a call of attention, and reads of the first of its results, by ``expansion``."""
-    count = iter(range(1000))
+    count = itertools.count()
 
     def call(layer: nn.Module, *arguments: Any) -> fx.Node:
         path = f"canonical_{node.name}_{next(count)}"

@@ -6,7 +6,6 @@ chain rule for multipliers (Shrikumar et al., 2017, equation 3).
 """
 
 import functools
-import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +15,7 @@ from torch import Tensor, fx, nn
 from torch.nn import functional
 
 from saliency_assay.methods.baselines import baseline as baseline_color
-from saliency_assay.methods.canonical import canonical_for, network_of, normalized
+from saliency_assay.methods.canonical import canonical_for, changes_shape, network_of, normalized
 from saliency_assay.methods.differentiate import check_inputs, check_logits, describe_tensor
 from saliency_assay.methods.layers import Add, MatMul, Mean, Multiply
 from saliency_assay.methods.passes import chunks
@@ -94,11 +93,7 @@ def contributions(
 
 def _reads_rows(network: fx.GraphModule) -> bool:
     """Return True if a network may compute shapes from the number of images, so that baselines need as many rows."""
-    plain = (operator.getitem, functional.pad, torch.cat)
-    return any(
-        node.op in ("get_attr", "call_method") or (node.op == "call_function" and node.target not in plain)
-        for node in network.graph.nodes
-    )
+    return any(changes_shape(node) for node in network.graph.nodes)
 
 
 @dataclass(frozen=True)
