@@ -125,7 +125,7 @@ class Checkout:
         return {
             name
             for name in self.files("results/.state")
-            if not name.startswith(("parts/", "failures/", "left_out.json"))
+            if not name.startswith(("parts/", "failures/", "left_out.json", "model_check"))
         }
 
 

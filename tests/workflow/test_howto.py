@@ -109,7 +109,8 @@ def test_a_model_with_its_weights(project: Checkout) -> None:
     own.configure(models__mine__normalization={"mean": [0.5, 0.5, 0.5], "std": [1, 1, 1]})
     status, said = own.snakemake("results_my_model/models/mine/seed0/weights.pt")
     assert status == 1
-    assert "train: normalization: found 3 values of mean, expected 1, one per channel" in said.splitlines()
+    message = "check_models: models.mine.normalization: found 3 values of mean, expected 1, one per channel"
+    assert message in said.splitlines()
 
 
 def test_the_tutorials_study(project: Checkout) -> None:

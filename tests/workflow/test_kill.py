@@ -117,11 +117,16 @@ RETRAINED = [
 ]
 MASKS = [f"{ARM}/shared/seed0/iteration0/masks.zarr.zip", f"{ARM}/mean/seed0/iteration1/masks.zarr.zip"]
 HALF_WAY = {
-    "retrain": "results/.state/retrain/retrain/iteroar/gradient/mean/seed0/iteration2.pt",
+    "retrain": (
+        RETRAINED[-1],
+        "results/.state/retrain/retrain/iteroar/gradient/mean/seed0/iteration2.pt",
+    ),
     "measure_mask_leakage": (
-        "results/.state/measure_mask_leakage/retrain/iteroar/gradient/mean/seed0/iteration2/1_own.pt"
+        TABLES[-1],
+        "results/.state/measure_mask_leakage/retrain/iteroar/gradient/mean/seed0/iteration2/1_own.pt",
     ),
 }
+"""For each rule, the target of the run in which its job is killed, as other jobs go on, and the state that it saved."""
 
 
 @pytest.mark.slow
@@ -137,13 +142,13 @@ def test_a_retrain_study_that_is_killed_at_every_turn_ends_as_if_never(
         "retrain:save_seconds=0",
         "measure_mask_leakage:save_seconds=0",
     )
-    for script, trace in HALF_WAY.items():
-        running = finished.start(*TABLES, *every_step)
+    for script, (target, trace) in HALF_WAY.items():
+        running = finished.start(target, *every_step)
         wait_until(partial(appeared, finished, trace))
         kill_job(signal.SIGKILL, script)(finished)
         said, _ = running.communicate()
         assert running.returncode != 0, said
-        assert not (finished.root / TABLES[0]).exists()
+        assert not (finished.root / target).exists()
     finished.make(*TABLES)
     for step in (
         "retrain/retrain/iteroar/gradient/mean/seed0/iteration2",

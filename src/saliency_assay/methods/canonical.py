@@ -294,6 +294,8 @@ def changes_shape(node: fx.Node) -> bool:
 
 def _in_canonical_form(module: fx.GraphModule, name: str) -> fx.GraphModule:
     """Rewrite ``module`` in place, step by step."""
+    _return_logits(module, name)
+    _pass_by_position(module)
     _drop_identities(module)
     _order_by_writing(module, name)
     _replace_functions(module, name)
@@ -335,6 +337,24 @@ def _erase(module: fx.GraphModule, node: fx.Node) -> None:
 
 
 # ------------------------------------------------------------------------------------- steps, in this order
+
+
+def _return_logits(module: fx.GraphModule, name: str) -> None:
+    """Return only the logits of a network with auxiliary outputs."""
+    output = next(node for node in module.graph.nodes if node.op == "output")
+    logits = main_output(output.args[0])
+    if not isinstance(logits, fx.Node):
+        raise ValueError(
+            f"{name}: found no logits in its output; expected logits, or a tuple that starts with them"
+        )
+    output.args = (logits,)
+
+
+def _pass_by_position(module: fx.GraphModule) -> None:
+    """Pass the only argument of a layer by position."""
+    for node in module.graph.nodes:
+        if node.op == "call_module" and not node.args and len(node.kwargs) == 1:
+            node.args, node.kwargs = tuple(node.kwargs.values()), {}
 
 
 def _drop_identities(module: fx.GraphModule) -> None:

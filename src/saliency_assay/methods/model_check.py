@@ -109,7 +109,7 @@ def main() -> int:
         for entry in settings["models"]:
             try:
                 check = check_of(entry)
-            except Exception:
+            except Exception:  # a user's function may raise any; the job that builds the data reports it
                 log.warning("%s: not checked, since its images are unknown", entry["name"], exc_info=True)
                 continue
             log.info("%s: images %s, %d classes", check.name, list(check.shape), check.classes)
@@ -232,7 +232,7 @@ class _Model:
             with _default(device), evaluating(classifier), exact_float32(), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 use(classifier, self._images(device))
-        except Exception as error:
+        except Exception as error:  # a network or a method of a user may raise any
             return error
         return None
 

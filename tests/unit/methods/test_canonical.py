@@ -520,6 +520,17 @@ def test_what_nothing_reads_is_not_refused() -> None:
     exact(canonical(network)(IMAGES).detach(), network(IMAGES).detach())
 
 
+def test_logits_of_a_network_with_auxiliary_outputs() -> None:
+    network = Refused(lambda net, x: (net.layer(input=x), torch.sigmoid(x))).double().eval()
+    exact(canonical(network)(IMAGES).detach(), network(IMAGES)[0].detach())
+
+
+def test_an_output_without_logits_is_refused() -> None:
+    network = Refused(lambda net, x: {"scores": net.layer(x)}).double().eval()
+    with pytest.raises(ValueError, match=r"^Refused: found no logits in its output"):
+        canonical(network)
+
+
 def test_a_forward_that_looks_at_values_is_refused() -> None:
     network = Refused(lambda net, x: net.layer(x) if x.sum() > 0 else x).eval()
     with pytest.raises(ValueError, match=r"^Refused: its layers cannot be traced") as error:
