@@ -110,6 +110,22 @@ MISTAKES = (
         {"gradcam": {}},
     ),
     Mistake(
+        "a `cam_layer` behind the last attention of a vision transformer",
+        "models.mine: gradcam: cam_layer: of the output of 'blocks.-1', the logits depend only on tokens that are not "
+        "in the grid, such as the class token; expected a layer before the last attention; layers with feature maps: "
+        "blocks.0, blocks.1.norm1, blocks.1.attention.qkv; ",
+        {
+            **{"architecture": "vit", "image_size": 8, "patch": 2, "width": 8, "depth": 2, "heads": 2},
+            "cam_layer": "blocks.-1",
+        },
+        {"gradcam": {}},
+    ),
+    Mistake(
+        "a vision transformer of timm without the size of the images",
+        "models.mine: with images [1, 8, 8]: AssertionError: Input height (8) doesn't match model (224)",
+        {"architecture": "timm/vit_tiny_patch16_224"},
+    ),
+    Mistake(
         "a misspelled layer in `concept_layers`",
         "models.mine.concept_layers: unknown layer 'conv3'; did you mean 'conv2'? valid: conv1, act1, conv2, act2",
         custom("plain", concept_layers=["conv1", "conv3"]),
@@ -192,7 +208,7 @@ MISTAKES = (
 def row_of(mistake: Mistake) -> str:
     """The row of a mistake in the documentation."""
     text = mistake.line.replace("mistaken_networks", "net").replace("|", "\\|")
-    return f"| {mistake.title} | `{text}…` |"
+    return f"| {mistake.title} | `{text.removesuffix('…')}…` |"
 
 
 def write_weights(folder: Path) -> None:

@@ -150,7 +150,7 @@ KINDS = {
     "squeezenet1_1": Kind(lambda: models.squeezenet1_1(num_classes=CLASSES), "features"),
     "ConvNeXt": Kind(_convnext, "features", relu=False),
     "SwinTransformer": Kind(_swin, "permute", relu=False),
-    "VisionTransformer": Kind(_vit, "encoder", relu=False),
+    "VisionTransformer": Kind(_vit, "encoder.layers.-1.ln_1", relu=False),
     "view": Kind(View, "features"),
     "auxiliary head": Kind(Auxiliary, "features"),
     "frozen BatchNorm": Kind(Frozen, "features"),

@@ -23,9 +23,10 @@ from support import (
 )
 from torch import Tensor, nn
 
-from saliency_assay.methods.cam import UPSAMPLINGS, cam, gradcam
+from saliency_assay.methods.cam import UPSAMPLINGS, cam, cam_layers, gradcam
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.resnet import resnet8
+from saliency_assay.models.vit import vit
 
 IMAGES, TARGETS = random_images(6, size=6), cyclic_targets(6)
 
@@ -245,6 +246,21 @@ def test_a_layer_behind_which_nothing_reads_the_grid_is_refused() -> None:
     model = classifier(with_random_state(network, seed=1), "tokens")
     with pytest.raises((ValueError, RuntimeError), match=r"does not require grad|do not depend"):
         gradcam(model, IMAGES, TARGETS, generator=generator())
+
+
+def test_a_layer_of_which_only_the_class_token_is_read_is_refused() -> None:
+    size = {"image_size": 6, "patch": 2, "width": 8, "depth": 2, "heads": 2}
+    network = vit(classes=CLASSES, channels=3, generator=generator(), **size)
+    model = classifier(network.double(), "blocks.-1")
+    with pytest.raises(
+        ValueError, match=r"^cam_layer: of the output of 'blocks.-1', the logits depend only on"
+    ):
+        gradcam(model, IMAGES, TARGETS, generator=generator())
+    layers = cam_layers(model, IMAGES)
+    assert layers[-3:] == ["blocks.0", "blocks.1.norm1", "blocks.1.attention.qkv"]
+    for layer in layers:
+        model.cam_layer = layer
+        assert gradcam(model, IMAGES, TARGETS, generator=generator(), relu=False).any()
 
 
 def test_a_model_without_a_cam_layer_is_refused() -> None:

@@ -30,7 +30,7 @@ def printed(program: str, root: Path, configuration: str) -> str:
 @pytest.mark.slow
 def test_a_method_and_a_key_are_named_in_one_screen(finished: Checkout) -> None:
     assert printed("dry", finished.root, finished.configuration) == (
-        "Nothing to run: all results are up to date.\n"
+        "Nothing to run: configuration, code and tracked files have not changed. Image files are not tracked.\n"
     )
     finished.edit("src/saliency_assay/methods/cam.py", lambda text: f"{text}\nADDED = 1\n")
     finished.configure(metrics__infidelity__largest=3)

@@ -47,8 +47,8 @@ def wrap(
             images' aspect ratio.
 
     Raises:
-        ValueError: the network does not have the layer, ``mean`` and ``std`` have different lengths, the weights have
-            another type, or ``network`` is not a module.
+        ValueError: the network does not have the layer, ``mean`` and ``std`` are not sequences of equal length, the
+            weights have another type, or ``network`` is not a module.
 
     >>> from torch import nn
     >>> import saliency_assay
@@ -59,6 +59,11 @@ def wrap(
     """
     if not isinstance(network, nn.Module):
         raise ValueError(f"network: found {type(network).__name__}, expected a torch.nn.Module")
+    for key, value in (("mean", mean), ("std", std)):
+        if isinstance(value, int | float):
+            raise ValueError(
+                f"{key}: found {value}, expected a value for each channel, such as [{value}] * 3"
+            )
     tensors = [
         tensor for tensor in chain(network.parameters(), network.buffers()) if tensor.is_floating_point()
     ]

@@ -13,6 +13,7 @@ from saliency_assay.registry.signatures import GENERATOR, check_call, describe_f
 
 POSITIONAL = ("model", "images", "targets")
 """Positional arguments of a method."""
+WITHOUT_RELU = "; or use lrp_epsilon or integrated_gradients, which need no ReLU"
 
 
 def read_methods(
@@ -126,7 +127,7 @@ def check_needs(
                 )
                 raise ConfigError(
                     f"studies.{study.name}.methods: {name} {problem}, which {models[model].architecture} "
-                    f"(models.{model}) does not have; valid: {valid}"
+                    f"(models.{model}) does not have; valid: {valid}{WITHOUT_RELU if 'ReLU' in problem else ''}"
                 )
 
 

@@ -11,7 +11,7 @@ from saliency_assay.config.records import Catalog, DataEntry, Model, Parameters
 from saliency_assay.config.settings import CustomModel, ModelSettings, RegisteredModel
 from saliency_assay.models.families import BUILDERS, Layered, family_of
 from saliency_assay.registry.labels import label_of
-from saliency_assay.registry.records import short_repr
+from saliency_assay.registry.records import short_repr, unknown
 from saliency_assay.registry.signatures import GENERATOR, check_call
 from saliency_assay.training.settings import training_from
 
@@ -73,7 +73,10 @@ def _registered_fields(place: str, entry: RegisteredModel, catalog: Catalog) -> 
     if slash and library in BUILDERS:
         return _library_fields(place, entry, library, network)
     architectures = catalog.architectures
-    record = look_up(f"{place}.architecture", "architecture", entry.architecture, architectures)
+    if entry.architecture not in architectures:
+        valid = [*architectures, *(f"{name}/NAME" for name in BUILDERS)]
+        raise ConfigError(f"{place}.architecture: {unknown('architecture', entry.architecture, valid)}")
+    record = architectures[entry.architecture]
     return {
         "architecture": record.name,
         "function": record.function,
@@ -87,7 +90,7 @@ def _library_fields(place: str, entry: RegisteredModel, library: str, network: s
     if find_spec(library) is None:
         raise ConfigError(
             f"{place}.architecture: found {entry.architecture!r}, but {library} is not installed; "
-            f"expected pip install saliency-assay[{library}]"
+            f"run .venv/bin/pip install {library}"
         )
     return {
         "architecture": entry.architecture,

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -62,7 +63,7 @@ def gradcam(
 
     Raises:
         ValueError: the model is not a ``Classifier``, the layer returns neither feature maps nor tokens on a grid, the
-            logits do not depend on its output, or a parameter is invalid.
+            logits do not depend on its output or only on its class token, or a parameter is invalid.
     """
     classifier = _classifier(model, images, targets, upsampling)
     # With respect to the images, since the parameters are frozen.
@@ -75,8 +76,41 @@ def gradcam(
     activations, gradients = (
         _feature_maps(classifier, values, images) for values in (output.detach(), gradient)
     )
+    if output.ndim == 3 and not output.is_meta and gradient.any() and not gradients.any():
+        raise ValueError(
+            f"cam_layer: of the output of {classifier.cam_layer!r}, the logits depend only on tokens that are not in "
+            f"the grid, such as the class token; expected a layer before the last attention"
+        )
     maps = (gradients.mean((2, 3), keepdim=True) * activations).sum(1, keepdim=True)
     return _upsampled(maps, images, upsampling, relu=relu)
+
+
+def cam_layers(classifier: Classifier, images: Tensor) -> list[str]:
+    """Return the layers with feature maps or tokens on which the logits depend, in the order of a forward pass.
+
+    These are the valid values of ``cam_layer``. Layers with tokens, of which the logits depend only on the first, are
+    left out.
+    """
+    outputs: dict[str, Tensor] = {}
+
+    def keep(name: str, layer: nn.Module, inputs: object, output: object) -> None:
+        if isinstance(output, Tensor) and output.ndim in (3, 4):
+            outputs[name] = output
+
+    layers = [(name, layer) for name, layer in classifier.network.named_modules() if name]
+    handles = [layer.register_forward_hook(partial(keep, name)) for name, layer in layers]
+    try:
+        with torch.enable_grad():
+            logits = classifier(images.detach().requires_grad_())
+    finally:
+        for handle in handles:
+            handle.remove()
+    gradients = torch.autograd.grad(logits[:, 0].sum(), list(outputs.values()), allow_unused=True)
+    return [
+        name
+        for (name, output), gradient in zip(outputs.items(), gradients, strict=True)
+        if gradient is not None and (output.ndim == 4 or gradient[:, 1:].any())
+    ]
 
 
 def _classifier(model: nn.Module, images: Tensor, targets: Tensor, upsampling: str) -> Classifier:

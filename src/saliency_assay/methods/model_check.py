@@ -20,8 +20,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from saliency_assay.methods.cam import cam_layers
 from saliency_assay.methods.engine import frozen
 from saliency_assay.models.classifier import Blueprint, Classifier, build
 from saliency_assay.models.inference import evaluating, exact_float32, to_pixels
@@ -37,6 +38,8 @@ Use = Callable[[Classifier, Tensor], object]
 META = torch.device("meta")
 IMAGES = 2  # a network that mixes images works with a single one; BatchNorm needs two in training
 SUGGESTED_LAYERS, SUGGESTED_METHODS = 3, 8
+SIZE_OPTIONS = {"torchvision": "image_size", "timm": "img_size"}
+"""For each library, the argument with which the builders of its vision transformers set the size of the images."""
 
 
 @dataclass(frozen=True)
@@ -141,13 +144,13 @@ def _problems(
     step = model.problem(lambda classifier, images: classifier(images))
     step = step or (model.problem(_train) if check.trains else None)
     if step:
-        yield f"{check.name}: with images {list(check.shape)}: {in_one_line(step)}"
+        yield f"{check.name}: with images {list(check.shape)}: {in_one_line(step)}{_size_hint(check)}"
         return
     lacks_cam_layer = "cam_layer" in [key for key, _ in lacking]
     for method, entry in check.methods.items():
         if lacks_cam_layer and "cam_layer" in entry["needs"]:
             continue
-        if error := model.problem(_explaining(entry)):
+        if error := model.problem(_explaining(entry), needs_values="cam_layer" in entry["needs"]):
             text = in_one_line(error).removeprefix(f"{entry['function'].partition(':')[2]}: ")
             layers = model.map_layers() if "cam_layer" in entry["needs"] else []
             hint = f"; layers with feature maps: {', '.join(layers)}" if layers else ""
@@ -166,9 +169,12 @@ class _Model:
         self._device = device
         self._built: dict[torch.device, Classifier | Exception] = {}
 
-    def problem(self, use: Use) -> Exception | None:
-        """Return the exception of a use of the model on its device; None if it succeeds there or on ``meta``."""
-        error = self._error(use, META) and self._error(use, self._device)
+    def problem(self, use: Use, *, needs_values: bool = False) -> Exception | None:
+        """Return the exception of a use of the model on its device; None if it succeeds there or on ``meta``.
+
+        A use that ``needs_values`` of activations is not tried on ``meta``.
+        """
+        error = (needs_values or self._error(use, META)) and self._error(use, self._device)
         if error:
             log.info("%s", self._check.name, exc_info=error)
         return error
@@ -186,23 +192,9 @@ class _Model:
 
     def map_layers(self) -> list[str]:
         """Return the last layers, in the order of a forward pass, whose output is feature maps or tokens."""
-        names: dict[str, None] = {}
-
-        def keep(name: str, layer: nn.Module, inputs: object, output: object) -> None:
-            if isinstance(output, Tensor) and output.ndim in (3, 4):
-                names[name] = None
-
-        def record(classifier: Classifier, images: Tensor) -> None:
-            layers = [(name, layer) for name, layer in classifier.network.named_modules() if name]
-            hooks = [layer.register_forward_hook(partial(keep, name)) for name, layer in layers]
-            try:
-                classifier(images)
-            finally:
-                for hook in hooks:
-                    hook.remove()
-
-        self.problem(record)
-        return list(names)[-SUGGESTED_LAYERS:]
+        names: list[str] = []
+        self.problem(lambda classifier, images: names.extend(cam_layers(classifier, images)))
+        return names[-SUGGESTED_LAYERS:]
 
     def has(self, layer: str) -> bool:
         """Return True if the network, which has been built, has a layer."""
@@ -265,6 +257,14 @@ class _Model:
             return torch.empty(shape, device=device)
         generator = torch.Generator().manual_seed(0)
         return to_pixels(torch.randint(0, 256, shape, generator=generator, dtype=torch.uint8).to(device))
+
+
+def _size_hint(check: ModelCheck) -> str:
+    """Return the argument that sets the size of the images, if it is not set for a network of a library."""
+    option = SIZE_OPTIONS.get(check.blueprint.architecture.partition("/")[0])
+    if option is None or option in check.blueprint.parameters:
+        return ""
+    return f"; a vision transformer needs {option}: {check.shape[1]}"
 
 
 def _has(classifier: Classifier, layer: str) -> bool:

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 BUILDERS = {
-    "torchvision": "saliency_assay.models.libraries:torchvision_network",
-    "timm": "saliency_assay.models.libraries:timm_network",
+    "torchvision": "saliency_assay.models.torchvision_networks:torchvision_network",
+    "timm": "saliency_assay.models.timm_networks:timm_network",
 }
 """Builder of the networks of each library."""
-TIMM_NORMALIZATION = "saliency_assay.models.libraries:timm_normalization"
+TIMM_NORMALIZATION = "saliency_assay.models.timm_networks:timm_normalization"
 """Function that returns the normalization that timm states for a network."""
 
 

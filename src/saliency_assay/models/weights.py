@@ -75,7 +75,7 @@ def _read_safetensors(path: Path) -> dict[str, Tensor]:
         from safetensors.torch import load_file
     except ImportError:
         raise ValueError(
-            f"{path}: safetensors is not installed; expected pip install saliency-assay[timm]"
+            f"{path}: safetensors is not installed; run .venv/bin/pip install safetensors"
         ) from None
     try:
         tensors: dict[str, Tensor] = load_file(path)

@@ -212,7 +212,7 @@ def report(workflow: Any) -> str:
     """Return the planned jobs by rule, and the most frequent causes."""
     jobs = list(workflow.dag.needrun_jobs())
     if not jobs:
-        return "Nothing to run: all results are up to date."
+        return "Nothing to run: configuration, code and tracked files have not changed. Image files are not tracked."
     settings = {}
     for job in jobs:
         change = workflow.persistence.params_changed(job)

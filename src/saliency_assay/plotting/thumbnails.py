@@ -16,7 +16,7 @@ from saliency_assay.plotting.page import page_templates
 from saliency_assay.plotting.palette import SKY
 from saliency_assay.registry.labels import UNLABELED, Labels
 
-OUTLINE_SCALE = 4  # pixels of an outline per pixel of its mask
+OUTLINE_SIDE, OUTLINE_WIDTH = 240, 2  # pixels of the image of an outline, at least, and of its line
 
 
 def thumbnails(
@@ -78,8 +78,9 @@ def _encoded_outline(mask: Array) -> str:
     """Return the outline of a mask as a transparent image of a finer grid; empty if there is no border."""
     if not mask.any() or mask.all():
         return ""
-    fine = np.kron(mask, np.ones((OUTLINE_SCALE, OUTLINE_SCALE), dtype=bool))
-    line = fine & ~binary_erosion(fine, border_value=1)
+    scale = -(-OUTLINE_SIDE // max(mask.shape))
+    fine = np.kron(mask, np.ones((scale, scale), dtype=bool))
+    line = fine & ~binary_erosion(fine, border_value=1, iterations=OUTLINE_WIDTH)
     return _encoded((line[..., None] * np.array(to_rgba(SKY)) * 255).astype(np.uint8))
 
 

@@ -145,8 +145,9 @@ def unknown(kind: str, name: object, valid: Iterable[str]) -> str:
     ``name`` may have any type, because keys in YAML can.
     """
     names = sorted(valid)
-    matches = get_close_matches(str(name), names, n=1)
-    hint = f"did you mean {matches[0]!r}? " if matches else ""
+    contained = [valid_name for valid_name in names if len(str(name)) > 2 and str(name) in valid_name]
+    matches = get_close_matches(str(name), names, n=1) or contained[:3]
+    hint = f"did you mean {' or '.join(map(repr, matches))}? " if matches else ""
     if (renamed := RENAMED.get(str(name))) in names:
         hint = f"it is called {renamed!r} since version 0.2; "
     return f"unknown {kind} {short_repr(name)}; {hint}valid: {', '.join(names) or 'none'}"

@@ -263,6 +263,11 @@ def test_the_mean_of_the_images_is_given_or_the_classifiers(network: nn.Module, 
 # ---- models
 
 
+def test_wrapping_takes_a_mean_for_each_channel(network: nn.Module) -> None:
+    with pytest.raises(ValueError, match=r"^mean: found 0\.5, expected a value for each channel"):
+        saliency_assay.wrap(network, classes=4, mean=0.5, std=[1.0])
+
+
 def test_wrapping_normalizes_and_shares_the_weights(network: nn.Module) -> None:
     model = saliency_assay.wrap(network, classes=CLASSES, mean=[0.45] * 3, std=[0.25] * 3, cam_layer="body.6")
     assert next(model.parameters()) is next(network.parameters())

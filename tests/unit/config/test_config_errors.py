@@ -228,7 +228,7 @@ data.digits: {coco: [{annotations: a.json, images: a}], kind: bamm}
 
 models.d.architecture: resent
     models.d.architecture: unknown architecture 'resent'; did you mean 'resnet'? valid: mlp, resnet,
-    vgg
+    timm/NAME, torchvision/NAME, vgg
 
 models.d.data: bam
     models.d.data: unknown set 'bam'; did you mean 'bam_os'? valid: bam_0s, bam_og, bam_os, digits

@@ -110,7 +110,7 @@ def test_networks_of_libraries_have_the_layers_of_their_family(
     raw["models"]["d"].pop("width", None)
     model = reading(raw).models["d"]
     library, name = architecture.split("/")
-    assert model.function == f"saliency_assay.models.libraries:{library}_network"
+    assert model.function == f"saliency_assay.models.{library}_networks:{library}_network"
     assert model.parameters == {"name": name, "img_size": 8}
     assert (model.cam_layer, model.head_is_pool_linear) == (cam_layer, is_pool_linear)
 

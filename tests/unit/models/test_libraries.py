@@ -9,7 +9,8 @@ from support import generator
 import saliency_assay
 from saliency_assay.models.classifier import Blueprint, Classifier, build
 from saliency_assay.models.families import BUILDERS, FAMILIES, family_of
-from saliency_assay.models.libraries import timm_network, timm_normalization, torchvision_network
+from saliency_assay.models.timm_networks import timm_network, timm_normalization
+from saliency_assay.models.torchvision_networks import torchvision_network
 from saliency_assay.models.weights import read_state, save
 
 timm = pytest.importorskip("timm")

@@ -147,9 +147,11 @@ def test_thumbnails_are_the_images_and_maps_pixel_by_pixel() -> None:
     np.testing.assert_array_equal(pixels_of(shown), expected)
     outline, none = found["outlines"]
     opaque = pixels_of(outline)[..., 3] > 0
-    inside = np.kron(masks[0], np.ones((4, 4), dtype=bool))
-    assert opaque.shape == inside.shape == (4 * SIDE, 4 * SIDE)
-    assert (opaque.sum(), (opaque & ~inside).sum()) == (4 * (12 - 1), 0)  # the border of 12 × 12 pixels
+    scale = 240 // SIDE
+    inside = np.kron(masks[0], np.ones((scale, scale), dtype=bool))
+    assert opaque.shape == inside.shape == (240, 240)
+    side = 3 * scale
+    assert (opaque.sum(), (opaque & ~inside).sum()) == (side**2 - (side - 4) ** 2, 0)  # a line of two pixels
     assert undefined == none == ""
     gray = thumbnails(pictures(channels=1), {"d": {"edge": maps}}, titles=["7", "8"])
     np.testing.assert_array_equal(pixels_of(gray["images"][0]), pictures(channels=1)[0, 0])

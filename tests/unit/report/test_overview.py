@@ -106,19 +106,28 @@ def test_the_heat_map_has_rank_set_mean_interval_and_alpha() -> None:
     [
         (
             CLEAR,
-            "yes<small>1 over b, p = 0.010</small>",
+            "yes<small>a by 1 over b, p = 0.010</small>",
             "a leads by 1 over b; it is significantly better than every",
         ),
         (
             CLEAR.assign(lead_p=0.0),
-            "yes<small>1 over b, p &lt; 0.001</small>",
+            "yes<small>a by 1 over b, p &lt; 0.001</small>",
             "(p &lt; 0.001 after Holm&#39;s correction)",
         ),
-        (TIED, "no<small>1 over b, p = 0.500</small>", "a leads by 1 over b; it is not significantly better"),
+        (
+            TIED,
+            "no<small>a by 1 over b, p = 0.500</small>",
+            "a leads by 1 over b; it is not significantly better",
+        ),
         (
             order_rows({"random": (1, 1), "a": (2, 2)}),
-            "baseline<small>1 over a, p = 0.010</small>",
+            "baseline<small>random (baseline) by 1 over a, p = 0.010</small>",
             "random (baseline) leads by 1 over a",
+        ),
+        (
+            TIED.assign(lead=-2.0),  # scores of the method with the best mean are missing for some images
+            "no<small>a has the best mean, but b is better on the same images, by 2</small>",
+            "significant lead",
         ),
         (CLEAR.assign(lead=NAN, lead_p=NAN), "–</td>", "significant lead"),  # on different images
     ],

@@ -234,8 +234,12 @@ def _lead_cell(scores: pd.DataFrame) -> LeadCell | None:
     p = "p < 0.001" if row["lead_p"] < 0.001 else f"p = {row['lead_p']:.3f}"
     if np.isnan(row["lead_p"]):
         p = "not tested against all methods"
-    size = f"{number(row['lead'])} over {row['lead_over']}, {p}"
     marked = f"{row['method']}{' (baseline)' if row['baseline'] else ''}"
+    if row["lead"] < 0:  # scores are missing, so that means are of other images
+        better = f"{row['lead_over']} is better on the same images, by {number(-row['lead'])}"
+        size = f"{marked} has the best mean, but {better}"
+        return LeadCell("no", size, size)
+    size = f"{marked} by {number(row['lead'])} over {row['lead_over']}, {p}"
     is_better = "significantly better than every other method" if significant else "not significantly better"
     leads = f"{marked} leads by {number(row['lead'])} over {row['lead_over']}"
     note = f"{leads}; it is {is_better} ({p} after Holm's correction)"

@@ -1,4 +1,4 @@
-"""Networks of torchvision and timm by name, with random weights; see ``families`` for their layers."""
+"""Networks of timm by name, with random weights; see ``families`` for their layers."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,34 +7,6 @@ import torch
 from torch import nn
 
 from saliency_assay.registry.records import unknown
-
-
-def torchvision_network(
-    *, classes: int, channels: int, generator: torch.Generator, name: str, **options: Any
-) -> nn.Module:
-    """Build a classification network of torchvision, with random weights from the global generator.
-
-    Args:
-        classes: number of classes.
-        channels: number of image channels, which must be 3.
-        generator: not used, because torchvision samples weights with PyTorch's global generator.
-        name: name in ``torchvision.models``, such as ``convnext_tiny``.
-        **options: arguments of its builder, such as ``image_size``.
-
-    Raises:
-        ValueError: torchvision has no such network, the images do not have three channels, or an option is not valid.
-    """
-    from torchvision import models
-
-    if name not in models.list_models(module=models):
-        raise ValueError(f"torchvision: {unknown('network', name, models.list_models(module=models))}")
-    if channels != 3:
-        raise ValueError(f"torchvision/{name}: found images of {channels} channels, expected 3; or use timm")
-    try:
-        network: nn.Module = models.get_model(name, weights=None, num_classes=classes, **options)
-    except TypeError as error:
-        raise ValueError(f"torchvision/{name}: {error}; expected arguments of its builder") from error
-    return network
 
 
 def timm_network(
@@ -77,5 +49,5 @@ def _timm() -> Any:
     try:
         import timm
     except ImportError:
-        raise ValueError("timm is not installed; expected pip install saliency-assay[timm]") from None
+        raise ValueError("timm is not installed; run .venv/bin/pip install timm") from None
     return timm
