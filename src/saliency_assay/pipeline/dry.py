@@ -38,7 +38,12 @@ class Change:
 
     @property
     def text(self) -> str:
-        """Return key, old value and new value."""
+        """Return key, old value and new value; of lists, only what is in one of them."""
+        if isinstance(self.old, list) and isinstance(self.new, list):
+            items = [*(f"without {value_text(item)}" for item in self.old if item not in self.new)]
+            items += [f"with {value_text(item)}" for item in self.new if item not in self.old]
+            if items:
+                return f"{'.'.join(self.path)}: {', '.join(items)}"
         return f"{'.'.join(self.path)}: {value_text(self.old)} → {value_text(self.new)}"
 
     def is_like(self, key: "Change") -> bool:
@@ -165,7 +170,8 @@ def _causes_of_part(
         else:
             like = [key for key in keys if change.is_like(key)]
             closest = [key for key in like if words & set(key.path)] or like
-            if len(closest) != 1 and len(keys) == 1 and not has_other_code:
+            # The summary of a method is the first line of its docstring.
+            if len(closest) != 1 and len(keys) == 1 and not has_other_code and name != "summary":
                 closest = list(keys)
             if len(closest) == 1:
                 [key] = closest

@@ -38,7 +38,7 @@ from saliency_assay.runtime.shards import SUFFIX
 from saliency_assay.storage import zarr_store
 
 RULE_SECONDS = Path(__file__).with_name("assets") / "rule_seconds.json"
-UNKNOWN, MORE, FROM_DEMO = "?", "+", "*"
+UNKNOWN, MORE, FROM_DEMO = "?", "+", ">"
 COLUMNS = {
     "jobs": "jobs",
     "models": "models",
@@ -161,8 +161,8 @@ def plan_text(rows: Sequence[Mapping[str, Any]], machine: str) -> str:
         lines.append("".join([name.ljust(widths[0]), *aligned]))
     if any(row[name][1] == FROM_DEMO for row in rows for name in ("device", "other")):
         lines += [
-            f"{FROM_DEMO} at the speed of the demo's jobs ({machine}), for rules of which no job has run here yet;",
-            "  larger images, data sets and networks take much longer (docs/scaling.md)",
+            f"{FROM_DEMO} at least: for rules of which no job has run here yet, seconds are those of the demo's jobs",
+            f"  ({machine}); with larger images and networks, or more passes, they may become hours (docs/scaling.md)",
         ]
     else:
         lines.append("times: of jobs that have run here")
@@ -182,7 +182,7 @@ def _cell_text(name: str, quantity: int | tuple[float, str]) -> str:
         return UNKNOWN
     if name == "storage":
         return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-    return f"{duration_text(value)}{mark}"
+    return f"{mark} {duration_text(value)}" if mark == FROM_DEMO else f"{duration_text(value)}{mark}"
 
 
 def duration_text(seconds: float) -> str:

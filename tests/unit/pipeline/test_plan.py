@@ -123,11 +123,11 @@ def test_times_are_those_of_the_demo_until_a_job_of_the_rule_has_run(tmp_path: P
     demo = {"train": 10.0, "remask": 6.0, "plot": 2.0}
     assert [demo_seconds_of(rule, planned, demo) for rule in (*planned.jobs, "other")] == [10, 3, 2, None]
     row = row_of(planned, ["retrain", "remask"], tmp_path, demo)
-    assert (row["device"], row["other"], row["unmeasured"]) == ((2 * 10 + 4 * 3, "*"), (2, "*"), [])
+    assert (row["device"], row["other"], row["unmeasured"]) == ((2 * 10 + 4 * 3, ">"), (2, ">"), [])
     measured(tmp_path, "train/m/seed0", 50)
     measured(tmp_path, "plot/s", 3)
     row = row_of(planned, ["retrain", "remask"], tmp_path, demo)
-    assert (row["device"], row["other"]) == ((2 * 50 + 4 * 3, "*"), (3, ""))
+    assert (row["device"], row["other"]) == ((2 * 50 + 4 * 3, ">"), (3, ""))
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_the_plan_is_a_table_and_says_what_it_does_not_know() -> None:
         "storage": (0, MORE),
         "unmeasured": ["measure_mask_leakage", "a"],
     }
-    estimated = {"device": (0, MORE), "other": (90, "*"), "storage": (0.5, ""), "unmeasured": ["remask"]}
+    estimated = {"device": (0, MORE), "other": (90, ">"), "storage": (0.5, ""), "unmeasured": ["remask"]}
     rows = [
         {"study": "iteroar_stl10", "jobs": 2500, "models": 663, **known},
         {"study": "b", "jobs": 7, "models": 0, **partly},
@@ -194,9 +194,9 @@ def test_the_plan_is_a_table_and_says_what_it_does_not_know() -> None:
         "                  jobs  models  model time  other time  storage, GB",
         "iteroar_stl10    2,500     663     1,222 h        70 s        5,217",
         "b                    7       0      6 min+         0 s            ?",
-        "c                    7       0           ?       90 s*          0.5",
-        "* at the speed of the demo's jobs (two cores, 2026), for rules of which no job has run here yet;",
-        "  larger images, data sets and networks take much longer (docs/scaling.md)",
+        "c                    7       0           ?      > 90 s          0.5",
+        "> at least: for rules of which no job has run here yet, seconds are those of the demo's jobs",
+        "  (two cores, 2026); with larger images and networks, or more passes, they may become hours (docs/scaling.md)",
         "times without the rules a, measure_mask_leakage, remask: none of their jobs has been measured",
         "storage ?: the size of the data set is unknown until it is built",
     ]
