@@ -7,6 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from saliency_assay.models.vit import vit
+
 
 class Plain(nn.Module):
     """Two convolutions with ``activation``, pooling to ``pooled`` positions, and a linear head of ``inputs``."""
@@ -120,3 +122,11 @@ class Functional(Plain):
 
 def functional_network(*, classes: int, channels: int, generator: torch.Generator) -> nn.Module:
     return Functional(classes, channels)
+
+
+def zero_head(*, classes: int, channels: int, generator: torch.Generator) -> nn.Module:
+    """A valid vision transformer whose head is zero until it is trained."""
+    size = {"image_size": 8, "patch": 2, "width": 8, "depth": 2, "heads": 2}
+    network = vit(classes=classes, channels=channels, generator=generator, **size)
+    nn.init.zeros_(network.get_submodule("head").weight)  # type: ignore[arg-type]
+    return network

@@ -126,6 +126,18 @@ def test_a_network_that_needs_values_while_it_is_built_is_not_refused() -> None:
     assert lines == []
 
 
+def test_a_layer_is_checked_though_the_head_begins_with_zeros() -> None:
+    """As in torchvision's vision transformers, whose gradients are then zero in every layer."""
+    assert (
+        lines_of({**with_models(mine=custom("zero_head", cam_layer="blocks.0")), "methods": {"gradcam": {}}})
+        == []
+    )
+    (line,) = lines_of(
+        {**with_models(mine=custom("zero_head", cam_layer="blocks.1")), "methods": {"gradcam": {}}}
+    )
+    assert "of the output of 'blocks.1', the logits depend only on tokens that are not in the grid" in line
+
+
 @pytest.mark.parametrize("architecture", ARCHITECTURES, ids=lambda record: record.name)
 def test_no_registered_architecture_is_refused_for_a_method_that_supports_it(
     architecture: Architecture,

@@ -248,6 +248,7 @@ class _Model:
         )
         classifier.token_grid = tuple(check.blueprint.token_grid)
         if device != META:
+            _fill_zeros(classifier)
             place(classifier, device, check.shape[1:], training=check.trains)
         return classifier
 
@@ -257,6 +258,14 @@ class _Model:
             return torch.empty(shape, device=device)
         generator = torch.Generator().manual_seed(0)
         return to_pixels(torch.randint(0, 256, shape, generator=generator, dtype=torch.uint8).to(device))
+
+
+def _fill_zeros(classifier: Classifier) -> None:
+    """Fill weights of zeros, such as the head of torchvision's ViT, behind which no activation has a gradient."""
+    with torch.no_grad():
+        for parameter in classifier.parameters():
+            if parameter.ndim > 1 and not parameter.any():
+                parameter.normal_(std=0.02)
 
 
 def _size_hint(check: ModelCheck) -> str:

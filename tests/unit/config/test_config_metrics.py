@@ -400,7 +400,7 @@ def test_images_that_were_composed_have_masks(own: Path) -> None:
     raw["studies"]["s"]["model"] = "d"
     assert fault(raw) == (
         "studies.s.metrics: pointing_game needs the object's mask, which the set digits (models.d) does not have; "
-        "valid: bam_os, bam_0s, bam_og, image files with the key masks"
+        "valid: bam_os, bam_0s, bam_og, image files with the key masks (docs/data.md)"
     )
     raw["metrics"]["mine"] = {"function": "own_metrics:greedy", "direction": "lower"}
     raw["studies"]["s"]["metrics"] = ["mine"]  # and so does a function that takes one
@@ -411,7 +411,7 @@ def test_where_no_data_has_masks_image_files_may() -> None:
     raw = study(metrics=["pointing_game"])
     del raw["data"]["bam"], raw["studies"]["bam"], raw["models"]["f_o"], raw["models"]["f_s"]
     assert fault(raw).endswith(
-        "which the set digits (models.d) does not have; valid: image files with the key masks"
+        "which the set digits (models.d) does not have; valid: image files with the key masks (docs/data.md)"
     )
 
 

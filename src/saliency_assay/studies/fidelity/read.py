@@ -72,7 +72,7 @@ def _check_masks(study: Study, sections: Sections) -> None:
     masked = [name for entry in sections.data.values() if entry.masks for name in entry.sets]
     for name in study.metrics:
         if "mask" in sections.metrics[name].takes and study.data not in masked:
-            valid = ", ".join([*masked, "image files with the key masks"])
+            valid = ", ".join([*masked, "image files with the key masks (docs/data.md)"])
             raise ConfigError(
                 f"studies.{study.name}.metrics: {name} needs the object's mask, which the set {study.data} "
                 f"(models.{study.models[0]}) does not have; valid: {valid}"
