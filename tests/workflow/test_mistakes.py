@@ -136,6 +136,8 @@ def test_a_layer_is_checked_though_the_head_begins_with_zeros() -> None:
         {**with_models(mine=custom("zero_head", cam_layer="blocks.1")), "methods": {"gradcam": {}}}
     )
     assert "of the output of 'blocks.1', the logits depend only on tokens that are not in the grid" in line
+    assert "gradient, " in line.partition("methods for this model: ")[2]
+    assert "gradcam" not in line.partition("methods for this model: ")[2]
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES, ids=lambda record: record.name)

@@ -88,13 +88,13 @@ def gradcam(
 def cam_layers(classifier: Classifier, images: Tensor) -> list[str]:
     """Return the layers with feature maps or tokens on which the logits depend, in the order of a forward pass.
 
-    These are the valid values of ``cam_layer``. Layers with tokens, of which the logits depend only on the first, are
-    left out.
+    These are the valid values of ``cam_layer``. Layers are left out if the logits depend only on tokens that are not in
+    the grid, or if their output has another aspect ratio than the images.
     """
     outputs: dict[str, Tensor] = {}
 
     def keep(name: str, layer: nn.Module, inputs: object, output: object) -> None:
-        if isinstance(output, Tensor) and output.ndim in (3, 4):
+        if isinstance(output, Tensor) and output.requires_grad and _may_be_maps(output, images):
             outputs[name] = output
 
     layers = [(name, layer) for name, layer in classifier.network.named_modules() if name]
@@ -108,9 +108,18 @@ def cam_layers(classifier: Classifier, images: Tensor) -> list[str]:
     gradients = torch.autograd.grad(logits[:, 0].sum(), list(outputs.values()), allow_unused=True)
     return [
         name
-        for (name, output), gradient in zip(outputs.items(), gradients, strict=True)
-        if gradient is not None and (output.ndim == 4 or gradient[:, 1:].any())
+        for name, gradient in zip(outputs, gradients, strict=True)
+        if gradient is not None and _feature_maps(classifier, gradient, images).any()
     ]
+
+
+def _may_be_maps(output: Tensor, images: Tensor) -> bool:
+    """Return True for tokens ``[N, T, K]``, and for feature maps that have the images' aspect ratio."""
+    height, width = images.shape[2:]
+    sizes = (output.shape[2:], output.shape[1:3])  # with channels first or last
+    return output.ndim == 3 or (
+        output.ndim == 4 and any(rows * width == columns * height for rows, columns in sizes)
+    )
 
 
 def _classifier(model: nn.Module, images: Tensor, targets: Tensor, upsampling: str) -> Classifier:

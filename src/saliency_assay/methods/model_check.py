@@ -3,12 +3,14 @@
 ``python -m saliency_assay.methods.model_check``, with settings on standard input, runs before the jobs of a workflow.
 
 The network is built on PyTorch's device ``meta``, whose tensors have shapes but no values, so that even a large network
-is checked within a second. Whatever fails there is repeated with random weights on a GPU or the CPU, because not every
-operation supports ``meta``; only a failure there counts.
+is checked within a second. Methods that need a CAM layer depend on values; they, and whatever fails on ``meta``, are
+tried with random weights on a GPU or the CPU. Only a failure there counts, because not every operation supports
+``meta``.
 """
 
 import json
 import logging
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -181,11 +183,12 @@ class _Model:
 
     def supported(self, alternatives: Mapping[str, Mapping[str, Any]]) -> list[str]:
         """Return the first methods that work on the model, as far as ``meta`` shows it if it can be built there."""
-        device = self._device if isinstance(self._built[META], Exception) else META
+        fast = self._device if isinstance(self._built[META], Exception) else META
         works: dict[str, bool] = {}
         for entry in alternatives.values():
             function = entry["function"]
             if function and function not in works:
+                device = self._device if "cam_layer" in entry["needs"] else fast
                 works[function] = self._error(_explaining(entry), device) is None
         names = [name for name, entry in alternatives.items() if works.get(entry["function"], True)]
         return names if len(names) <= SUGGESTED_METHODS else [*names[:SUGGESTED_METHODS], "…"]
@@ -261,17 +264,18 @@ class _Model:
 
 
 def _fill_zeros(classifier: Classifier) -> None:
-    """Fill weights of zeros, such as the head of torchvision's ViT, behind which no activation has a gradient."""
+    """Fill parameters of zeros, such as the head of torchvision's ViT, behind which no activation has a gradient."""
     with torch.no_grad():
         for parameter in classifier.parameters():
-            if parameter.ndim > 1 and not parameter.any():
+            if parameter.is_floating_point() and not parameter.any():
                 parameter.normal_(std=0.02)
 
 
 def _size_hint(check: ModelCheck) -> str:
     """Return the argument that sets the size of the images, if it is not set for a network of a library."""
-    option = SIZE_OPTIONS.get(check.blueprint.architecture.partition("/")[0])
-    if option is None or option in check.blueprint.parameters:
+    library, _, name = check.blueprint.architecture.partition("/")
+    option = SIZE_OPTIONS.get(library)
+    if option is None or option in check.blueprint.parameters or not re.match("(vit|deit|beit|swin)", name):
         return ""
     return f"; a vision transformer needs {option}: {check.shape[1]}"
 

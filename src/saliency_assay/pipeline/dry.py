@@ -38,11 +38,13 @@ class Change:
 
     @property
     def text(self) -> str:
-        """Return key, old value and new value; of lists, only what is in one of them."""
-        if isinstance(self.old, list) and isinstance(self.new, list):
-            items = [*(f"without {value_text(item)}" for item in self.old if item not in self.new)]
-            items += [f"with {value_text(item)}" for item in self.new if item not in self.old]
-            if items:
+        """Return key, old value and new value; of lists of names in equal order, only the names in one of them."""
+        if _are_names(self.old) and _are_names(self.new):
+            removed = [name for name in self.old if name not in self.new]
+            added = [name for name in self.new if name not in self.old]
+            kept = [name for name in self.old if name in self.new]
+            if kept and kept == [name for name in self.new if name in self.old]:
+                items = [*(f"without {name}" for name in removed), *(f"with {name}" for name in added)]
                 return f"{'.'.join(self.path)}: {', '.join(items)}"
         return f"{'.'.join(self.path)}: {value_text(self.old)} → {value_text(self.new)}"
 
@@ -50,6 +52,12 @@ class Change:
         """Return True if a change of the configuration's ``key`` may be the cause of this change of a setting."""
         names = key.path[-1] in self.path or self.path[-1] in key.path
         return names or (self.new, self.old) == (key.new, key.old)
+
+
+def _are_names(value: Any) -> bool:
+    """Return True for a list of different strings."""
+    is_list = isinstance(value, list) and all(isinstance(item, str) for item in value)
+    return is_list and len(set(value)) == len(value)
 
 
 def changes(old: Any, new: Any, path: tuple[str, ...] = ()) -> Iterator[Change]:

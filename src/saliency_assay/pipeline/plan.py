@@ -161,8 +161,8 @@ def plan_text(rows: Sequence[Mapping[str, Any]], machine: str) -> str:
         lines.append("".join([name.ljust(widths[0]), *aligned]))
     if any(row[name][1] == FROM_DEMO for row in rows for name in ("device", "other")):
         lines += [
-            f"{FROM_DEMO} at least: for rules of which no job has run here yet, seconds are those of the demo's jobs",
-            f"  ({machine}); with larger images and networks, or more passes, they may become hours (docs/scaling.md)",
+            f"{FROM_DEMO} at the speed of the demo's jobs ({machine}), for rules of which no job has run here yet;",
+            "  larger images and networks, or more passes, turn seconds into hours (docs/scaling.md)",
         ]
     else:
         lines.append("times: of jobs that have run here")

@@ -117,7 +117,7 @@ def test_a_setting_is_traced_to_the_key_of_the_configuration(record: CodeRecord)
     assert causes_of_changes(derived, [SAMPLES], record, "plot_bam") == {"key metrics.mcs.samples: 3 → 4"}
     # With changed code, its cause may be a default value in the code.
     coded = [*derived, Change(("code",), "old", "new")]
-    expected = {"code of cam.py", "setting labels.methods: without a, with b"}
+    expected = {"code of cam.py", 'setting labels.methods: ["a"] → ["b"]'}
     assert causes_of_changes(coded, [SAMPLES], record, "plot_bam") == expected
 
 

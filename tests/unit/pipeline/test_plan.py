@@ -195,8 +195,8 @@ def test_the_plan_is_a_table_and_says_what_it_does_not_know() -> None:
         "iteroar_stl10    2,500     663     1,222 h        70 s        5,217",
         "b                    7       0      6 min+         0 s            ?",
         "c                    7       0           ?      > 90 s          0.5",
-        "> at least: for rules of which no job has run here yet, seconds are those of the demo's jobs",
-        "  (two cores, 2026); with larger images and networks, or more passes, they may become hours (docs/scaling.md)",
+        "> at the speed of the demo's jobs (two cores, 2026), for rules of which no job has run here yet;",
+        "  larger images and networks, or more passes, turn seconds into hours (docs/scaling.md)",
         "times without the rules a, measure_mask_leakage, remask: none of their jobs has been measured",
         "storage ?: the size of the data set is unknown until it is built",
     ]
