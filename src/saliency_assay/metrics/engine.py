@@ -126,7 +126,8 @@ def score(
             undefined[" ".join(key).strip()] += int(values.isnan().sum())
         yield result
     for label, count in (+undefined).items():  # the plus drops counts of 0
-        log.warning("%s is not defined for %d of %d images", label, count, len(images))
+        message = "%s is not defined for %d of %d images, such as those with a constant map (docs/metrics.md)"
+        log.warning(message, label, count, len(images))
 
 
 def explainer_of(
