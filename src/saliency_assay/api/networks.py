@@ -130,8 +130,7 @@ def _blueprint_in(path: Path, builder: str, cam_layer: str) -> Blueprint:
         valid = ", ".join(record.name for record in ARCHITECTURES)
         raise ValueError(
             f"{path}: architecture: found {short_repr(architecture)}; valid: {valid}, torchvision/NAME, timm/NAME; "
-            "for a custom network, pass "
-            "builder=, the function of its entry in the configuration"
+            "for a custom network, pass builder=, the function of its entry in the configuration"
         )
     blueprint = Blueprint(record.name, record.function, parameters, cam_layer or record.cam_layer)
     try:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 
 import torch
@@ -106,11 +106,12 @@ def cam_layers(classifier: Classifier, images: Tensor) -> list[str]:
         for handle in handles:
             handle.remove()
     gradients = torch.autograd.grad(logits[:, 0].sum(), list(outputs.values()), allow_unused=True)
-    return [
-        name
-        for name, gradient in zip(outputs, gradients, strict=True)
-        if gradient is not None and _feature_maps(classifier, gradient, images).any()
-    ]
+    names = []
+    for name, gradient in zip(outputs, gradients, strict=True):
+        with suppress(ValueError):  # the output does not fit ``token_grid``
+            if gradient is not None and _feature_maps(classifier, gradient, images).any():
+                names.append(name)
+    return names
 
 
 def _may_be_maps(output: Tensor, images: Tensor) -> bool:

@@ -643,23 +643,21 @@ def _weighted(module: fx.GraphModule, node: fx.Node) -> nn.Module | None:
     if function is functional.linear:
         return linear(options["weight"], bias)
     if function is functional.layer_norm:
-        return _layer_norm(options["normalized_shape"], weight, bias, options.get("eps", 1e-5))
+        shape, eps = list(options["normalized_shape"]), options.get("eps", 1e-5)
+        return _with_weights(nn.LayerNorm(shape, eps, elementwise_affine=False), weight, bias)
     if options.get("training") or options["running_mean"] is None:
         return None
     layer = nn.BatchNorm2d(len(options["running_mean"]), options.get("eps", 1e-5), device="meta")
     layer.running_mean, layer.running_var = options["running_mean"], options["running_var"]
-    layer.weight, layer.bias = (_constant(value) for value in (weight, bias))  # type: ignore[assignment]
+    return _with_weights(layer, weight, bias)
+
+
+def _with_weights(layer: nn.Module, weight: Tensor | None, bias: Tensor | None) -> nn.Module:
+    """Return ``layer`` with these weights, which are constant."""
+    for name, value in (("weight", weight), ("bias", bias)):
+        constant = None if value is None else nn.Parameter(value.detach(), requires_grad=False)
+        setattr(layer, name, constant)
     return layer
-
-
-def _layer_norm(shape: Any, weight: Tensor | None, bias: Tensor | None, eps: float) -> nn.LayerNorm:
-    layer = nn.LayerNorm(list(shape), eps, elementwise_affine=False)
-    layer.weight, layer.bias = (_constant(value) for value in (weight, bias))  # type: ignore[assignment]
-    return layer
-
-
-def _constant(value: Tensor | None) -> nn.Parameter | None:
-    return None if value is None else nn.Parameter(value.detach(), requires_grad=False)
 
 
 def _mean(node: fx.Node) -> nn.Module | None:

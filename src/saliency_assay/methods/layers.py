@@ -29,9 +29,14 @@ class Add(nn.Module):
 
     def forward(self, a: Tensor, b: Tensor) -> Tensor:
         """Add two tensors of shapes that can be broadcast."""
-        shape = torch.broadcast_shapes(a.shape, b.shape)  # type: ignore[no-untyped-call]
-        total: Tensor = self.sum(torch.stack([a.expand(shape), b.expand(shape)], -1))
+        total: Tensor = self.sum(self.stacked(a, b))
         return total
+
+    @staticmethod
+    def stacked(a: Tensor, b: Tensor) -> Tensor:
+        """Return the input of ``sum``: two tensors, broadcast and stacked along a new last dimension."""
+        shape = torch.broadcast_shapes(a.shape, b.shape)  # type: ignore[no-untyped-call]  # torch lacks its types
+        return torch.stack([a.expand(shape), b.expand(shape)], -1)
 
 
 class Multiply(nn.Module):

@@ -182,7 +182,10 @@ class _Model:
         return error
 
     def supported(self, alternatives: Mapping[str, Mapping[str, Any]]) -> list[str]:
-        """Return the first methods that work on the model, as far as ``meta`` shows it if it can be built there."""
+        """Return the first methods that work on the model, as far as ``meta`` shows it if it can be built there.
+
+        Methods that need a CAM layer are tried on the model's device.
+        """
         fast = self._device if isinstance(self._built[META], Exception) else META
         works: dict[str, bool] = {}
         for entry in alternatives.values():
@@ -275,7 +278,7 @@ def _size_hint(check: ModelCheck) -> str:
     """Return the argument that sets the size of the images, if it is not set for a network of a library."""
     library, _, name = check.blueprint.architecture.partition("/")
     option = SIZE_OPTIONS.get(library)
-    if option is None or option in check.blueprint.parameters or not re.match("(vit|deit|beit|swin)", name):
+    if option is None or option in check.blueprint.parameters or not re.match("vit|deit|beit", name):
         return ""
     return f"; a vision transformer needs {option}: {check.shape[1]}"
 

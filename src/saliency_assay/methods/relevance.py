@@ -352,9 +352,7 @@ def _bounds(network: fx.GraphModule, low: Tensor, high: Tensor) -> dict[str, tup
         elif node.op != "output" and all(source in ends[0].env for source in node.all_input_nodes):
             layer = network.get_submodule(node.target) if node.op == "call_module" else None
             if isinstance(layer, Add):
-                terms = [[end.env[term] for term in node.args] for end in ends]
-                shape = torch.broadcast_shapes(*(term.shape for term in terms[0]))  # type: ignore[no-untyped-call]
-                least, most = (torch.stack([term.expand(shape) for term in pair], -1) for pair in terms)
+                least, most = (Add.stacked(*(end.env[term] for term in node.args)) for end in ends)
                 bounds[f"{node.target}.sum"] = least, most
             elif isinstance(layer, (*_WEIGHTED, *_AVERAGES)):
                 least, most = (end.env[node.args[0]] for end in ends)

@@ -43,9 +43,8 @@ def from_library(library: str, name: str, **options: object) -> Classifier:
 
 @pytest.mark.parametrize(("library", "name"), [(k, name) for k, names in SMALLEST.items() for name in names])
 def test_families_name_layers_that_exist(library: str, name: str) -> None:
-    with torch.device(
-        "cpu" if name.startswith("regnet") else "meta"
-    ):  # shapes suffice; regnet computes with values
+    # Shapes suffice, but regnet computes with values while it is built.
+    with torch.device("cpu" if name.startswith("regnet") else "meta"):
         model = from_library(library, name)
     assert model.layer(model.cam_layer) is not model.network
     assert all(model.layer(layer) is not None for layer in model.concept_layers)
