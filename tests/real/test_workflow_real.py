@@ -47,7 +47,7 @@ def small(real_data: Path, miniplaces: Path, tmp_path_factory: pytest.TempPathFa
         entry |= {"images_per_pair": 20, "max_explained_images": 100}
     configuration["data"]["bam"]["images_per_scene"] = 40
     for model in configuration["models"].values():
-        model |= {"width": 8, "training": {**model["training"], "epochs": 2}}
+        model |= {"width": 8, "training": {**model["training"], "epochs": 2, "precision": "auto"}}
     configuration["methods"] = {name: configuration["methods"][name] for name in ("gradient", "random")}
     configuration["metrics"] = {name: {"sample_size": 5} for name in ("mcs", "idr", "iir")}
     sets = [f"results_bam_small/data/{name}.zarr.zip" for name in SMALL_SETS]

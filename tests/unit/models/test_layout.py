@@ -11,9 +11,11 @@ from support import CLASSES, ConvNet, state_of
 from torch import Tensor, nn
 
 import saliency_assay
+from saliency_assay.models import layout
 from saliency_assay.models.classifier import Classifier, main_output
 from saliency_assay.models.inference import logits
 from saliency_assay.models.layout import adapt, leaves_unused, place
+from saliency_assay.models.resnet import resnet8
 
 SIZE = (8, 8)
 CPU = torch.device("cpu")
@@ -110,6 +112,29 @@ def test_format(
     model = place(wrapped(Flat(flatten, modes)), CPU, SIZE, training=training)
     assert model.memory_format == expected
     assert model.network.conv.weight.is_contiguous(memory_format=expected)
+
+
+@pytest.mark.parametrize(
+    ("width", "training", "capability", "expected"),
+    [
+        (4, True, "AVX2", FIRST),
+        (8, True, "AVX2", LAST),
+        (4, False, "AVX2", LAST),
+        (4, True, "AVX512", LAST),
+    ],
+)
+def test_narrow_shortcuts_are_trained_in_the_format_that_onednn_supports(
+    monkeypatch: pytest.MonkeyPatch,
+    width: int,
+    training: bool,
+    capability: str,
+    expected: torch.memory_format,
+) -> None:
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
+    monkeypatch.setattr(layout, "_trial_error", lambda *_: None)  # it may crash in the last case
+    network = resnet8(classes=CLASSES, channels=3, generator=torch.Generator(), width=width)
+    model = place(wrapped(network), CPU, SIZE, training=training)
+    assert model.memory_format == expected
 
 
 @pytest.mark.parametrize("channels", [1, 3])

@@ -1,5 +1,6 @@
 """The script of the rule train where nothing is trained: published weights used as they are."""
 
+import json
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -195,7 +196,9 @@ def test_a_network_that_takes_contiguous_images_alone(tmp_path: Path, channels: 
         "seed": 0,
     }
     maps = tmp_path / "maps.zarr.zip"
-    run_script("attribute", tmp_path, settings, paths, {"maps": maps, "cost": tmp_path / "cost.json"}, **at)
+    cost = tmp_path / "cost.json"
+    run_script("attribute", tmp_path, settings, paths, {"maps": maps, "cost": cost}, **at)
+    assert json.loads(cost.read_text(encoding="utf-8"))["passes"] == 1
     table = pd.read_parquet(evaluation["predictions"]).set_index("image")
     with (
         zarr_store.open_store(maps, kind="maps") as drawn,
