@@ -47,6 +47,12 @@ RELEASED = {
     "tcav": f"the released code uses 2 experiments and the cross-entropy, here 20 and the logit, {BELOW}",
 }
 NONE = "not compared with released code"
+QUANTUS = "compared with Quantus 0.6.0, see [Comparison with Quantus](#comparison-with-quantus)"
+COMPARED_WITH_QUANTUS = (
+    *("faithfulness_correlation", "region_perturbation", "irof", "monotonicity", "completeness"),
+    *("relative_stability", "sparseness", "complexity", "random_logit", "emprt"),
+)
+RELEASED |= dict.fromkeys(COMPARED_WITH_QUANTUS, QUANTUS) | {"smprt": f"differs from Quantus, {BELOW}"}
 
 
 def bound(value: float) -> str:

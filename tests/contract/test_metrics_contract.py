@@ -61,8 +61,17 @@ CHEAP: dict[str, dict[str, Any]] = {
     "infidelity_shap": {"samples": 20},
     "sensitivity_max": {"samples": 3},
     "randomization": {"stages": 2},
+    "faithfulness_correlation": {"subsets": 10},
+    "region_perturbation": {"side": 5, "regions": 3},
+    "irof": {"segments": 36},
+    "monotonicity": {"steps": 50},
+    "relative_stability": {"samples": 2},
+    "smprt": {"samples": 2, "stages": 2},
 }
 """Parameters that keep the tests fast; a metric without an entry has its defaults."""
+
+ROUNDING = {"relative_stability": 1e-4}
+"""Relative tolerance if not 1e-6: a difference of nearly equal representations loses digits of float32."""
 
 COUNT, SIZE = 5, 12
 IMAGES = (random_images(COUNT, size=SIZE, dtype=torch.float32) * 255).to(torch.uint8).numpy()
@@ -242,12 +251,17 @@ def direct(
     return found
 
 
-def assert_alike(found: Outcome, expected: Outcome) -> None:
+def assert_alike(metric: Metric, found: Outcome, expected: Outcome) -> None:
     """Assert that two outcomes differ by rounding only."""
     assert found.keys() == expected.keys()
     for key, values in expected.items():
         assert len(values) == COUNT, key
-        np.testing.assert_allclose(found[key], values, rtol=1e-6, atol=1e-6, err_msg=str(key))
+        assert_close(metric, found[key], values, str(key))
+
+
+def assert_close(metric: Metric, found: Any, expected: Any, message: str) -> None:
+    rtol = ROUNDING.get(metric.name, 1e-6)
+    np.testing.assert_allclose(found, expected, rtol=rtol, atol=1e-6, err_msg=message)
 
 
 # --- records ------------------------------------------------------------------------------------------------
@@ -378,10 +392,10 @@ def test_variants_are_the_same_for_all_scores_of_a_name(metric: Metric) -> None:
 @EVERY_ON_MAPS
 @pytest.mark.parametrize("batch_size", [1, 2, 3, 4])
 def test_batches_change_nothing(metric: Metric, batch_size: int) -> None:
-    assert_alike(scored_by(metric, batch_size), scored_by(metric))
+    assert_alike(metric, scored_by(metric, batch_size), scored_by(metric))
     for changes in (others(metric), {"fill": "random"}):
         if set(changes) <= set(metric.parameters):
-            assert_alike(scored_by(metric, batch_size, **changes), scored_by(metric, **changes))
+            assert_alike(metric, scored_by(metric, batch_size, **changes), scored_by(metric, **changes))
 
 
 @EVERY_ON_MAPS
@@ -401,7 +415,7 @@ def test_changes_nothing_and_needs_no_runner(metric: Metric, dtype: torch.dtype)
         assert values.dtype == torch.float64
         assert not values.requires_grad
         if dtype is torch.float32:  # noise of another type is other noise
-            np.testing.assert_allclose(values, whole[key], rtol=1e-6, atol=1e-6, err_msg=str(key))
+            assert_close(metric, values, whole[key], str(key))
     for name, values in found.curves.items():
         assert values.dtype == torch.float64
         assert len(values) == COUNT
@@ -426,8 +440,8 @@ def test_anything_that_predicts_can_be_scored(metric: Metric) -> None:
 @EVERY_ON_MAPS
 def test_the_reduction_is_the_registered_one(metric: Metric) -> None:
     """A map reduced before it is handed over has the same score, under no other reduction."""
-    if not metric.reduction:
-        pytest.skip("the metric is of raw maps")
+    if not metric.reduction or metric.name == "smprt":
+        pytest.skip("the metric is of raw maps, or of other maps of the method")
 
     def evaluate_masks(reduction: str) -> Outcome:
         return scored_by(metric, maps=reduce(torch.tensor(MAPS), reduction)[:, None].numpy())
@@ -447,7 +461,10 @@ def test_maps_are_explained_whole_batches_at_a_time(metric: Metric) -> None:
 
     def watched(*arguments: Any, **keywords: Any) -> Tensor:
         sizes.append(len(arguments[1]))
-        assert torch.equal(arguments[2], torch.tensor(TARGETS))
+        if metric.name == "random_logit":
+            assert (arguments[2] != torch.tensor(TARGETS)).all()
+        else:
+            assert torch.equal(arguments[2], torch.tensor(TARGETS))
         return smoothgrad(*arguments, **keywords)
 
     inputs = MetricInputs(
@@ -483,7 +500,7 @@ def test_choices_are_those_of_the_function(metric: Metric, name: str) -> None:
     results = [scored_by(metric, **{name: choice}) for choice in choices]
     for number, (choice, result) in enumerate(zip(choices, results, strict=True)):
         assert not any(same(result, other) for other in results[:number])
-        assert_alike(scored_by(metric, 2, **{name: choice}), result)
+        assert_alike(metric, scored_by(metric, 2, **{name: choice}), result)
     with pytest.raises(ValueError, match=f"^{name}: found 'none', valid: {', '.join(choices)}$"):
         scored_by(metric, **{name: "none"})
 

@@ -87,11 +87,26 @@ def _area_under(
     name: str, batch: PerturbationBatch, saliency: Tensor, steps: int | str, *, kept: bool
 ) -> Scored:
     """Compute the area by the trapezoid rule over the exact shares of removed pixels, i/S rounded to whole pixels."""
+    curve, removed = block_curve(batch, saliency, steps, kept=kept)
+    size = batch.height * batch.width
+    return Scored({(name, ""): torch.trapezoid(curve, removed.double() / size)}, {"curve": curve})
+
+
+def block_curve(
+    batch: PerturbationBatch, saliency: Tensor, steps: int | str, *, kept: bool
+) -> tuple[Tensor, Tensor]:
+    """Return the output after each block is removed, or inserted if ``kept``, and the number of pixels until then.
+
+    Both are ``[N, S + 1]``, float64 and int64. The most salient pixels of maps ``[N, H, W]`` come first. The output is
+    NaN where a map is NaN or constant.
+
+    Raises:
+        ValueError: invalid steps.
+    """
     check_steps(steps)
     size = batch.height * batch.width
     # With more blocks than pixels, points would repeat.
     blocks = size if isinstance(steps, str) else min(steps, size)
     removed = block_ends(torch.full((len(saliency),), size, device=saliency.device), blocks)
     curve = evaluate_order(batch, ranks_of(saliency), [Span(torch.zeros_like(removed), removed, kept)])[0]
-    curve = nan_unless(is_rankable(saliency), curve)
-    return Scored({(name, ""): torch.trapezoid(curve, removed.double() / size)}, {"curve": curve})
+    return nan_unless(is_rankable(saliency), curve), removed

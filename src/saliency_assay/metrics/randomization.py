@@ -50,14 +50,11 @@ def randomization(
         ValueError: ``predict`` is not a module, ``randomized_model`` has another architecture, or the method returns
             another shape.
     """
-    if not isinstance(predict, nn.Module):
-        kind = type(predict).__name__
-        raise ValueError(f"predict: found {kind}, expected a torch.nn.Module, whose weights can be replaced")
     if stages < 1:
         raise ValueError(f"stages: found {stages}, expected at least 1")
-    trained, new = predict.state_dict(), randomized_model.state_dict()
-    _check_same_shapes(trained, new)
-    saliency, model_copy, all_stages = reduce(maps, "sum"), deepcopy(predict), staged(predict, stages)
+    model = as_module(predict)
+    trained, new = states(model, randomized_model)
+    saliency, model_copy, all_stages = reduce(maps, "sum"), deepcopy(model), staged(model, stages)
 
     def similarity_with(replaced: Sequence[Stage]) -> Tensor:
         names = [name for stage in replaced for name in stage.tensors]
@@ -80,6 +77,34 @@ def randomization(
         ],
     }
     return _scored(similarities, all_stages, likeness(saliency, saliency))
+
+
+def as_module(predict: Predict) -> nn.Module:
+    """Return ``predict`` if it is a module.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if not isinstance(predict, nn.Module):
+        kind = type(predict).__name__
+        raise ValueError(f"predict: found {kind}, expected a torch.nn.Module, whose weights can be replaced")
+    return predict
+
+
+def states(model: nn.Module, randomized_model: nn.Module) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """Return the state dicts of a model and of one with new weights.
+
+    Raises:
+        ValueError: ``randomized_model`` has another architecture.
+    """
+    trained, new = model.state_dict(), randomized_model.state_dict()
+    for name in sorted({*trained, *new}):
+        shapes = [list(state[name].shape) if name in state else "none" for state in (trained, new)]
+        if shapes[0] != shapes[1]:
+            raise ValueError(
+                f"randomized_model: found {shapes[1]} for {name}, expected {shapes[0]} as in predict"
+            )
+    return trained, new
 
 
 def staged(model: nn.Module, stages: int) -> list[Stage]:
@@ -184,12 +209,3 @@ def _scored(by_order: Mapping[str, Sequence[Tensor]], stages: Sequence[Stage], u
                 variant = f"{order} {number} {stage.layer}"
                 scores[f"randomization_{measure}", variant] = curve[:, number, index]
     return Scored(scores, curves)
-
-
-def _check_same_shapes(trained: Mapping[str, Tensor], new: Mapping[str, Tensor]) -> None:
-    for name in sorted({*trained, *new}):
-        shapes = [list(state[name].shape) if name in state else "none" for state in (trained, new)]
-        if shapes[0] != shapes[1]:
-            raise ValueError(
-                f"randomized_model: found {shapes[1]} for {name}, expected {shapes[0]} as in predict"
-            )

@@ -1,4 +1,7 @@
-"""Sensitivity-n: correlation of the attribution of n pixels with the drop without them (Ancona et al., 2018)."""
+"""Correlation of the attribution of sets of pixels with the drop of the output without them.
+
+Sensitivity-n (Ancona et al., 2018) averages over sizes of sets, faithfulness correlation (Bhatt et al., 2020) has one.
+"""
 
 from collections.abc import Iterator, Mapping
 
@@ -8,9 +11,9 @@ from torch import Tensor
 
 from saliency_assay.methods.sampling import sample_seeds
 from saliency_assay.metrics.fills import fill as fill_of
-from saliency_assay.metrics.perturbation import Predict, differs, perturbation_batch
+from saliency_assay.metrics.perturbation import PerturbationBatch, Predict, differs, perturbation_batch
 from saliency_assay.metrics.reductions import reduce
-from saliency_assay.metrics.scored import Scored, correlation, is_rankable
+from saliency_assay.metrics.scored import Scored, correlation, is_rankable, nan_unless
 from saliency_assay.metrics.subsets import drop_of, drops, sample_subsets, shared, sums
 
 
@@ -32,14 +35,9 @@ def random_subsets(
     Raises:
         ValueError: a parameter out of range, or an error of ``perturbation``.
     """
-    seeds = sample_seeds(len(images), 1, generator) if fill == "random" else None
-    fill_pixels = fill_of(fill, images, mean=mean, seeds=seeds)
-    batch = perturbation_batch(predict, images, targets, fill_pixels, output=output)
     sizes = subset_sizes(images, points, largest)
-    drop = drops(batch, _subsets(images, sizes, subsets, generator))
-    # Pixels equal to their fill change nothing; without this, rounding would differ between the rows of a batch.
-    changed = sums(differs(batch), _subsets(images, sizes, subsets, generator)) > 0
-    return {"drop": torch.where(changed, drop, 0).reshape(-1, len(sizes), subsets)}
+    batch = _batch(predict, images, targets, generator=generator, mean=mean, fill=fill, output=output)
+    return {"drop": _drops(batch, images, sizes, subsets, generator)}
 
 
 def sensitivity_n(
@@ -75,6 +73,88 @@ def sensitivity_n(
     average = torch.where(output_varies, rho, 0).sum(1) / output_varies.sum(1)
     by_size = {("sensitivity_n", f"n={size}"): rho[:, i] for i, size in enumerate(sizes)}
     return Scored({("sensitivity_n", ""): average, **by_size}, {"correlation": rho})
+
+
+def random_sets(
+    predict: Predict,
+    images: Tensor,
+    targets: Tensor,
+    *,
+    generator: torch.Generator,
+    mean: Tensor | None = None,
+    share: float = 0.2,
+    subsets: int = 100,
+    fill: str = "black",
+    output: str = "logit",
+) -> dict[str, Tensor]:
+    """Compute ``drop``: f(x) − f(x without S), float64 ``[N, 1, subsets]``; see ``faithfulness_correlation``.
+
+    Raises:
+        ValueError: a parameter out of range, or an error of ``perturbation``.
+    """
+    sizes = [_set_size(images, share)]
+    batch = _batch(predict, images, targets, generator=generator, mean=mean, fill=fill, output=output)
+    return {"drop": _drops(batch, images, sizes, subsets, generator)}
+
+
+def faithfulness_correlation(
+    predict: Predict,
+    images: Tensor,
+    targets: Tensor,
+    maps: Tensor,
+    *,
+    generator: torch.Generator,
+    responses: Mapping[str, Tensor],
+    share: float = 0.2,
+    subsets: int = 100,
+) -> Scored:
+    """Compute Pearson's ρ of Σ_{i ∈ S} R_i and f(x) − f(x without S) over random sets S of one size; higher is better.
+
+    Each of ``subsets`` sets has a ``share`` of the pixels, rounded, and all images have the same sets. R is the map's
+    ``sum``. NaN where the map is constant or not finite, or its sums or the output are constant. Bhatt et al. (2020).
+
+    Raises:
+        ValueError: a parameter out of range, or ``responses`` does not fit the images and subsets.
+    """
+    sizes = [_set_size(images, share)]
+    relevance = reduce(maps, "sum").flatten(1)
+    drop = drop_of(responses, maps, 1, subsets)[:, 0]
+    summed = sums(relevance, _subsets(images, sizes, subsets, generator))
+    rho = nan_unless(is_rankable(relevance), correlation(summed, drop))
+    return Scored({("faithfulness_correlation", ""): rho})
+
+
+def _set_size(images: Tensor, share: float) -> int:
+    """Return the number of pixels of a set: at least one, and fewer than all, of which there is only one set."""
+    if not 0 <= share <= 1:
+        raise ValueError(f"share: found {share}, expected a share in [0, 1]")
+    pixels = images[0, 0].numel()
+    return min(max(round(share * pixels), 1), pixels - 1)
+
+
+def _batch(
+    predict: Predict,
+    images: Tensor,
+    targets: Tensor,
+    *,
+    generator: torch.Generator,
+    mean: Tensor | None,
+    fill: str,
+    output: str,
+) -> PerturbationBatch:
+    seeds = sample_seeds(len(images), 1, generator) if fill == "random" else None
+    fill_pixels = fill_of(fill, images, mean=mean, seeds=seeds)
+    return perturbation_batch(predict, images, targets, fill_pixels, output=output)
+
+
+def _drops(
+    batch: PerturbationBatch, images: Tensor, sizes: list[int], subsets: int, generator: torch.Generator
+) -> Tensor:
+    """Return f(x) − f(x without the subset), float64 ``[N, sizes, subsets]``."""
+    drop = drops(batch, _subsets(images, sizes, subsets, generator))
+    # Pixels equal to their fill change nothing; without this, rounding would differ between the rows of a batch.
+    changed = sums(differs(batch), _subsets(images, sizes, subsets, generator)) > 0
+    return torch.where(changed, drop, 0).reshape(-1, len(sizes), subsets)
 
 
 def subset_sizes(images: Tensor, points: int, largest: float) -> list[int]:

@@ -1,0 +1,92 @@
+"""Relative stability of maps to input, representation and output (Agarwal et al., 2022)."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from saliency_assay.methods.passes import reported
+from saliency_assay.methods.sampling import sample_seeds, standard_normal
+from saliency_assay.metrics.perturbation import Predict
+from saliency_assay.metrics.randomization import as_module, staged
+from saliency_assay.metrics.scored import Scored, nan_unless
+from saliency_assay.models.classifier import Classifier
+
+LEAST = 1e-6  # smallest divisor, and the divisor for values that are 0
+
+
+def relative_stability(
+    predict: Predict,
+    images: Tensor,
+    targets: Tensor,
+    maps: Tensor,
+    *,
+    generator: torch.Generator,
+    explain: Callable[..., Tensor],
+    noise: float = 0.05,
+    samples: int = 50,
+) -> Scored:
+    """Compute the largest relative change of a map per change of the image, the representation and the logits.
+
+    ``ris`` is max over x′ of ‖(e_x − e_x′) / e_x‖₂ / ‖(x − x′) / x‖₂; ``rrs`` divides by the same change of the input
+    of the model's last layer, and ``ros`` by ‖h(x) − h(x′)‖₂ of the logits; lower is better. Maps
+    ``[N, C or 1, H, W]`` are raw. ``samples`` neighbors x′ have Gaussian noise of standard deviation ``noise``, in
+    units of pixels in [0, 1]; those with another predicted class are left out. A value of 0 that a change is
+    relative to becomes 1e-6, and so does a smaller divisor. NaN where a map, or that of a neighbor of the same
+    class, is not finite, or all neighbors have another class. Agarwal et al. (2022).
+
+    Raises:
+        ValueError: a parameter out of range, or ``predict`` is not a module with weights.
+    """
+    if noise <= 0 or samples < 1:
+        raise ValueError(f"noise, samples: found {noise}, {samples}, expected above 0 and at least 1")
+    last_layer = _last_layer(predict)
+    seeds = sample_seeds(len(images), samples, generator)
+    logits, representation = _responses(predict, last_layer, images)
+    largest = {name: maps.new_full((len(maps),), -1, dtype=torch.float64) for name in ("ris", "rrs", "ros")}
+    for sample in reported(samples, 1, "neighbors explained"):
+        neighbors = images + noise * standard_normal(seeds[sample::samples], images)
+        new_logits, new_representation = _responses(predict, last_layer, neighbors)
+        change = relative_change(maps, explain(neighbors, targets).detach())
+        divisors = {
+            "ris": relative_change(images, neighbors),
+            "rrs": relative_change(representation, new_representation),
+            "ros": (logits.double() - new_logits.double()).norm(dim=1),
+        }
+        same_class = logits.argmax(1) == new_logits.argmax(1)
+        for name, divisor in divisors.items():
+            ratio = change / divisor.clamp(min=LEAST)
+            # The maximum propagates NaN.
+            largest[name] = torch.where(same_class, largest[name].maximum(ratio), largest[name])
+    return Scored(
+        {
+            (name, ""): nan_unless((values >= 0) & values.isfinite(), values)
+            for name, values in largest.items()
+        }
+    )
+
+
+def relative_change(before: Tensor, after: Tensor) -> Tensor:
+    """Return ‖(before − after) / before‖₂ of each of ``[N, …]``, float64 ``[N]``."""
+    before, after = before.flatten(1).double(), after.flatten(1).double()
+    change: Tensor = ((before - after) / torch.where(before == 0, LEAST, before)).norm(dim=1)
+    return change
+
+
+def _last_layer(predict: Predict) -> nn.Module:
+    """Return the weight layer that is nearest to the output.
+
+    Raises:
+        ValueError: ``predict`` is not a module, or has no layer with weights.
+    """
+    model = as_module(predict)
+    network = model.network if isinstance(model, Classifier) else model
+    return network.get_submodule(staged(network, 1)[0].layer)
+
+
+def _responses(model: Callable[[Tensor], Tensor], layer: nn.Module, images: Tensor) -> tuple[Tensor, Tensor]:
+    """Return logits ``[N, K]`` and the input of ``layer``, ``[N, …]``."""
+    inputs: list[Tensor] = []
+    with layer.register_forward_pre_hook(lambda _, arguments: inputs.append(arguments[0])), torch.no_grad():
+        logits = model(images)
+    return logits, inputs[-1]
