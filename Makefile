@@ -39,8 +39,10 @@ $(READY): requirements.txt envs/bootstrap.txt envs/cpu_excludes.txt
 	$(INSTALL) --no-deps --no-build-isolation --editable .
 	touch $@
 
-$(READY_DEV): $(READY) requirements-dev.txt
+# lxt, against which AttnLRP is tested, without the packages for language models that it also requires.
+$(READY_DEV): $(READY) requirements-dev.txt envs/lxt.txt
 	$(INSTALL_PINNED) requirements-dev.txt
+	$(INSTALL) --no-deps --require-hashes -r envs/lxt.txt
 	touch $@
 
 env: $(READY) ## Create .venv with the pinned packages of a run; CPU=1 leaves out most of what only GPUs need
@@ -113,6 +115,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --fork-strategy fewest --py
 lock: $(READY_DEV) ## Update the pinned requirements and their hashes
 	$(COMPILE) --upgrade --all-extras --output-file requirements-dev.txt pyproject.toml
 	$(COMPILE) --upgrade --extra workflow --constraints requirements-dev.txt --output-file requirements.txt pyproject.toml
+	echo lxt | $(COMPILE) --upgrade --no-deps --output-file envs/lxt.txt -
 	echo uv | $(COMPILE) --upgrade --output-file envs/bootstrap.txt -
 
 clean: ## Remove results and caches, but not the environment

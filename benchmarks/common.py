@@ -26,6 +26,8 @@ def parser_of(description: str | None) -> argparse.ArgumentParser:
     )
     parser.add_argument("--width", type=int, default=16, help="where the architecture has one")
     parser.add_argument("--stem-stride", type=int, default=1, help="where the architecture has one")
+    for name in ("patch", "depth", "heads"):
+        parser.add_argument(f"--{name}", type=int, help="where the architecture has one")
     parser.add_argument("--size", type=int, default=32, help="pixels a side")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
@@ -36,8 +38,19 @@ def parser_of(description: str | None) -> argparse.ArgumentParser:
 
 def classifier(options: argparse.Namespace) -> Classifier:
     record = record_of(ARCHITECTURES, options.architecture, "architecture")
-    model_options = {"width": options.width, "stem_stride": options.stem_stride}
-    parameters = {name: value for name, value in model_options.items() if name in record.parameters}
+    model_options = {
+        "width": options.width,
+        "stem_stride": options.stem_stride,
+        "image_size": options.size,
+        "patch": options.patch,
+        "depth": options.depth,
+        "heads": options.heads,
+    }
+    parameters = {
+        name: value
+        for name, value in model_options.items()
+        if name in record.parameters and value is not None
+    }
     blueprint = Blueprint(record.name, record.function, parameters, record.cam_layer, record.concept_layers)
     generator = torch.Generator().manual_seed(0)
     model = build(blueprint, classes=CLASSES, mean=[0.5] * 3, std=[0.25] * 3, generator=generator)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from saliency_assay.methods import Method
 from saliency_assay.models.classifier import Blueprint, Classifier, build
+from saliency_assay.models.vit import vit
 from saliency_assay.registry.records import resolve
 
 CLASSES = 4
@@ -115,6 +116,15 @@ def skip_classifier(
     return classifier(with_random_state(SkipNet(), seed), cam_layer, dtype=dtype)
 
 
+def attention_classifier(
+    seed: int = 1, channels: int = 3, pool: str = "class", dtype: torch.dtype = torch.float64
+) -> Classifier:
+    """A vision transformer of two layers, for images of 12 pixels, with a grid of 3 × 3 tokens."""
+    size = {"image_size": 12, "patch": 4, "width": 8, "depth": 2, "heads": 2, "pool": pool}
+    network = vit(classes=CLASSES, channels=channels, generator=generator(), **size)
+    return classifier(with_random_state(network, seed), "blocks.-1.norm1", channels, dtype)
+
+
 RESNET_SETTINGS: dict[str, Any] = {
     "architecture": "resnet20",
     "function": "saliency_assay.models.resnet:resnet20",
@@ -160,9 +170,11 @@ FEW: dict[str, Any] = {"samples": 3, "steps": 4}
 """Parameters that keep tests of many methods fast; some methods need others."""
 FEW_OF: dict[str, dict[str, Any]] = {
     "kernel_shap": {"segments": 6, "samples": 20},
+    "lime": {"segments": 6, "samples": 20},
     "optimal_noisy_baseline": {"samples": 40},
     "occlusion": {"window": 0.4, "stride": 0.3},
     "optimal_square": {"largest": 2},
+    "xrai": {"resolution": 32},
 }
 
 

@@ -26,7 +26,6 @@ ORDER = (
 """Order of packages; each imports only from itself and from earlier ones."""
 HOMES = {
     "zarr": {"storage"},
-    "captum": {"methods"},
     "zennit": {"methods"},
     "skimage": {"methods", "metrics", "studies"},
     "snakemake": {"pipeline"},
@@ -37,7 +36,7 @@ HOMES = {
 """Packages of the project that may import a library."""
 NETWORK, FETCH = {"urllib", "http", "requests", "ftplib"}, PACKAGE / "data/download/fetch.py"
 """Libraries that access the network, and the only module that may import them."""
-HEAVY = {"torch", "pandas", "captum", "zarr", "numpy", "scipy", "sklearn", "matplotlib", "PIL", "vl_convert"}
+HEAVY = {"torch", "pandas", "zarr", "numpy", "scipy", "sklearn", "matplotlib", "PIL", "vl_convert"}
 """Libraries that no module imported by the Snakefile may load, because every job parses the Snakefile."""
 PARSED = ("check", "settings", "read", "inputs", "params")
 """Fields of records whose functions and classes are used when the Snakefile is parsed."""

@@ -49,6 +49,16 @@ def anchors(page: Path) -> set[str]:
     return {slug(re.sub(r"[`*]|\]\([^)]*\)|\[", "", heading), "-") for heading in headings}
 
 
+@cache
+def link_of(name: str, page: Path) -> str:
+    """Return a Markdown link to the section of a record, on ``page`` or in the folder of its name; or only its name."""
+    for candidate in [page, *sorted(page.with_suffix("").glob("*.md"))]:
+        if name in anchors(candidate):
+            target = "" if candidate == page else str(candidate.relative_to(page.parent))
+            return f"[`{name}`]({target}#{name})"
+    return f"`{name}`"
+
+
 def blocks(page: Path) -> list[Block]:
     """Return the fenced code blocks of a page in order."""
     text, name = page.read_text(), str(page.relative_to(ROOT))

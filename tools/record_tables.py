@@ -11,7 +11,7 @@ from saliency_assay.models import ARCHITECTURES
 from saliency_assay.registry.directions import arrow
 from saliency_assay.registry.records import Parameter
 from tools.metric_records import interval, yaml_text
-from tools.pages import DOCS
+from tools.pages import DOCS, link_of
 
 NEEDS = {"mask": "masks", "explain": "the method", "randomized_model": "new weights"}
 """Inputs of metrics that not every data set or caller provides, with their labels."""
@@ -20,6 +20,7 @@ REQUIREMENTS = {
     "relu": "a ReLU",
     "layers": "supported layers",
     "cam_layer": "a CAM layer",
+    "attention": "attention over all tokens",
     "pool_linear_head": "a head of average pooling and one linear layer",
     "base": "`base`",
     "background": "`background`",
@@ -88,17 +89,15 @@ def generated() -> Iterator[tuple[Path, str]]:
     """Yield the path and the text of each page with its tables up to date."""
     pages = {name: (DOCS / name).read_text() for name, _, _ in TABLES}
     for name, mark, table in TABLES:
-        pages[name] = _insert_table(pages[name], mark, table())
+        pages[name] = _insert_table(DOCS / name, pages[name], mark, table())
     for name, text in pages.items():
         yield DOCS / name, text
 
 
-def _insert_table(page: str, mark: str, table: Rows) -> str:
+def _insert_table(path: Path, page: str, mark: str, table: Rows) -> str:
     """Return the page with the table; records are linked to the section of their name, if there is one."""
     head, *rows = table
-    linked = [
-        (f"[`{name}`](#{name})" if f"\n## {name}\n" in page else f"`{name}`", *rest) for name, *rest in rows
-    ]
+    linked = [(link_of(name, path), *rest) for name, *rest in rows]
     lines = [f"| {' | '.join(cell.replace('|', PIPE) for cell in line)} |\n" for line in [head, *linked]]
     text = "".join([lines[0], "|---" * len(head), "|\n", *lines[1:]])
     begin, end = f"<!-- {mark}, written by tools/record_tables.py -->\n", f"<!-- end of {mark} -->\n"

@@ -1,6 +1,7 @@
 """Run every method on networks of torchvision and timm, and write the table to docs/methods.md.
 
-``python -m tools.support_table`` takes about a minute. The networks have random weights: only their layers matter.
+``python -m tools.support_table`` takes about two minutes. The networks have random weights: only their layers matter.
+Score-CAM, which needs a pass for each channel, is checked as Grad-CAM, which needs the same layer.
 """
 
 import re
@@ -14,8 +15,8 @@ from saliency_assay.methods import METHODS, Method
 from saliency_assay.methods.engine import frozen
 from saliency_assay.models.classifier import Blueprint, Classifier, build
 from saliency_assay.models.families import BUILDERS, family_of
-from saliency_assay.registry.records import resolve
-from tools.pages import DOCS
+from saliency_assay.registry.records import record_of, resolve
+from tools.pages import DOCS, link_of
 
 PAGE = DOCS / "methods.md"
 BEGIN, END = "<!-- libraries, written by tools/support_table.py -->\n", "<!-- end of libraries -->\n"
@@ -44,6 +45,8 @@ FEW_OF: Mapping[str, dict[str, Any]] = {
     "optimal_noisy_baseline": {"samples": 4},
     "occlusion": {"window": 0.5, "stride": 0.5},
     "optimal_square": {"smallest": 32, "largest": 32, "squares": 1},
+    "lime": {"segments": 4},
+    "xrai": {"resolution": 32},
 }
 """Parameters that need few passes."""
 
@@ -70,7 +73,7 @@ def table(support: Mapping[str, Mapping[str, str]]) -> str:
             "✓" if not refusal else f"{numbers.setdefault(_reason(method, refusal), len(numbers) + 1)}"
             for refusal in refusals.values()
         )
-        lines.append(f"| [`{method}`](#{method}) | {' | '.join(cells)} |\n")
+        lines.append(f"| {link_of(method, PAGE)} | {' | '.join(cells)} |\n")
     reasons = [f"{number}. {reason}\n" for reason, number in numbers.items()]
     return "".join([*lines, "\n", *reasons])
 
@@ -97,6 +100,8 @@ def _refusal(method: Method, model: Classifier) -> str:
     )
     more: dict[str, Any] = {"background": images} if "background" in method.takes else {}
     target, generator = torch.tensor([0]), torch.Generator().manual_seed(0)
+    if method.passes is None:  # thousands of passes, for Score-CAM
+        method = record_of(METHODS, method.checked_as, "method")
     try:
         with frozen(model):
             maps = resolve(method.function)(model, images, target, generator=generator, **few, **more)

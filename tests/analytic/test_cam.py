@@ -1,4 +1,4 @@
-"""CAM, from the activations and the head's weights in plain loops, and as GradCAM without its 1 / (h w)."""
+"""CAM methods in plain loops, from activations, weights of the head and masked images; CAM as Grad-CAM times h w."""
 
 from collections.abc import Callable
 from itertools import product
@@ -23,7 +23,8 @@ from support import (
 )
 from torch import Tensor, nn
 
-from saliency_assay.methods.cam import UPSAMPLINGS, cam, cam_layers, gradcam
+from saliency_assay.methods.cam import cam, gradcam, gradcam_plus_plus, layercam, scorecam
+from saliency_assay.methods.feature_maps import UPSAMPLINGS, cam_layers
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.resnet import resnet8
 from saliency_assay.models.vit import vit
@@ -86,13 +87,148 @@ def test_gradcam_is_cam_divided_by_the_positions(
         assert maps.abs().max() > 1e-3
 
 
-def test_one_forward_pass_without_gradients() -> None:
+@pytest.mark.parametrize(("method", "passes"), [(cam, 1), (scorecam, 7)])
+def test_forward_passes_without_gradients(method: Callable[..., Tensor], passes: int) -> None:
     model, recording = conv_classifier(), []
     model.network.register_forward_pre_hook(lambda *_: recording.append(torch.is_grad_enabled()))
     with seen_batches(model) as seen:
-        cam(model, IMAGES, TARGETS, generator=generator())
-    assert [len(batch) for batch in seen] == [6]
-    assert recording == [False]
+        method(model, IMAGES, TARGETS, generator=generator())
+    assert [len(batch) for batch in seen] == [6] * passes
+    assert recording == [False] * passes
+
+
+def flattened(layer: nn.Module | None = None, seed: int = 1) -> Classifier:
+    """Features ``[6, 6, 6]`` behind ``layer``, and a linear head, whose weights are their gradients."""
+    network = nn.Sequential(nn.Conv2d(3, 6, 3, padding=1), layer or nn.ReLU(), nn.Flatten())
+    return classifier(with_random_state(network.append(nn.Linear(216, CLASSES)), seed), "1")
+
+
+def features_of(model: Classifier, images: Tensor) -> np.ndarray:
+    with torch.no_grad():
+        features: np.ndarray = model.network[:2](model.network_input(images)).numpy()
+    return features
+
+
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("layer", [nn.ReLU(), nn.Identity()], ids=["positive", "of both signs"])
+def test_maps_of_positive_gradients_equal_plain_loops(layer: nn.Module, relu: bool) -> None:
+    model = flattened(layer)
+    plus_plus, layer_maps = (
+        method(model, IMAGES, TARGETS, generator=generator(), relu=relu)[:, 0].numpy()
+        for method in (gradcam_plus_plus, layercam)
+    )
+    weights = model.network[3].weight.detach().reshape(CLASSES, 6, 6, 6).numpy()
+    for image, (features, target) in enumerate(zip(features_of(model, IMAGES), TARGETS, strict=True)):
+        expected, expected_layer = np.zeros((6, 6)), np.zeros((6, 6))
+        for channel, gradients in zip(features, weights[target], strict=True):
+            weight = 0.0
+            for i, j in product(range(6), range(6)):
+                g = gradients[i, j]
+                alpha = g**2 / (2 * g**2 + channel.sum() * g**3)
+                weight += alpha * max(g, 0)
+                expected_layer[i, j] += max(g, 0) * channel[i, j]
+            expected += weight * channel
+        for found, total in ((plus_plus[image], expected), (layer_maps[image], expected_layer)):
+            exact(found, np.maximum(total, 0) if relu else total)
+    if isinstance(layer, nn.Identity) and not relu:
+        assert (plus_plus < 0).any()
+        assert (layer_maps < 0).any()
+
+
+def test_gradcam_plus_plus_has_the_weights_of_the_exponential_of_the_logit() -> None:
+    """Its definition, with the derivatives of Y = exp f_t in each activation by itself."""
+    model, image = flattened(seed=3), IMAGES[:1]
+    features = torch.from_numpy(features_of(model, image)).requires_grad_()
+    score = model.network[2:](features)[0, 1].exp()
+    first = torch.autograd.grad(score, features, create_graph=True)[0].flatten()
+    sums = features.detach().sum((0, 2, 3))
+    weights = [0.0] * 6
+    for position, slope in enumerate(first):
+        second = torch.autograd.grad(slope, features, create_graph=True)[0].flatten()[position]
+        third = torch.autograd.grad(second, features, retain_graph=True)[0].flatten()[position].item()
+        channel = position // 36
+        alpha = second.item() / (2 * second.item() + sums[channel].item() * third)
+        weights[channel] += alpha * max(slope.item(), 0)
+    expected = torch.einsum("k,nkhw->nhw", torch.tensor(weights, dtype=torch.float64), features.detach())
+    maps = gradcam_plus_plus(model, image, torch.tensor([1]), generator=generator())
+    exact(score.detach() * maps[:, 0], expected)
+
+
+def test_gradcam_plus_plus_does_not_depend_on_the_unit_of_the_activations() -> None:
+    """In float32, with gradients whose cubes are 0."""
+    models = [flattened().float() for _ in range(2)]
+    with torch.no_grad():
+        for parameter in models[1].network[0].parameters():
+            parameter *= 2.0**60
+        models[1].network[3].weight *= 2.0**-60
+    expected, maps = (
+        gradcam_plus_plus(model, IMAGES.float(), TARGETS, generator=generator()) for model in models
+    )
+    assert torch.equal(maps, expected)
+    assert (expected.amax((1, 2, 3)) > 1e-2).all()
+
+
+def test_gradcam_plus_plus_has_no_weight_where_the_denominator_is_zero() -> None:
+    model = flattened(nn.Identity())
+    with torch.no_grad():
+        model.network[0].weight.zero_()
+        model.network[0].bias.fill_(-1 / 8).index_fill_(0, torch.tensor(5), 1)
+        model.network[3].weight.fill_(4 / 9)  # times 36 positions of −1/8 each: −2
+    settings = {"generator": generator(), "relu": False}
+    maps = gradcam_plus_plus(model, IMAGES, TARGETS, **settings)
+    exact(maps, torch.full_like(maps, 36 * (4 / 9) / (2 + 36 * 4 / 9)))
+
+
+def test_layercam_of_positive_gradients_equal_at_all_positions_is_gradcam() -> None:
+    model = conv_classifier()
+    with torch.no_grad():
+        model.network.body[10].weight.abs_()
+    maps = layercam(model, IMAGES, TARGETS, generator=generator())
+    exact(maps, gradcam(model, IMAGES, TARGETS, generator=generator()))
+    assert maps.max() > 0.01
+
+
+@pytest.mark.parametrize("baseline", ["black", "mean"])
+@pytest.mark.parametrize("relu", [False, True])
+def test_scorecam_equals_plain_loops(baseline: str, relu: bool) -> None:
+    network = nn.Sequential(
+        nn.Conv2d(3, 6, 3, stride=2, padding=1), nn.Tanh(), *POOLED, nn.Linear(6, CLASSES)
+    )
+    model = classifier(with_random_state(network, seed=2), "1")
+    with torch.no_grad():
+        network[0].weight[4].zero_()  # a constant channel
+        network[4].weight.mul_(20)  # so that the weights of channels differ
+    settings = {"generator": generator(), "baseline": baseline, "relu": relu, "upsampling": "nearest"}
+    maps = scorecam(model, IMAGES, TARGETS, **settings)[:, 0]
+    color = 0.0 if baseline == "black" else model.mean[0, 0].item()
+    for image, features, target, found in zip(IMAGES, features_of(model, IMAGES), TARGETS, maps, strict=True):
+        scores = []
+        for channel in features:
+            mask = np.kron((channel - channel.min()) / (np.ptp(channel) or 1), np.ones((2, 2)))
+            masked = image.numpy() * mask + color * (1 - mask)
+            with torch.no_grad():
+                scores.append(model(torch.from_numpy(masked)[None])[0, target].item())
+        weights = np.exp(scores) / np.exp(scores).sum()
+        assert np.ptp(weights) > 0.05
+        total = sum(weight * channel for weight, channel in zip(weights, features, strict=True))
+        exact(found, np.kron(np.maximum(total, 0) if relu else total, np.ones((2, 2))))
+    assert (maps < 0).any() != relu
+
+
+@pytest.mark.parametrize("upsampling", UPSAMPLINGS)
+def test_masks_range_from_0_to_1_and_that_of_a_constant_channel_is_0(upsampling: str) -> None:
+    """A white image, masked, is the mask; zeros around it make the activations differ between positions."""
+    network = nn.Sequential(nn.Conv2d(3, 6, 3, padding=1), nn.AvgPool2d(3), *POOLED, nn.Linear(6, CLASSES))
+    model = classifier(with_random_state(network, seed=1), "1")
+    with torch.no_grad():
+        network[0].weight[3].zero_()
+        network[0].bias[3] = 0.7  # with a rounding error in bilinear and bicubic interpolation
+    white = torch.ones(1, 3, 15, 15, dtype=torch.float64)
+    with seen_batches(model) as seen:
+        scorecam(model, white, TARGETS[:1], generator=generator(), baseline="black", upsampling=upsampling)
+    masks = torch.cat(seen[1:])
+    assert masks.amin((1, 2, 3)).tolist() == [0] * 6
+    assert masks.amax((1, 2, 3)).tolist() == [1, 1, 1, 0, 1, 1]
 
 
 class RowsFirst(nn.Module):
@@ -162,10 +298,11 @@ def test_hook_is_gone_when_the_pass_fails() -> None:
     assert state_of(model) == before
 
 
-def test_values_that_are_not_finite_show_in_their_map_alone() -> None:
+@pytest.mark.parametrize("method", [cam, gradcam_plus_plus, layercam, scorecam])
+def test_values_that_are_not_finite_show_in_their_map_alone(method: Callable[..., Tensor]) -> None:
     images = IMAGES.clone()
     images[2, 0, 0, 0] = torch.nan
-    maps = cam(conv_classifier(), images, TARGETS, generator=generator())
+    maps = method(conv_classifier(), images, TARGETS, generator=generator())
     assert maps.flatten(1).isnan().any(1).tolist() == [False, False, True, False, False, False]
 
 
@@ -186,7 +323,7 @@ class Spare(nn.Module):
 )
 def test_a_layer_without_feature_maps_is_refused(network: nn.Module, layer: str) -> None:
     model = classifier(with_random_state(network, seed=1), layer)
-    for method in (cam, gradcam):
+    for method in (cam, gradcam, gradcam_plus_plus, layercam, scorecam):
         with pytest.raises(ValueError, match=f"cam_layer: '{layer}' returns "):
             method(model, IMAGES, TARGETS, generator=generator())
 
@@ -211,14 +348,17 @@ class Tokens(nn.Module):
         return self.head(self.tokens(tokens).sum(1))
 
 
+@pytest.mark.parametrize("method", [gradcam, gradcam_plus_plus, layercam, scorecam])
 @pytest.mark.parametrize("size", [(6, 6), (6, 9)], ids=["square", "wide"])
 @pytest.mark.parametrize(
     ("form", "extra"), [("tokens", 0), ("tokens", 1), ("tokens", 2), ("channels last", 0)]
 )
-def test_gradcam_of_tokens_is_that_of_the_feature_maps(form: str, extra: int, size: tuple[int, int]) -> None:
+def test_maps_of_tokens_are_those_of_the_feature_maps(
+    form: str, extra: int, size: tuple[int, int], method: Callable[..., Tensor]
+) -> None:
     images = torch.rand(6, 3, *size, generator=generator(3), dtype=torch.float64)
     maps, expected = (
-        gradcam(
+        method(
             classifier(with_random_state(network, seed=1), "tokens"), images, TARGETS, generator=generator()
         )
         for network in (Tokens(form, extra), Tokens("maps"))
@@ -233,7 +373,7 @@ def test_token_grid_selects_the_last_tokens() -> None:
     model.token_grid = (5, 8)
     maps = gradcam(model, IMAGES, TARGETS, generator=generator(), upsampling="nearest")
     model.token_grid = (6, 8)
-    with pytest.raises(ValueError, match="token_grid: found 6 × 8 for 40 tokens of 'tokens'"):
+    with pytest.raises(ValueError, match="token_grid: found 6 × 8 for 40 tokens"):
         gradcam(model, IMAGES, TARGETS, generator=generator())
     assert maps.shape == (6, 1, 6, 6)
 
@@ -263,9 +403,10 @@ def test_a_layer_of_which_only_the_class_token_is_read_is_refused() -> None:
         assert gradcam(model, IMAGES, TARGETS, generator=generator(), relu=False).any()
 
 
-def test_a_model_without_a_cam_layer_is_refused() -> None:
+@pytest.mark.parametrize("method", [cam, gradcam_plus_plus, layercam, scorecam])
+def test_a_model_without_a_cam_layer_is_refused(method: Callable[..., Tensor]) -> None:
     model = with_random_state(SmoothNet(108), seed=1)
     with pytest.raises(
         ValueError, match=r"^model: found SmoothNet, expected a Classifier, which has a cam_layer$"
     ):
-        cam(model, IMAGES, TARGETS, generator=generator())
+        method(model, IMAGES, TARGETS, generator=generator())

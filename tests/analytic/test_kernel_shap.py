@@ -21,7 +21,8 @@ from support import (
 )
 from torch import Tensor, nn
 
-from saliency_assay.methods.kernel_shap import coalitions, kernel_shap, segment
+from saliency_assay.methods.kernel_shap import coalitions, kernel_shap
+from saliency_assay.methods.segments import segment
 
 IMAGES, TARGETS = random_images(5), cyclic_targets(5)
 

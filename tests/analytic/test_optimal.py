@@ -132,8 +132,12 @@ def assert_least(
 
 
 def rivals_of(name: str, model: nn.Module) -> list[Tensor]:
-    """The maps of every other registered method."""
-    return [explain(method, model, IMAGES, TARGETS) for method in methods.METHODS if method.name != name]
+    """The maps of every other registered method that a convolutional network allows."""
+    return [
+        explain(method, model, IMAGES, TARGETS)
+        for method in methods.METHODS
+        if method.name != name and "attention" not in method.needs
+    ]
 
 
 # ------------------------------------------------------------------------------------------ noisy baseline

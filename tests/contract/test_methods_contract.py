@@ -9,6 +9,7 @@ import torch
 from support import (
     CLASSES,
     SmoothNet,
+    attention_classifier,
     bound,
     conv_classifier,
     cyclic_targets,
@@ -24,7 +25,8 @@ from support import (
 from torch import Tensor
 
 from saliency_assay.methods import METHODS, Method
-from saliency_assay.methods.cost import Map, passes
+from saliency_assay.methods.canonical import canonical
+from saliency_assay.methods.cost import Map, counted_rows, passes
 from saliency_assay.models import ARCHITECTURES
 from saliency_assay.models.classifier import Blueprint, Classifier, build
 from saliency_assay.registry.records import module_of, record_of, resolve
@@ -52,12 +54,22 @@ PASSES = {
     "gradient_x_input": 1,
     "guided_backprop": 1,
     "gradcam": 1,
+    "gradcam_plus_plus": 1,
+    "layercam": 1,
+    "scorecam": 7,  # one for the activations, and one for each of six channels
     "guided_gradcam": 2,
     "smoothgrad": 3,
     "smoothgrad_squared": 3,
     "vargrad": 3,
     "integrated_gradients": 4,
     "integrated_gradients_smoothgrad": 12,
+    "expected_gradients": 3,
+    "guided_ig": 4,
+    "blur_ig": 4,
+    "xrai": 8,
+    "lime": 20,
+    "rise": 3,
+    "extremal_perturbation": 4,
     "random": 0,
     "edge": 0,
     "constant": 0,
@@ -65,10 +77,24 @@ PASSES = {
 EVERY_METHOD = pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
 
 
+TRANSFORMERS = {
+    "gray": partial(attention_classifier, channels=1),
+    "skip": partial(attention_classifier, pool="mean"),
+}
+"""Networks in place of those of ``NETS`` for methods that need attention."""
+
+
 @pytest.fixture(params=NETS)
 def case(request: pytest.FixtureRequest) -> tuple[Classifier, Tensor, Tensor]:
-    model = NETS[request.param]()
+    needs = request.node.callspec.params["method"].needs
+    name = request.param
+    model = (TRANSFORMERS.get(name, attention_classifier) if "attention" in needs else NETS[name])()
     return model, random_images(5, model.channels), cyclic_targets(5)
+
+
+def suited(method: Method, seed: int = 1, dtype: torch.dtype = torch.float64) -> Classifier:
+    """A network that meets the needs of a method."""
+    return (attention_classifier if "attention" in method.needs else conv_classifier)(seed=seed, dtype=dtype)
 
 
 def test_names_are_unique_and_counted() -> None:
@@ -97,6 +123,7 @@ def test_record_fits_the_function(method: Method) -> None:
         "gradients",
         "relu",
         "layers",
+        "attention",
         "cam_layer",
         "pool_linear_head",
     }
@@ -145,7 +172,7 @@ def test_any_split_gives_the_same_maps(
 @EVERY_METHOD
 def test_images_that_learn_get_maps_without_a_graph(method: Method) -> None:
     images = random_images(3).requires_grad_()
-    maps = explain(method, conv_classifier(), images, cyclic_targets(3))
+    maps = explain(method, suited(method), images, cyclic_targets(3))
     assert not maps.requires_grad
     assert images.grad is None
 
@@ -161,8 +188,8 @@ def test_one_seed_one_result(method: Method, case: tuple[Classifier, Tensor, Ten
 @EVERY_METHOD
 def test_flags_tell_the_truth(method: Method) -> None:
     images, targets = random_images(5), cyclic_targets(5)
-    maps = explain(method, conv_classifier(seed=1), images, targets)
-    other = explain(method, conv_classifier(seed=2), images, targets)
+    maps = explain(method, suited(method, seed=1), images, targets)
+    other = explain(method, suited(method, seed=2), images, targets)
     assert bool((maps < 0).any()) is method.signed
     assert torch.equal(maps, other) is not method.uses_model
 
@@ -171,7 +198,7 @@ def test_flags_tell_the_truth(method: Method) -> None:
 def test_needs_are_all_it_needs(method: Method) -> None:
     images, targets = random_images(3, size=6), cyclic_targets(3)
     model = with_random_state(SmoothNet(images[0].numel()), seed=1)
-    if "cam_layer" not in method.needs and "relu" not in method.needs:
+    if not {"cam_layer", "relu", "attention"} & set(method.needs):
         assert explain(method, model, images, targets).shape[0] == 3
         return
     with pytest.raises(ValueError, match="SmoothNet") as error:
@@ -181,7 +208,7 @@ def test_needs_are_all_it_needs(method: Method) -> None:
 
 @EVERY_METHOD
 def test_no_pass_is_larger_than_the_batch(method: Method) -> None:
-    model, images, targets = conv_classifier(seed=1), random_images(5), cyclic_targets(5)
+    model, images, targets = suited(method), random_images(5), cyclic_targets(5)
     with seen_batches(model) as seen:
         explain(method, model, images, targets)
     sizes = [len(batch) for batch in seen]
@@ -189,22 +216,41 @@ def test_no_pass_is_larger_than_the_batch(method: Method) -> None:
     assert len(sizes) == PASSES.get(method.name, len(sizes))
 
 
-TRACED = ("lrp_alpha_beta", "lrp_epsilon", "deep_taylor", "deeplift", "deep_shap")
-"""They go through the model layer by layer, without calling it."""
+TRACED = {
+    **dict.fromkeys(("lrp_alpha_beta", "lrp_epsilon", "deep_taylor", "deeplift", "fullgrad"), 1),
+    "deep_shap": 3,
+    **dict.fromkeys(("raw_attention", "attention_rollout", "gradient_weighted_attention"), 1),
+    "attnlrp": 2,
+    "transformer_attribution": 3,
+}
+"""Passes of the methods that go through the model layer by layer, without calling it."""
 
 
 @EVERY_METHOD
 def test_the_report_knows_what_a_map_costs(method: Method) -> None:
-    width = 12 if "background" in method.takes else 9
+    width = 12 if "background" in method.takes or "attention" in method.needs else 9
     images, targets = random_images(4)[..., :width], cyclic_targets(4)
-    model = skip_classifier(cam_layer="relu2") if method.name == "cam" else conv_classifier()
-    with seen_batches(model) as seen:
+    model = skip_classifier(cam_layer="relu2") if method.name == "cam" else suited(method)
+    with seen_batches(model) as seen, counted_rows(model) as rows:
         explain(method, model, images, targets)
+    assert rows == list(map(len, seen))
     defaults = {name: parameter.default for name, parameter in method.parameters.items()}
     given = {**defaults, **few_passes(method)}
-    counted = passes(method.passes, Map(given, (12, width), batch=4, background=3))
-    measured = sum(map(len, seen)) / len(images)
-    assert counted == ((3 if method.name == "deep_shap" else 1) if method.name in TRACED else measured)
+    inputs = Map(given, (12, width), batch=4, background=3)
+    counted = PASSES[method.name] if method.passes is None else passes(method.passes, inputs)
+    measured = sum(rows) / len(images)
+    assert counted == TRACED.get(method.name, measured)
+
+
+def test_counting_rows_leaves_the_cached_canonical_form() -> None:
+    model, images = conv_classifier(), random_images(2)
+    network = canonical(model)
+    with counted_rows(model) as rows:
+        model(images)
+        model(pixels=images[:1])
+        assert canonical(model) is network
+    model(images)
+    assert rows == [2, 1]
 
 
 def test_what_smooths_a_method_costs_as_many_of_its_passes() -> None:
@@ -229,7 +275,7 @@ def test_what_smooths_a_method_costs_as_many_of_its_passes() -> None:
     ids=["uint8", "no channel", "no image", "too few targets", "float targets"],
 )
 def test_wrong_input_is_refused(method: Method, images: Tensor, targets: Tensor, message: str) -> None:
-    model = conv_classifier(dtype=torch.float32)
+    model = suited(method, dtype=torch.float32)
     with pytest.raises(ValueError, match=r"^(images|targets): found") as error:
         explain(method, model, images, targets)
     assert str(error.value).startswith(message)
@@ -242,7 +288,7 @@ CHOICES = [
 
 @pytest.mark.parametrize(("method", "name"), CHOICES, ids=lambda value: getattr(value, "name", value))
 def test_choices_are_those_of_the_function(method: Method, name: str) -> None:
-    model, images, targets = conv_classifier(seed=1), random_images(3), cyclic_targets(3)
+    model, images, targets = suited(method), random_images(3), cyclic_targets(3)
     function = partial(bound(method, images), model, images, targets, generator=generator())
     choices = method.parameters[name].choices
     results = [function(**{name: choice}) for choice in choices]

@@ -122,7 +122,8 @@ def test_fills_are_pixels_of_the_images_own_size(images: torch.Tensor, data: st.
 
 SCALE_FREE = {
     "aopc", "faithfulness", "necessity_sufficiency", "deletion", "insertion", "road", "sensitivity_n", "pointing_game",
-    "mask_attribution", "block_attribution",
+    "mask_attribution", "block_attribution", "faithfulness_correlation", "region_perturbation", "irof", "monotonicity",
+    "sparseness", "complexity", "random_logit", "emprt",
 }  # fmt: skip
 """Those that look at the order or the shares of a map, or correlate it: its unit is nothing to them."""
 

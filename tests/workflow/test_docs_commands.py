@@ -58,11 +58,12 @@ OUTSIDE = {
     r"PYTHONPATH=tests \.venv/bin/python tests/cluster/overhead\.py": "root, and a Slurm of one's own",
     r"cp -r profiles/slurm my_cluster": "tests/cluster/test_study.py edits such a copy",
 }
-# Of each benchmark, what makes it small. Those of the second group run whole studies, for minutes or hours: of them the
-# options are looked for in the program.
+# Of each benchmark, what makes it small. Those of the second group run whole studies, or need the code of others: of
+# them the options are looked for in the program.
 TINY = {
-    "training": "--size 8 --width 2 --rounds 1 --images 32 --batch-size 16",
-    "attribution": "--size 8 --width 2 --rounds 1 --batch-size 2 --images 2 --only passes",
+    "training": "--size 8 --width 8 --rounds 1 --images 32 --batch-size 16",
+    "attribution": "--size 8 --width 3 --patch 4 --depth 1 --heads 1 --rounds 1 --samples 2 --batch-size 2 --images 2 "
+    "--only passes",
     "perturbation": "--size 32 --width 1 --rounds 1 --batch-size 1 --only captum --squares 4",
     "rank_sets": "--studies 1 --coverage-studies 1",
     "reliability": "--images 20 --methods 4 --metrics 2 --resamples 20",
@@ -75,6 +76,11 @@ LONG = (
     "memory_rules",
     "mistakes",
     "mutation",
+    "parity_attention",
+    "parity_cam",
+    "parity_metrics",
+    "parity_path",
+    "parity_perturbation",
     "planning",
     "processes",
     "scaling",

@@ -156,9 +156,9 @@ def test_no_registered_architecture_is_refused_for_a_method_that_supports_it(
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda record: record.name)
-def test_a_method_that_takes_long_is_checked_as_one_with_the_same_needs(method: Method) -> None:
+def test_a_method_that_takes_long_is_checked_as_one_with_its_needs(method: Method) -> None:
     checked = record_of(METHODS, method.checked_as, "method") if method.checked_as else method
-    assert checked.needs == method.needs
+    assert set(checked.needs) - {"gradients"} <= set(method.needs) <= set(checked.needs)
     assert isinstance(checked.passes, int) or not method.needs
 
 

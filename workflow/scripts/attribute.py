@@ -6,7 +6,7 @@ from itertools import chain
 
 import numpy as np
 
-from saliency_assay.methods.cost import Stopwatch
+from saliency_assay.methods.cost import Stopwatch, counted_rows
 from saliency_assay.methods.engine import attribute
 from saliency_assay.methods.inputs import arguments_of, explained, map_seed
 from saliency_assay.models.jobs import load_model, origin
@@ -38,11 +38,17 @@ with run_job(snakemake) as job:
         for state in np.split(np.arange(len(indices)), 2 if settings["pairs"] else 1)
     )
     watch, identity = Stopwatch(time.perf_counter), origin(data, classifier, shard)
-    zarr_store.write(
-        job.output.maps,
-        zarr_store.with_columns(watch.over(blocks), image=indices, target=targets),
-        kind="maps",
-        attributes={"provenance": settings, **identity, "offset": offset, "device": device.type},
-    )
-    cost = {"images": len(indices), "seconds": watch.seconds, "device": device.type}
+    with counted_rows(classifier) as rows:
+        zarr_store.write(
+            job.output.maps,
+            zarr_store.with_columns(watch.over(blocks), image=indices, target=targets),
+            kind="maps",
+            attributes={"provenance": settings, **identity, "offset": offset, "device": device.type},
+        )
+    cost = {
+        "images": len(indices),
+        "seconds": watch.seconds,
+        "device": device.type,
+        "passes": sum(rows) / len(indices),
+    }
     job.output.cost.write_text(json.dumps(cost), encoding="utf-8")

@@ -40,7 +40,7 @@ def attribute(
         batch_size: number of images that the model processes together.
         base: for smoothing methods, the method to smooth, by default the gradient: a name, a function, or a mapping
             with its ``method`` and parameters.
-        background: for Deep SHAP, images that represent the absence of features.
+        background: for Deep SHAP and Expected Gradients, images that represent the absence of features.
         parameters: parameters of the method; the others have their registered defaults.
 
     Raises:
@@ -60,7 +60,7 @@ def attribute(
     >>> saliency_assay.attribute("gradeint", network, images, [2])
     Traceback (most recent call last):
         ...
-    ValueError: unknown method 'gradeint'; did you mean 'gradient'? valid: cam, ...
+    ValueError: unknown method 'gradeint'; did you mean 'gradient'? valid: attention_rollout, ...
     """
     pixels = images_of(images)
     classes = targets_of(targets, len(pixels))

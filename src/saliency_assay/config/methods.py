@@ -137,6 +137,8 @@ def unsupported(needs: Iterable[str], architecture: Any) -> str:
         return "needs a layer for class activation maps"
     if "pool_linear_head" in needs and not architecture.head_is_pool_linear:
         return "needs a head of average pooling and one linear layer"
+    if "attention" in needs and not architecture.has_attention:
+        return "needs attention over all tokens of an image"
     if "relu" in needs and not architecture.has_relu:
         return "needs a ReLU"
     return ""

@@ -107,6 +107,7 @@ def _layers(entry: ModelSettings, record: Layered | None) -> dict[str, Any]:
         "cam_layer": cam_layer,
         "concept_layers": entry.concept_layers or (record.concept_layers if record else ()),
         "has_relu": record is None or record.has_relu,
+        "has_attention": record is None or record.has_attention,
         "head_is_pool_linear": bool(record and record.head_is_pool_linear and cam_layer == record.cam_layer),
     }
 

@@ -119,6 +119,8 @@ class Model:
     """True if the logits are one linear layer over the spatial mean of ``cam_layer``, which CAM needs."""
     has_relu: bool = True
     """False for an architecture of other activations; True for a custom network, which is checked once it is built."""
+    has_attention: bool = True
+    """False for an architecture without attention over all tokens; True for a custom network, as ``has_relu``."""
     token_grid: tuple[int, ...] = ()
     """Rows and columns of the tokens that ``cam_layer`` returns; empty for the grid that the images suggest."""
     normalization: tuple[tuple[float, ...], tuple[float, ...]] | None = None

@@ -24,12 +24,13 @@ class Method:
     summary: str
     signed: bool = True
     """True if maps with the default parameters have negative values."""
-    passes: float | str = 1
-    """Passes through the model per image: a number, or ``package.module:name`` of a function (``methods.cost``)."""
+    passes: float | str | None = 1
+    """Passes through the model per image: a number, ``package.module:name`` of a function (``methods.cost``), or None
+    if it depends on the layers of the model, so that it is known only from a run."""
     needs: tuple[str, ...] = ()
     """Requirements on the model: ``gradients``, ``relu`` (at least one between pixels and logits), ``layers`` (a
-    forward that can be traced layer by layer), ``cam_layer``, ``pool_linear_head`` (logits are one linear layer over
-    the spatial mean of the CAM layer)."""
+    forward that can be traced layer by layer), ``attention`` (every attention is over all tokens of an image),
+    ``cam_layer``, ``pool_linear_head`` (logits are one linear layer over the spatial mean of the CAM layer)."""
     checked_as: str = ""
     """Method with a number of ``passes`` that is tried on models in its place before any training; empty for a method
     that has such a number itself, or that needs nothing but predictions."""
@@ -60,6 +61,7 @@ class Method:
 
 
 _BASELINE = {"baseline": Limits(choices=("black", "mean"))}
+_OUTPUT = {"output": Limits(choices=("probability", "logit"))}
 _SMOOTHING = {
     "samples": Limits(minimum=1),
     "noise": Limits(minimum=0),
@@ -70,6 +72,7 @@ _PATH = {
     "rule": Limits(choices=("trapezoid", "left", "right", "middle", "gauss_legendre")),
     **_BASELINE,
 }
+_ATTENTION = ("gradients", "layers", "attention")
 _INPUT_RULES = ("z_box", "w_squared", "same")
 _UPSAMPLING = {"upsampling": Limits(choices=("bilinear", "bicubic", "nearest"))}
 
@@ -129,6 +132,41 @@ METHODS: tuple[Method, ...] = (
         one_channel=True,
         needs=("gradients", "cam_layer"),
         limits=_UPSAMPLING,
+    ),
+    Method(
+        "gradcam_plus_plus",
+        "Grad-CAM++",
+        "saliency_assay.methods.cam:gradcam_plus_plus",
+        "Chattopadhay et al., 2018",
+        "positive part of the sum of the CAM layer's channels, weighted by their positive gradients",
+        signed=False,
+        one_channel=True,
+        needs=("gradients", "cam_layer"),
+        limits=_UPSAMPLING,
+    ),
+    Method(
+        "layercam",
+        "LayerCAM",
+        "saliency_assay.methods.cam:layercam",
+        "Jiang et al., 2021",
+        "positive part of the sum of the CAM layer's channels ⊙ their positive gradients",
+        signed=False,
+        one_channel=True,
+        needs=("gradients", "cam_layer"),
+        limits=_UPSAMPLING,
+    ),
+    Method(
+        "scorecam",
+        "Score-CAM",
+        "saliency_assay.methods.cam:scorecam",
+        "Wang et al., 2020",
+        "positive part of the sum of the CAM layer's channels, weighted by the logits of images that they mask",
+        signed=False,
+        one_channel=True,
+        passes=None,  # one for each channel of the layer
+        needs=("cam_layer",),
+        checked_as="gradcam",
+        limits={**_BASELINE, **_UPSAMPLING},
     ),
     Method(
         "guided_gradcam",
@@ -209,6 +247,62 @@ METHODS: tuple[Method, ...] = (
         check="saliency_assay.methods.checks:steps",
     ),
     Method(
+        "expected_gradients",
+        "Expected Gradients",
+        "saliency_assay.methods.expected_gradients:expected_gradients",
+        "Erion et al., 2021",
+        "mean of (image − baseline image) ⊙ gradient at random points between the image and training images",
+        passes="saliency_assay.methods.cost:samples",
+        needs=("gradients",),
+        checked_as="gradient",
+        takes=("background",),
+        stochastic=True,
+        limits={"samples": Limits(minimum=1)},
+    ),
+    Method(
+        "guided_ig",
+        "Guided IG",
+        "saliency_assay.methods.guided_ig:guided_ig",
+        "Kapishnikov et al., 2021",
+        "sum of gradient ⊙ change on a path from a baseline image that changes pixels with small gradients first",
+        passes="saliency_assay.methods.cost:steps",
+        needs=("gradients",),
+        checked_as="gradient",
+        limits={
+            "steps": Limits(minimum=1),
+            "fraction": Limits(minimum=0.001, maximum=1),
+            "max_dist": Limits(minimum=0, maximum=1),
+            **_BASELINE,
+        },
+    ),
+    Method(
+        "blur_ig",
+        "Blur IG",
+        "saliency_assay.methods.blur_ig:blur_ig",
+        "Xu et al., 2020",
+        "sum of gradient ⊙ change on the path from a blurred image to the image",
+        passes="saliency_assay.methods.cost:steps",
+        needs=("gradients",),
+        checked_as="gradient",
+        limits={"steps": Limits(minimum=2), "max_sigma": Limits(minimum=0.01, maximum=1)},
+    ),
+    Method(
+        "xrai",
+        "XRAI",
+        "saliency_assay.methods.xrai:xrai",
+        "Kapishnikov et al., 2019",
+        "mean of Integrated Gradients over image segments, which form a region from the highest mean to the lowest",
+        one_channel=True,
+        passes="saliency_assay.methods.cost:steps_from_two_baselines",
+        needs=("gradients",),
+        checked_as="gradient",
+        limits={
+            "steps": Limits(minimum=2),
+            "channels": Limits(choices=("sum", "max")),
+            "resolution": Limits(minimum=1),
+        },
+    ),
+    Method(
         "occlusion",
         "Occlusion",
         "saliency_assay.methods.occlusion:occlusion",
@@ -257,6 +351,17 @@ METHODS: tuple[Method, ...] = (
         limits={"rule": Limits(choices=("z_plus", "w_squared")), "input_rule": Limits(choices=_INPUT_RULES)},
     ),
     Method(
+        "fullgrad",
+        "FullGrad",
+        "saliency_assay.methods.fullgrad:fullgrad",
+        "Srinivas and Fleuret, 2019",
+        "gradient ⊙ image and gradient ⊙ bias of every layer, each rescaled to [0, 1] and summed",
+        signed=False,
+        one_channel=True,
+        needs=("gradients", "relu", "layers"),
+        limits={"rescale": Limits(choices=("layer", "channel"))},
+    ),
+    Method(
         "deeplift",
         "DeepLIFT",
         "saliency_assay.methods.deeplift:deeplift",
@@ -277,6 +382,65 @@ METHODS: tuple[Method, ...] = (
         takes=("background",),
     ),
     Method(
+        "raw_attention",
+        "Raw attention",
+        "saliency_assay.methods.attention:raw_attention",
+        "Abnar and Zuidema, 2020",
+        "mean attention weights of the last layer, by which the class token attends to the patches",
+        signed=False,
+        one_channel=True,
+        needs=_ATTENTION,
+        limits=_UPSAMPLING,
+    ),
+    Method(
+        "attention_rollout",
+        "Attention rollout",
+        "saliency_assay.methods.attention:attention_rollout",
+        "Abnar and Zuidema, 2020",
+        "product over the layers of mean attention weights and identity",
+        signed=False,
+        one_channel=True,
+        needs=_ATTENTION,
+        limits=_UPSAMPLING,
+    ),
+    Method(
+        "gradient_weighted_attention",
+        "Gradient-weighted attention",
+        "saliency_assay.methods.attention:gradient_weighted_attention",
+        "Chefer et al., ICCV 2021",
+        "product over the layers of identity + the positive part of attention weights ⊙ their gradients",
+        signed=False,
+        one_channel=True,
+        needs=_ATTENTION,
+        limits=_UPSAMPLING,
+    ),
+    Method(
+        "transformer_attribution",
+        "Transformer attribution",
+        "saliency_assay.methods.attention:transformer_attribution",
+        "Chefer et al., CVPR 2021",
+        "product over the layers of identity + the positive part of the attention's relevance ⊙ its gradients",
+        signed=False,
+        one_channel=True,
+        passes=3,  # the gradient, and relevance by the rule z⁺, which needs a second product in each layer
+        needs=_ATTENTION,
+        limits=_UPSAMPLING,
+    ),
+    Method(
+        "attnlrp",
+        "AttnLRP",
+        "saliency_assay.methods.relevance:attnlrp",
+        "Achtibat et al., 2024",
+        "layer-wise relevance propagation through attention weights, too",
+        passes=2,  # the rule γ needs a second product in each layer
+        needs=("gradients", "layers"),
+        limits={
+            "epsilon": Limits(minimum=1e-12),
+            "gamma_linear": Limits(minimum=0),
+            "gamma_convolution": Limits(minimum=0),
+        },
+    ),
+    Method(
         "kernel_shap",
         "Kernel SHAP",
         "saliency_assay.methods.kernel_shap:kernel_shap",
@@ -292,6 +456,64 @@ METHODS: tuple[Method, ...] = (
             **_BASELINE,
         },
         check="saliency_assay.methods.checks:coalitions",
+    ),
+    Method(
+        "lime",
+        "LIME",
+        "saliency_assay.methods.lime:lime",
+        "Ribeiro et al., 2016",
+        "coefficients of a linear model of image segments, fitted to images of which random segments are hidden",
+        one_channel=True,
+        passes="saliency_assay.methods.cost:samples",
+        stochastic=True,
+        limits={
+            "features": Limits(choices=("grid", "superpixels")),
+            "segments": Limits(minimum=1),
+            "samples": Limits(minimum=1),
+            "kernel_width": Limits(minimum=1e-3),
+            "ridge": Limits(minimum=1e-12),
+            **_BASELINE,
+            **_OUTPUT,
+        },
+    ),
+    Method(
+        "rise",
+        "RISE",
+        "saliency_assay.methods.rise:rise",
+        "Petsiuk et al., 2018",
+        "mean of random masks, weighted by the probability of the images that they mask",
+        signed=False,
+        one_channel=True,
+        passes="saliency_assay.methods.cost:samples",
+        stochastic=True,
+        limits={
+            "samples": Limits(minimum=1),
+            "cells": Limits(minimum=2),
+            "probability": Limits(minimum=1e-3, maximum=1),
+            **_BASELINE,
+            **_OUTPUT,
+        },
+    ),
+    Method(
+        "extremal_perturbation",
+        "Extremal perturbation",
+        "saliency_assay.methods.extremal:extremal_perturbation",
+        "Fong et al., 2019",
+        "smooth mask of a given area that keeps, or removes, most of the target's logit, by gradient descent",
+        signed=False,
+        one_channel=True,
+        passes="saliency_assay.methods.cost:steps",
+        needs=("gradients",),
+        checked_as="gradient",
+        limits={
+            "area": Limits(minimum=1e-3, maximum=1),
+            "steps": Limits(minimum=1),
+            "variant": Limits(choices=("preserve", "delete")),
+            "perturbation": Limits(choices=("blur", "black", "mean")),
+            "cell": Limits(minimum=1e-3, maximum=1),
+            "sigma": Limits(minimum=1e-3, maximum=1),
+        },
+        check="saliency_assay.methods.checks:cell_and_sigma",
     ),
     Method(
         "optimal_square",

@@ -36,7 +36,7 @@ from saliency_assay.models.classifier import Classifier, main_output
 IN_PLACE_OPERATORS = frozenset({operator.iadd, operator.isub, operator.imul, operator.itruediv})
 """Functions behind ``a += b`` and the other in-place operators."""
 
-_PLAIN = (bool, int, float, str, type(None))
+_PLAIN = {bool, int, float, str, type(None)}
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Traced:
     """Result of one analysis of a network."""
 
     state: State
-    graph: fx.Graph
+    module: fx.GraphModule
     canonical: fx.GraphModule | None = None
     is_verified: bool = False
     """True if the canonical form returned the network's logits for images."""
@@ -79,9 +79,10 @@ def traced(network: nn.Module) -> Traced:
     return cached
 
 
-def _trace(network: nn.Module) -> fx.Graph:
+def _trace(network: nn.Module) -> fx.GraphModule:
+    before = set(vars(network))
     try:
-        return _Tracer().trace(network)
+        return fx.GraphModule(network, _Tracer().trace(network))
     except Exception as error:  # a forward may raise anything when it receives a proxy instead of a tensor
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         name = type(network).__name__
@@ -89,6 +90,9 @@ def _trace(network: nn.Module) -> fx.Graph:
             f"{name}: its layers cannot be traced ({reason}); expected a forward without branches that depend "
             f"on values"
         ) from error
+    finally:
+        for name in set(vars(network)) - before:  # constants, of which the module has its own reference
+            delattr(network, name)
 
 
 def _in_place(function: Any) -> Callable[["_Proxy", Any], fx.Proxy]:
@@ -118,7 +122,7 @@ def state_of(network: nn.Module) -> State:
     tensors = list(chain(network.parameters(), network.buffers()))
     return State(
         tuple(
-            (name, ref(layer), _comparable(list(vars(layer).items())))
+            (name, ref(layer), *vars(layer), *map(_comparable, vars(layer).values()))
             for name, layer in network.named_modules()
         ),
         tuple(map(_identity, tensors)),
@@ -135,16 +139,17 @@ def _identity(tensor: Tensor) -> Hashable:
 
 def _comparable(value: Any) -> Hashable:
     """Return numbers and strings unchanged, the keys of a dictionary (hooks have one each), otherwise the identity."""
+    if type(value) in _PLAIN:
+        plain: Hashable = value
+        return plain
     if isinstance(value, dict):
         return tuple(value)
-    if isinstance(value, tuple | list):
-        return tuple(map(_comparable, value))
-    return value if isinstance(value, _PLAIN) else id(value)
+    return tuple(map(_comparable, value)) if isinstance(value, tuple | list) else id(value)
 
 
 _SIZES = {"size", "dim"}
 _SIZE_ATTRIBUTES = {"shape", "ndim", "device", "dtype"}
-_PERMUTATIONS: set[Any] = {
+PERMUTATIONS: set[Any] = {
     *(torch.permute, torch.transpose, torch.swapaxes, torch.movedim, torch.unbind, torch.chunk, torch.split),
     *("permute", "transpose", "swapaxes", "movedim", "unbind", "chunk", "split"),
 }
@@ -156,7 +161,7 @@ _JOINS: set[Any] = {torch.cat, torch.concat, torch.stack}
 
 REARRANGEMENTS: set[Any] = {
     *(operator.getitem, functional.pad, torch.roll, "roll"),
-    *_PERMUTATIONS,
+    *PERMUTATIONS,
     *_RESHAPINGS,
     *_JOINS,
 }
@@ -224,6 +229,13 @@ def canonical(model: nn.Module) -> fx.GraphModule:
         ValueError: the network cannot be traced, is in training mode, uses an unknown function, or overwrites memory
             that is read through a view; the message names the operation.
     """
+    network = _analysis(model).canonical
+    assert network is not None
+    return network
+
+
+def _analysis(model: nn.Module) -> Traced:
+    """Return the analysis of the network of ``model``, with its canonical form."""
     network = network_of(model)
     name = type(network).__name__
     has_mode = [isinstance(module, _BatchNorm | _DropoutNd) for module in network.modules()]
@@ -233,9 +245,9 @@ def canonical(model: nn.Module) -> fx.GraphModule:
     if analysis.canonical is None:
         with torch.inference_mode(False), torch.no_grad():  # a later caller may need gradients
             analysis.canonical = _in_canonical_form(
-                fx.GraphModule(network, copy.deepcopy(analysis.graph)), name
+                fx.GraphModule(analysis.module, copy.deepcopy(analysis.module.graph)), name
             )
-    return analysis.canonical
+    return analysis
 
 
 def canonical_for(method: str, model: nn.Module, images: Tensor | None = None) -> fx.GraphModule:
@@ -250,17 +262,18 @@ def canonical_for(method: str, model: nn.Module, images: Tensor | None = None) -
             alternative.
     """
     try:
-        network = canonical(model)
+        analysis = _analysis(model)
+        assert analysis.canonical is not None
         if images is not None and images.device.type != "meta":
-            _verify(model, network, images)
+            _verify(model, analysis, images)
     except ValueError as error:
         raise ValueError(f"{method}: {error}; or use integrated_gradients") from error
-    return network
+    return analysis.canonical
 
 
-def _verify(model: nn.Module, network: fx.GraphModule, images: Tensor) -> None:
-    original = network_of(model)
-    analysis = traced(original)
+def _verify(model: nn.Module, analysis: Traced, images: Tensor) -> None:
+    original, network = network_of(model), analysis.canonical
+    assert network is not None
     if analysis.is_verified or not any(_depends_on_shapes(network, node) for node in network.graph.nodes):
         return
     with torch.no_grad():
@@ -362,10 +375,31 @@ def _drop_identities(module: fx.GraphModule) -> None:
         function = _function(node)
         if function is not None and getattr(function, "__name__", "") == "_assert":
             module.graph.erase_node(node)
+        elif _adds_no_mask(node):
+            node.replace_all_uses_with(node.args[0])
+            module.graph.erase_node(node)
         elif (_is_random(function) and _is_in_evaluation(node)) or isinstance(
             _layer(module, node), _DropoutNd | nn.Identity
         ):
             _erase(module, node)
+
+
+def _adds_no_mask(node: fx.Node) -> bool:
+    """Return True for timm's addition of an attention mask if there is no mask.
+
+    timm is optional, so that its functions are recognized by their names.
+    """
+    if getattr(node.target, "__name__", "") != "maybe_add_mask":
+        return False
+    mask = node.kwargs.get("attn_mask", (*node.args, None)[1])
+    if not isinstance(mask, fx.Node):
+        return mask is None
+    options: dict[str, Any] = dict(
+        zip(("seq_len", "attn", "attn_mask", "is_causal"), mask.args, strict=False)
+    )
+    options |= mask.kwargs
+    is_resolved = getattr(mask.target, "__name__", "") == "resolve_self_attn_mask"
+    return is_resolved and options.get("attn_mask") is None and not options.get("is_causal")
 
 
 def _is_random(function: Any) -> bool:
@@ -716,7 +750,7 @@ def _stays_within_images(node: fx.Node) -> bool:
 
 
 def _is_permuted(source: Any) -> bool:
-    return isinstance(source, fx.Node) and source.target in _PERMUTATIONS
+    return isinstance(source, fx.Node) and source.target in PERMUTATIONS
 
 
 def _keeps_rows(node: fx.Node) -> bool:

@@ -63,6 +63,13 @@ def window(parameters: Parameters) -> str:
     return ""
 
 
+def cell_and_sigma(parameters: Parameters) -> str:
+    """Check that the kernel of a mask covers few cells, since memory grows with the square of their number."""
+    if parameters["sigma"] > 16 * parameters["cell"]:
+        return f"sigma: found {parameters['sigma']}, expected at most 16 times cell, {parameters['cell']}"
+    return ""
+
+
 def sides(parameters: Parameters) -> str:
     """Check that the smallest side is not larger than the largest side."""
     if parameters["smallest"] > parameters["largest"]:

@@ -1,11 +1,12 @@
 """Cost of a map: the number of passes of one image through the model, shown in the report.
 
 A pass is one forward and one backward pass, or a forward pass only if no gradients are needed. The record of a method
-has this number or names a function that computes it; the functions of the built-in methods are here. This module must
-not import torch.
+has this number or names a function that computes it; the functions of the built-in methods are here. A job counts the
+rows that go through its classifier, for methods whose record has neither. This module must not import torch.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +37,16 @@ def passes(record: float | str, inputs: Map) -> float:
 def steps(inputs: Map) -> int:
     """Return one pass for each step."""
     return int(inputs.parameters["steps"])
+
+
+def steps_from_two_baselines(inputs: Map) -> int:
+    """Return one pass for each step from each of two baselines (``xrai``)."""
+    return 2 * steps(inputs)
+
+
+def samples(inputs: Map) -> int:
+    """Return one pass for each sample."""
+    return int(inputs.parameters["samples"])
 
 
 def samples_of_base(inputs: Map) -> float:
@@ -79,6 +90,22 @@ def squares(inputs: Map) -> int:
 def shared_samples(inputs: Map) -> float:
     """Return one pass for the image, and its share of the samples that all images of the batch have in common."""
     return 1 + float(inputs.parameters["samples"]) / inputs.batch
+
+
+@contextmanager
+def counted_rows(classifier: Any) -> Iterator[list[int]]:
+    """Collect the number of images in each batch that goes through a ``Classifier`` while the context is open."""
+    rows: list[int] = []
+
+    def count(_: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        rows.append(len(next(iter((*args, *kwargs.values())))))
+
+    # Not a hook of the network: those belong to the state by which its canonical form is cached.
+    handle = classifier.register_forward_pre_hook(count, with_kwargs=True)
+    try:
+        yield rows
+    finally:
+        handle.remove()
 
 
 class Stopwatch:

@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from saliency_assay.methods.baselines import baseline as baseline_color
 from saliency_assay.methods.canonical import canonical_for, changes_shape, network_of, normalized
-from saliency_assay.methods.differentiate import check_inputs, check_logits, describe_tensor
+from saliency_assay.methods.differentiate import check_background, check_inputs, check_logits
 from saliency_assay.methods.layers import Add, MatMul, Mean, Multiply
 from saliency_assay.methods.passes import chunks
 
@@ -419,13 +419,7 @@ def deep_shap(
         ValueError: a background of another shape, type or device than the images, or an error of ``deeplift``.
     """
     check_inputs(images, targets)
-    shape, kind = list(images.shape[1:]), str(images.dtype).removeprefix("torch.")
-    fits = background.dtype == images.dtype and background.device == images.device
-    if not fits or background.ndim != 4 or list(background.shape[1:]) != shape or len(background) == 0:
-        raise ValueError(
-            f"background: found {describe_tensor(background)} on {background.device}, expected {kind} "
-            f"[B, {', '.join(map(str, shape))}] on {images.device} with B >= 1"
-        )
+    check_background(images, background)
     network = fit_network("deep_shap", model, images)
     network_inputs, baselines = normalized(model, images), normalized(model, background)
     total = torch.zeros_like(images)

@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor, nn
 
+OUTPUTS = ("probability", "logit")
+
 
 def check_inputs(images: Tensor, targets: Tensor) -> None:
     """Check images and targets of an attribution method.
@@ -16,6 +18,21 @@ def check_inputs(images: Tensor, targets: Tensor) -> None:
         )
     if targets.dtype != torch.int64 or targets.shape != images.shape[:1]:
         raise ValueError(f"targets: found {describe_tensor(targets)}, expected int64 [{len(images)}]")
+
+
+def check_background(images: Tensor, background: Tensor) -> None:
+    """Check the background of a method that takes training images as baselines.
+
+    Raises:
+        ValueError: it is not ``[B, C, H, W]`` with B >= 1, of the type and on the device of ``images [N, C, H, W]``.
+    """
+    shape, kind = list(images.shape[1:]), str(images.dtype).removeprefix("torch.")
+    fits = background.dtype == images.dtype and background.device == images.device
+    if not fits or background.ndim != 4 or list(background.shape[1:]) != shape or len(background) == 0:
+        raise ValueError(
+            f"background: found {describe_tensor(background)} on {background.device}, expected {kind} "
+            f"[B, {', '.join(map(str, shape))}] on {images.device} with B >= 1"
+        )
 
 
 def check_logits(logits: Tensor, images: Tensor) -> None:
@@ -63,7 +80,19 @@ def target_logits(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
     Raises:
         ValueError: the model does not return ``[N, K]``.
     """
+    return target_outputs(model, images, targets, "logit")
+
+
+def target_outputs(model: nn.Module, images: Tensor, targets: Tensor, output: str) -> Tensor:
+    """Compute the ``output`` of each image's target, its probability or its logit, ``[N]``, without gradients.
+
+    Raises:
+        ValueError: unknown ``output``, or the model does not return ``[N, K]``.
+    """
+    if output not in OUTPUTS:
+        raise ValueError(f"output: found {output!r}, valid: {', '.join(OUTPUTS)}")
     with torch.no_grad():
         logits: Tensor = model(images)
     check_logits(logits, images)
-    return logits.gather(1, targets[:, None])[:, 0]
+    values = logits.softmax(1) if output == "probability" else logits
+    return values.gather(1, targets[:, None])[:, 0]

@@ -1,76 +1,15 @@
 """Kernel SHAP: Shapley values of an image's segments, by weighted least squares."""
 
-from math import comb, log
+from math import comb
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from saliency_assay.methods import checks
 from saliency_assay.methods.baselines import baseline as baseline_color
-from saliency_assay.methods.differentiate import check_inputs, target_logits
-from saliency_assay.methods.passes import chunks
+from saliency_assay.methods.differentiate import check_inputs
 from saliency_assay.methods.sampling import sample_seeds
-
-FEATURES = ("grid", "superpixels")
-BLOCK = 1024  # rows of the regression that are summed at a time
-COMPACTNESS = 10.0  # weight of spatial distance relative to color distance (in CIELAB) in a superpixel
-
-
-def segment(images: Tensor, features: str, segments: int) -> Tensor:
-    """Return the segment number of each pixel, consecutive from 0, int64 ``[N, H, W]``.
-
-    ``grid`` has exactly ``segments`` cells; ``superpixels`` about as many, with a different number in each image.
-
-    Raises:
-        ValueError: unknown ``features``, a number of segments that does not fit the images, or superpixels of images
-            that are neither RGB nor gray.
-    """
-    height, width = images.shape[2:]
-    if features not in FEATURES:
-        raise ValueError(f"features: found {features!r}, valid: {', '.join(FEATURES)}")
-    if not 1 <= segments <= height * width:
-        raise ValueError(f"segments: found {segments}, expected 1 to {height * width}, one for each pixel")
-    if features == "grid":
-        return _grid(height, width, segments).to(images.device).expand(len(images), -1, -1)
-    return _superpixels(images, segments)
-
-
-def _grid(height: int, width: int, cells: int) -> Tensor:
-    """Return a grid of rows · columns = ``cells`` cells that are as close to squares as possible, ``[H, W]``."""
-    shapes = [
-        (rows, cells // rows) for rows in range(1, height + 1) if cells % rows == 0 and cells // rows <= width
-    ]
-    if not shapes:
-        raise ValueError(
-            f"segments: found {cells}, expected a product of rows and columns, at most {height} and {width}, "
-            f"with features 'grid'"
-        )
-
-    def elongation(shape: tuple[int, int]) -> float:
-        return abs(log(height / shape[0]) - log(width / shape[1]))
-
-    rows, columns = min(shapes, key=elongation)
-    down = torch.arange(height) * rows // height
-    across = torch.arange(width) * columns // width
-    return down[:, None] * columns + across
-
-
-def _superpixels(images: Tensor, segments: int) -> Tensor:
-    """Segment each image by SLIC (Achanta et al., 2012), on the CPU; a gray image is expanded to RGB."""
-    from skimage.segmentation import slic  # a slow import that is needed only here
-
-    channels = images.shape[1]
-    if channels not in (1, 3):
-        raise ValueError(f"features: found 'superpixels' of {channels} channels, expected 1 or 3")
-    pixels = images.detach().double().expand(-1, 3, -1, -1).permute(0, 2, 3, 1).cpu().numpy()
-    labels = [
-        slic(image, n_segments=segments, compactness=COMPACTNESS, start_label=0, channel_axis=-1)
-        for image in pixels
-    ]
-    # Renumbered, so that the numbers are consecutive.
-    numbered = [np.unique(label_map, return_inverse=True)[1].reshape(label_map.shape) for label_map in labels]
-    return torch.from_numpy(np.stack(numbered)).to(images.device, torch.int64)
+from saliency_assay.methods.segments import BLOCK, coalition_values, paint, pixel_counts, segment
 
 
 def kernel_shap(
@@ -96,15 +35,12 @@ def kernel_shap(
     check_inputs(images, targets)
     labels = segment(images, features, segments)
     color = baseline_color(model, images, baseline)
-    flat = labels.flatten(1)
-    # Pixels of each segment [N, M], M the largest number of segments; 0 for segments that an image does not have.
-    sizes = flat.new_zeros(len(flat), int(flat.max()) + 1).scatter_add(1, flat, torch.ones_like(flat))
+    sizes = pixel_counts(labels)
     members, weights = _padded_coalitions(sizes, samples, sample_seeds(len(images), 1, generator))
-    values = _coalition_values(model, images, targets, labels, members, color)
+    values = coalition_values(model, images, targets, labels, members, color)
     games = zip(members, weights, values, sizes > 0, strict=True)
     density = torch.stack([_solve(*game) for game in games]) / sizes.clamp(min=1)
-    maps = density.gather(1, flat).reshape(len(images), 1, *labels.shape[1:])
-    return maps.to(images.dtype)
+    return paint(density, labels).to(images.dtype)
 
 
 def coalitions(segments: int, samples: int, seed: int) -> tuple[Tensor, Tensor]:
@@ -164,20 +100,6 @@ def _padded_coalitions(sizes: Tensor, samples: int, seeds: list[int]) -> tuple[T
         members[i, 2 : 2 + len(game), : counts[i]] = game
         weights[i, 2 : 2 + len(game)] = weight
     return members.to(sizes.device), weights.to(sizes.device)
-
-
-def _coalition_values(
-    model: nn.Module, images: Tensor, targets: Tensor, labels: Tensor, members: Tensor, color: Tensor
-) -> Tensor:
-    """Compute f_t of each image for each of its coalitions, float64 ``[N, R]``; absent segments have the ``color``."""
-    count, rows = members.shape[:2]
-    values = torch.empty(count * rows, dtype=torch.float64, device=images.device)
-    for chunk in chunks(count, rows, images.device):
-        present = members[chunk.images, chunk.passes].gather(1, labels[chunk.images].flatten(1))
-        visible = present.reshape(len(present), 1, *labels.shape[1:])
-        masked = torch.where(visible, images[chunk.images], color)
-        values[chunk.pairs] = target_logits(model, masked, targets[chunk.images]).double()
-    return values.reshape(count, rows)
 
 
 def _solve(members: Tensor, weights: Tensor, values: Tensor, exists: Tensor) -> Tensor:

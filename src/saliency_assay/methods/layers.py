@@ -23,20 +23,9 @@ class Sum(nn.Module):
 class Add(nn.Module):
     """a + b, as at the end of a residual connection, or the addition of a constant such as a position embedding."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.sum = Sum()
-
     def forward(self, a: Tensor, b: Tensor) -> Tensor:
         """Add two tensors of shapes that can be broadcast."""
-        total: Tensor = self.sum(self.stacked(a, b))
-        return total
-
-    @staticmethod
-    def stacked(a: Tensor, b: Tensor) -> Tensor:
-        """Return the input of ``sum``: two tensors, broadcast and stacked along a new last dimension."""
-        shape = torch.broadcast_shapes(a.shape, b.shape)  # type: ignore[no-untyped-call]  # torch lacks its types
-        return torch.stack([a.expand(shape), b.expand(shape)], -1)
+        return a + b
 
 
 class Multiply(nn.Module):

@@ -24,8 +24,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from saliency_assay.methods.cam import cam_layers
 from saliency_assay.methods.engine import frozen
+from saliency_assay.methods.feature_maps import cam_layers
 from saliency_assay.models.classifier import Blueprint, Classifier, build
 from saliency_assay.models.inference import evaluating, exact_float32, to_pixels
 from saliency_assay.models.layout import place

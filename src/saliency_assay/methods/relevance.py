@@ -1,4 +1,4 @@
-"""Layer-wise relevance propagation: LRP-αβ, LRP-ε and deep Taylor decomposition, by zennit's rules.
+"""Layer-wise relevance propagation: LRP-αβ, LRP-ε, AttnLRP and deep Taylor decomposition, by zennit's rules.
 
 A method is a choice of rules, one for each kind of layer. Relevance starts as the target's logit and is propagated back
 through ``canonical(model)``, whose BatchNorm is folded, to the normalized image. It is not converted to units of
@@ -6,20 +6,38 @@ pixels, because relevance is a share of the logit.
 """
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, fx, nn
-from zennit.core import BasicHook, Composite, Hook, Stabilizer
-from zennit.rules import AlphaBeta, ClampMod, Epsilon, NoMod, Norm, Pass, WSquare, ZPlus
+from zennit.core import Composite, Hook
+from zennit.rules import AlphaBeta, Pass, ZPlus
 
 from saliency_assay.methods import checks
-from saliency_assay.methods.canonical import REARRANGEMENTS, canonical_for, normalized, signals
+from saliency_assay.methods.attention_layers import attention_layers, outputs_of
+from saliency_assay.methods.canonical import REARRANGEMENTS, canonical_for, network_of, normalized, signals
 from saliency_assay.methods.differentiate import check_inputs, check_logits
 from saliency_assay.methods.layers import Add, MatMul, Mean, Multiply, Sum
-from saliency_assay.models.classifier import Classifier
+from saliency_assay.methods.relevance_rules import (
+    GammaRule,
+    LinearNorm,
+    PassOn,
+    PositiveRule,
+    Proportional,
+    StackedAdd,
+    by_contribution,
+    by_total,
+    divisor,
+    share_by_range,
+    share_of_its_sign,
+    stabilizer,
+    w_squared,
+    z_box,
+)
 
 BIASES = ("ignored", "counted")
 RULES = ("z_plus", "w_squared")
@@ -38,16 +56,42 @@ _OF_BOTH_SIGNS = (*_KNOWN, *_ACTIVATIONS, nn.LayerNorm, nn.Softmax, Multiply, Ma
 """Layers with a rule of LRP-ε, which does not need the positive activations of ReLUs."""
 
 
+Rule: TypeAlias = Hook | Callable[[nn.Module], nn.Module] | None
+"""A hook of zennit, a function that wraps a layer in one whose backward pass is the rule, or None for the gradient."""
+
+
 @dataclass(frozen=True)
 class _Rules:
-    """Rules of a method, one for each kind of layer; None is the gradient."""
+    """Rules of a method, one for each kind of layer."""
 
-    weighted: Hook  # convolutions and linear layers
-    scale: Hook  # a BatchNorm that follows no convolution: each output is one input, scaled and shifted
-    sums: Hook  # averages and additions: linear layers without learned weights
-    relu: Hook | None
+    weighted: Rule
+    """Rule of linear layers, and of convolutions unless ``convolutions`` is not None."""
+    scale: Rule
+    """Rule of layers whose every output is one input, scaled and shifted: LayerNorm, and a BatchNorm that follows no
+    convolution."""
+    sums: Rule
+    """Rule of averages, and of additions unless ``additions`` is not None: linear layers without learned weights."""
+    activations: Rule
     epsilon: float | None = None
-    """The stabilizer for normalizations and products; None if there is no rule for layers other than ``_KNOWN``."""
+    """ε of products; None if there is no rule for layers other than ``_KNOWN``."""
+    convolutions: Rule = None
+    additions: Rule = None
+    softmax: Rule = None
+    """Rule of a softmax; None if attention weights and other gates count as constants."""
+
+    def of(self, layer: nn.Module) -> Rule:
+        """Return the rule of a layer."""
+        if _is_scale(layer) or isinstance(layer, LinearNorm):
+            return self.scale
+        if isinstance(layer, _WEIGHTED):
+            return (isinstance(layer, nn.Conv2d) and self.convolutions) or self.weighted
+        if isinstance(layer, _ACTIVATIONS):
+            return self.activations
+        if isinstance(layer, nn.Softmax):
+            return self.softmax
+        if isinstance(layer, Add | Sum):
+            return self.additions or self.sums
+        return self.sums if isinstance(layer, (*_AVERAGES, Mean)) else None
 
 
 def lrp_alpha_beta(
@@ -76,11 +120,11 @@ def lrp_alpha_beta(
         raise ValueError(f"biases: found {biases!r}, valid: {', '.join(BIASES)}")
     zeroed = "bias" if biases == "ignored" else None
     # α - 1 instead of β: zennit requires α - β == 1 exactly, and 2.2 - 1.2 is not exactly 1.
-    rule = AlphaBeta(alpha=alpha, beta=alpha - 1, stabilizer=_divisor, zero_params=zeroed)
+    rule = AlphaBeta(alpha=alpha, beta=alpha - 1, stabilizer=divisor, zero_params=zeroed)
     # No relevance for a term whose sign differs from that of its sum: its relevance would have the opposite sign, and
     # the αβ rule, which is made for active neurons, would then reverse the signs of the relevance it distributes.
-    rules = _Rules(rule, Pass(), _share_of_its_sign(), Pass())
-    return _propagate("lrp_alpha_beta", model, images, targets, rules, input_rule)
+    rules = _Rules(rule, Pass(), share_of_its_sign(), Pass())
+    return _propagate(("lrp_alpha_beta",), model, images, targets, rules, input_rule)
 
 
 def lrp_epsilon(
@@ -106,8 +150,81 @@ def lrp_epsilon(
     """
     if not epsilon > 0:
         raise ValueError(f"epsilon: found {epsilon}, expected above 0")
-    rules = _Rules(Epsilon(epsilon), Epsilon(epsilon), Norm(_not_zero), Pass(), epsilon)
-    return _propagate("lrp_epsilon", model, images, targets, rules, input_rule)
+    proportional = by_contribution(epsilon)
+    rules = _Rules(proportional, proportional, by_contribution(), PassOn, epsilon)
+    return _propagate(("lrp_epsilon", epsilon), model, images, targets, rules, input_rule)
+
+
+def attnlrp(
+    model: nn.Module,
+    images: Tensor,
+    targets: Tensor,
+    *,
+    generator: torch.Generator,
+    epsilon: float = 1e-6,
+    gamma_linear: float = 0.05,
+    gamma_convolution: float = 0.25,
+) -> Tensor:
+    """Compute AttnLRP, ``[N, C, H, W]``, signed (Achtibat et al., 2024).
+
+    As ``lrp_epsilon``, but attention weights receive relevance, too: half of that of a product goes to each factor
+    (proposition 3.3), and a softmax s of x distributes R_i = x_i (R_i − s_i Σ_j R_j) (proposition 3.1). The same halves
+    apply to gates. Linear layers and convolutions have the rule γ, or ε where γ is 0.
+
+    Raises:
+        ValueError: ε is not positive, γ is negative, or the network has a layer without a rule.
+    """
+    if not epsilon > 0:
+        raise ValueError(f"epsilon: found {epsilon}, expected above 0")
+    for name, gamma in (("gamma_linear", gamma_linear), ("gamma_convolution", gamma_convolution)):
+        if not gamma >= 0:
+            raise ValueError(f"{name}: found {gamma}, expected at least 0")
+    linear, convolution = (
+        partial(GammaRule, gamma=gamma, epsilon=epsilon) if gamma else by_contribution(epsilon)
+        for gamma in (gamma_linear, gamma_convolution)
+    )
+    rules = _Rules(
+        linear,
+        by_contribution(epsilon),
+        by_contribution(),
+        PassOn,
+        epsilon,
+        convolutions=convolution,
+        softmax=by_contribution(),  # x ⊙ Jᵀ(R / s), with J the Jacobian of the softmax, is proposition 3.1
+    )
+    key = ("attnlrp", epsilon, gamma_linear, gamma_convolution)
+    return _propagate(key, model, images, targets, rules, "same")
+
+
+def attention_relevance(method: str, model: nn.Module, images: Tensor, targets: Tensor) -> list[Tensor]:
+    """Return the relevance of the attention weights of every layer, each ``[N, heads, T, T]``.
+
+    Relevance starts as 1 at the target's logit. Linear layers have the rule z⁺, the factors of a product get half the
+    relevance each, and the two terms of an addition are scaled to their shares in its total. Softmax, normalizations
+    and activations pass relevance on unchanged. Chefer et al. (CVPR 2021), section 3.1, and their released code.
+    """
+    rules = _Rules(
+        PositiveRule,
+        PassOn,
+        by_contribution(),
+        PassOn,
+        0.0,
+        additions=by_total(),
+        softmax=PassOn,
+    )
+    names = [str(softmax.target) for softmax, _ in attention_layers(canonical_for(method, model))]
+    network = _prepared((method,), model, images, rules)
+    layers = [network.get_submodule(name) for name in names]
+    pixels = normalized(model, images).detach().requires_grad_()
+    with (
+        torch.enable_grad(),
+        Composite(_hooks(rules, {})).context(network),
+        outputs_of(layers) as weights,
+    ):
+        logits = network(pixels)
+        check_logits(logits, images)
+        start = nn.functional.one_hot(targets, logits.shape[1]).to(logits)
+        return list(torch.autograd.grad(logits, weights, start))
 
 
 def deep_taylor(
@@ -130,33 +247,67 @@ def deep_taylor(
     if rule not in RULES:
         raise ValueError(f"rule: found {rule!r}, valid: {', '.join(RULES)}")
     if rule == "z_plus":
-        rules = _Rules(ZPlus(_divisor, zero_params="bias"), Pass(), _share_of_its_sign(), Pass())
+        rules = _Rules(ZPlus(divisor, zero_params="bias"), Pass(), share_of_its_sign(), Pass())
     else:
         # w² also gives relevance to inactive neurons. The gradient of the ReLU removes it; otherwise the map would
         # depend on the weights alone.
-        rules = _Rules(_w_squared(), _w_squared(), _w_squared(), None)
-    return _propagate("deep_taylor", model, images, targets, rules, input_rule)
+        rules = _Rules(w_squared(), w_squared(), w_squared(), None)
+    return _propagate(("deep_taylor",), model, images, targets, rules, input_rule)
+
+
+PREPARED: WeakKeyDictionary[fx.GraphModule, dict[str, tuple[Any, fx.GraphModule]]] = WeakKeyDictionary()
+"""For each canonical network, a copy of it with the rules of each method, and the key of their parameters."""
 
 
 def _propagate(
-    method: str, model: nn.Module, images: Tensor, targets: Tensor, rules: _Rules, input_rule: str
+    key: tuple[Any, ...], model: nn.Module, images: Tensor, targets: Tensor, rules: _Rules, input_rule: str
 ) -> Tensor:
-    """Propagate the target's logit back to the normalized image, ``[N, C, H, W]``."""
+    """Propagate the target's logit back to the normalized image, ``[N, C, H, W]``; ``key`` is as in ``_prepared``."""
     check_inputs(images, targets)
     if input_rule not in INPUT_RULES:
         raise ValueError(f"input_rule: found {input_rule!r}, valid: {', '.join(INPUT_RULES)}")
-    network = _copy_sharing_tensors(canonical_for(method, model, images))
-    _check_layers(method, model, network, rules)
-    if rules.epsilon is not None:
-        _linearize(method, network, rules.epsilon)
-    first = _input_layer_rules(network, model, images, input_rule)
+    first = _input_layer_rules(canonical_for(key[0], model), model, images, input_rule)
+    network = _prepared(key, model, images, rules, first)
     pixels = normalized(model, images).detach().requires_grad_()
-    with torch.enable_grad(), Composite(_rule_choice(rules, first)).context(network):
+    with torch.enable_grad(), Composite(_hooks(rules, first)).context(network):
         logits = network(pixels)
         check_logits(logits, images)
-        # The backward pass of zennit's hooks propagates relevance in place of gradients, so it starts with the logit.
+        # The backward pass of the rules propagates relevance in place of gradients, so it starts with the logit.
         relevance = logits.detach() * nn.functional.one_hot(targets, logits.shape[1])
         return torch.autograd.grad(logits, pixels, relevance)[0]
+
+
+def _prepared(
+    key: tuple[Any, ...], model: nn.Module, images: Tensor, rules: _Rules, first: Collection[str] = ()
+) -> fx.GraphModule:
+    """Return a copy of the canonical network in which layers are wrapped by their rule, unless a hook applies it.
+
+    The layers ``first`` get hooks. ``key`` is the name of the method, and the parameters on which the wrapped layers
+    depend.
+
+    Raises:
+        ValueError: as ``canonical_for``, or the network has a layer without a rule.
+    """
+    method, original = key[0], canonical_for(key[0], model, images)
+    copies, key = PREPARED.setdefault(original, {}), (*key, frozenset(first))
+    if method not in copies or copies[method][0] != key:
+        network = _copy_sharing_tensors(original)
+        _check_layers(method, model, network, rules)
+        if rules.epsilon is not None:
+            _linearize(method, network, rules.epsilon, gates_are_constant=rules.softmax is None)
+        for name in _layer_names(network):
+            layer = network.get_submodule(name)
+            rule = rules.of(layer)
+            if isinstance(layer, Add) and (isinstance(rule, Hook) or f"{name}.sum" in first):
+                network.add_submodule(name, StackedAdd())
+            elif rule is not None and not isinstance(rule, Hook) and name not in first:
+                network.add_submodule(name, rule(layer))
+        copies[method] = key, network
+    return copies[method][1]
+
+
+def _layer_names(network: fx.GraphModule) -> list[str]:
+    return [str(node.target) for node in network.graph.nodes if node.op == "call_module"]
 
 
 def _copy_sharing_tensors(network: fx.GraphModule) -> fx.GraphModule:
@@ -166,9 +317,8 @@ def _copy_sharing_tensors(network: fx.GraphModule) -> fx.GraphModule:
 
 
 def _check_layers(method: str, model: nn.Module, network: fx.GraphModule, rules: _Rules) -> None:
-    kind = type(model.network if isinstance(model, Classifier) else model).__name__
-    names = [str(node.target) for node in network.graph.nodes if node.op == "call_module"]
-    layers = {name: network.get_submodule(name) for name in names}
+    kind = type(network_of(model)).__name__
+    layers = {name: network.get_submodule(name) for name in _layer_names(network)}
     known = _KNOWN if rules.epsilon is None else _OF_BOTH_SIGNS
     if rules.epsilon is None and not any(isinstance(layer, nn.ReLU) for layer in layers.values()):
         raise ValueError(
@@ -185,11 +335,12 @@ def _check_layers(method: str, model: nn.Module, network: fx.GraphModule, rules:
             )
 
 
-def _linearize(method: str, network: fx.GraphModule, epsilon: float) -> None:
+def _linearize(method: str, network: fx.GraphModule, epsilon: float, *, gates_are_constant: bool) -> None:
     """Replace normalizations by layers that are linear in their input, and products by their rule, in place.
 
     Raises:
-        ValueError: a softmax or another gate is no factor of a product, so that it would take all relevance.
+        ValueError: a softmax or another gate that is constant is no factor of a product, so that it would take all
+            relevance.
     """
     varying = signals(network.graph)
     constant = set(network.graph.nodes) - varying
@@ -198,21 +349,23 @@ def _linearize(method: str, network: fx.GraphModule, epsilon: float) -> None:
             continue
         layer = network.get_submodule(str(node.target)) if node.op == "call_module" else None
         if isinstance(layer, nn.LayerNorm):
-            network.add_submodule(str(node.target), _LinearNorm(layer))
+            network.add_submodule(str(node.target), LinearNorm(layer))
         elif (
-            isinstance(layer, nn.Softmax)
-            or (isinstance(layer, _GATES) and _only_multiplies(network, node))
-            or all(source in constant for source in node.all_input_nodes)
-        ):
+            gates_are_constant
+            and (
+                isinstance(layer, nn.Softmax)
+                or (isinstance(layer, _GATES) and _only_multiplies(network, node))
+            )
+        ) or all(source in constant for source in node.all_input_nodes):
             constant.add(node)
         elif isinstance(layer, Multiply | MatMul):
             vary = [isinstance(factor, fx.Node) and factor not in constant for factor in node.args]
-            network.add_submodule(str(node.target), _ProductRule(layer, epsilon, vary))
+            network.add_submodule(str(node.target), Proportional(layer, stabilizer(epsilon), vary, sum(vary)))
 
     for node in constant & varying:
         for user in node.users:
             layer = network.get_submodule(str(user.target)) if user.op == "call_module" else None
-            if user not in constant and not isinstance(layer, _ProductRule):
+            if user not in constant and not isinstance(layer, Proportional):
                 raise ValueError(
                     f"{method}: found {node.name!r}, a softmax or gate that is no factor of a product; "
                     f"expected logits without softmax; or use integrated_gradients"
@@ -229,82 +382,18 @@ def _only_multiplies(network: fx.GraphModule, node: fx.Node) -> bool:
     )
 
 
-class _LinearNorm(nn.Module):
-    """LayerNorm whose standard deviation counts as a constant (Ali et al. 2022, section 3.2)."""
-
-    def __init__(self, norm: nn.LayerNorm) -> None:
-        super().__init__()
-        self.axes, self.eps = tuple(range(-len(norm.normalized_shape), 0)), norm.eps
-        self.weight, self.bias = norm.weight, norm.bias
-
-    def forward(self, values: Tensor) -> Tensor:
-        centered = values - values.mean(self.axes, keepdim=True)
-        scale = ((centered.detach() ** 2).mean(self.axes, keepdim=True) + self.eps).rsqrt()
-        normalized = centered * scale if self.weight is None else centered * scale * self.weight
-        return normalized if self.bias is None else normalized + self.bias
-
-
-class _ProductRule(nn.Module):
-    """A product whose relevance goes to the factors that vary, in equal shares, and within each by the ε rule."""
-
-    def __init__(self, product: nn.Module, epsilon: float, vary: list[bool]) -> None:
-        super().__init__()
-        self.product, self.stabilize, self.vary = product, Stabilizer(epsilon), vary
-
-    def forward(self, *factors: Any) -> Tensor:
-        factors = tuple(
-            factor if varies or not isinstance(factor, Tensor) else factor.detach()
-            for factor, varies in zip(factors, self.vary, strict=True)
-        )
-        output: Tensor = _Product.apply(self, *factors)
-        return output
-
-
-class _Product(torch.autograd.Function):
-    """The rule of ``_ProductRule``: a product, and in the backward pass relevance in place of gradients."""
-
-    @staticmethod
-    def forward(ctx: Any, rule: _ProductRule, *factors: Any) -> Tensor:
-        ctx.rule, ctx.factors = rule, factors
-        output: Tensor = rule.product(*factors)
-        return output
-
-    @staticmethod
-    def backward(ctx: Any, relevance: Tensor) -> tuple[Tensor | None, ...]:
-        rule = ctx.rule
-        with torch.enable_grad():
-            factors = [
-                factor.detach().requires_grad_(varies) if isinstance(factor, Tensor) else factor
-                for factor, varies in zip(ctx.factors, rule.vary, strict=True)
-            ]
-            output = rule.product(*factors)
-        varying = [factor for factor, varies in zip(factors, rule.vary, strict=True) if varies]
-        share = relevance / rule.stabilize(output.detach()) / len(varying)
-        gradients = iter(torch.autograd.grad(output, varying, share))
-        return None, *(
-            factor.detach() * next(gradients) if varies else None
-            for factor, varies in zip(factors, rule.vary, strict=True)
-        )
-
-
-def _rule_choice(rules: _Rules, first: dict[str, Hook]) -> Callable[..., Hook | None]:
-    """Return the function from a layer to its rule that zennit's ``Composite`` calls."""
+def _hooks(rules: _Rules, first: Mapping[str, Hook]) -> Callable[..., Hook | None]:
+    """Return the function from a layer to its hook that zennit's ``Composite`` calls."""
 
     def select_hook(context: object, name: str, layer: nn.Module) -> Hook | None:
-        if name in first:
-            return first[name]
-        if isinstance(layer, _WEIGHTED):
-            return rules.scale if _is_scale(layer) else rules.weighted
-        if isinstance(layer, _ACTIVATIONS):
-            return rules.relu
-        if isinstance(layer, _LinearNorm):
-            return rules.scale
-        return rules.sums if isinstance(layer, (*_AVERAGES, Mean, Sum)) else None
+        rule = first.get(name) or rules.of(layer)
+        # The rule of an addition is that of its sum.
+        return rule if isinstance(rule, Hook) and not isinstance(layer, Add) else None
 
     return select_hook
 
 
-def _is_scale(layer: nn.Module) -> bool:
+def _is_scale(layer: nn.Module | None) -> bool:
     """Return True for a convolution whose every output is one input, scaled and shifted."""
     return (
         isinstance(layer, nn.Conv2d)
@@ -324,14 +413,15 @@ def _input_layer_rules(
     blank = images.new_zeros(1, *images.shape[1:])
     bounds = _bounds(network, normalized(model, blank), normalized(model, blank + 1))
     rules: dict[str, Hook] = {}
+    layers = dict(network.named_modules())
     for name, (low, high) in bounds.items():
-        layer = network.get_submodule(name)
+        layer = layers.get(name)  # None for the sum of an addition
         if _is_scale(layer):
             rules[name] = Pass()
         elif isinstance(layer, _WEIGHTED):
-            rules[name] = _w_squared() if input_rule == "w_squared" else _z_box(low, high)
+            rules[name] = w_squared() if input_rule == "w_squared" else z_box(low, high)
         else:
-            rules[name] = _share_by_range(high - low)
+            rules[name] = share_by_range(high - low)
     return rules
 
 
@@ -352,7 +442,7 @@ def _bounds(network: fx.GraphModule, low: Tensor, high: Tensor) -> dict[str, tup
         elif node.op != "output" and all(source in ends[0].env for source in node.all_input_nodes):
             layer = network.get_submodule(node.target) if node.op == "call_module" else None
             if isinstance(layer, Add):
-                least, most = (Add.stacked(*(end.env[term] for term in node.args)) for end in ends)
+                least, most = (StackedAdd.stacked(*(end.env[term] for term in node.args)) for end in ends)
                 bounds[f"{node.target}.sum"] = least, most
             elif isinstance(layer, (*_WEIGHTED, *_AVERAGES)):
                 least, most = (end.env[node.args[0]] for end in ends)
@@ -363,91 +453,3 @@ def _bounds(network: fx.GraphModule, low: Tensor, high: Tensor) -> dict[str, tup
                     a, b = torch.minimum(a, b), torch.maximum(a, b)
                 ends[0].env[node], ends[1].env[node] = a, b
     return bounds
-
-
-def _w_squared() -> Hook:
-    """Return the w² rule."""
-    return WSquare(_divisor, zero_params="bias")
-
-
-def _z_box(low: Tensor, high: Tensor) -> Hook:
-    """Return z^B computed as (x − l) w⁺ + (x − h) w⁻, whose terms are never negative.
-
-    zennit's ``ZBox`` is x w − l w⁺ − h w⁻. If all inputs of a neuron are at their bounds, this is only the rounding
-    error of a difference of large numbers, and dividing by it destroys the relevance of the neighborhood. For the same
-    reason, distances within rounding error count as 0, and so do those of pixels outside the bounds, which noise can
-    cause.
-    """
-    least = _rounding(high) * (high - low)
-    return BasicHook(
-        input_modifiers=[
-            lambda pixels: torch.where(pixels - low > least, pixels - low, 0),
-            lambda pixels: torch.where(high - pixels > least, pixels - high, 0),
-        ],
-        param_modifiers=[ClampMod(min=0.0, zero_params="bias"), ClampMod(max=0.0, zero_params="bias")],
-        output_modifiers=[_unchanged] * 2,
-        gradient_mapper=lambda relevance, sums: [relevance / _divisor(sums[0] + sums[1])] * 2,
-        reducer=lambda inputs, shares: inputs[0] * shares[0] + inputs[1] * shares[1],
-    )
-
-
-def _share_by_range(ranges: Tensor) -> Hook:
-    """Return the rule of an average or an addition of pixels: shares in proportion to the range of each term.
-
-    The shares are equal, except that padded zeros get none. They are not in proportion to x − l, since black pixels
-    carry information, too.
-    """
-    return BasicHook(
-        input_modifiers=[lambda terms: ranges.expand_as(terms).clone()],
-        param_modifiers=[NoMod(param_keys=[])],
-        output_modifiers=[_unchanged],
-        gradient_mapper=lambda relevance, sums: [relevance / _divisor(sums[0])],
-        reducer=lambda inputs, shares: inputs[0] * shares[0],
-    )
-
-
-def _share_of_its_sign() -> Hook:
-    """Return z⁺ for a layer without weights: shares in proportion to the terms that have the sign of their sum.
-
-    zennit's ``ZPlus`` cannot be used, because it pairs negative inputs with negative weights and clamps the weights.
-    """
-
-    def shares(relevance: Tensor, sums: list[Tensor]) -> list[Tensor]:
-        positive = sums[0] + sums[1] >= 0
-        return [relevance * positive / _divisor(sums[0]), relevance * ~positive / _divisor(sums[1])]
-
-    return BasicHook(
-        input_modifiers=[lambda terms: terms.clamp(min=0), lambda terms: terms.clamp(max=0)],
-        param_modifiers=[NoMod(param_keys=[])] * 2,
-        output_modifiers=[_unchanged] * 2,
-        gradient_mapper=shares,
-        reducer=lambda terms, shares: terms[0] * shares[0] + terms[1] * shares[1],
-    )
-
-
-def _unchanged(output: Tensor) -> Tensor:
-    """Return the output."""
-    return output
-
-
-def _not_zero(sums: Tensor) -> Tensor:
-    """Return the divisor for terms of both signs, whose small sums are significant: infinity only for 0."""
-    return torch.where(sums == 0, torch.inf, sums)
-
-
-def _divisor(sums: Tensor) -> Tensor:
-    """Return the divisor for terms of one sign, ``[N, channels, ...]``: infinity where a sum is only rounding error.
-
-    No relevance is distributed there. A small divisor would make the quotient huge, and convolutions that work in tiles
-    or by Fourier transform (as in cuDNN) would spread its rounding error to adjacent positions. The threshold is
-    relative to the channel's largest sum in the image, so that it depends neither on the scale of a network nor on
-    other images.
-    """
-    largest = sums.abs().reshape(*sums.shape[:2], -1).amax(-1)
-    least = _rounding(sums) * largest.reshape(*sums.shape[:2], *[1] * (sums.ndim - 2))
-    return torch.where(sums.abs() > least, sums, torch.inf)
-
-
-def _rounding(values: Tensor) -> float:
-    """Return a bound on the relative error of a sum in the type of ``values``, with a margin for fast convolutions."""
-    return 64 * float(torch.finfo(values.dtype).eps)

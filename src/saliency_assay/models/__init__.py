@@ -29,6 +29,7 @@ class Architecture:
         head_is_pool_linear: True if the logits are one linear layer over the spatial mean of ``cam_layer``, as CAM
             requires.
         has_relu: False for networks of other activations, through which some methods have no rule.
+        has_attention: True if every attention is over all tokens of an image, as in a vision transformer.
         limits: valid values of the builder's parameters, where not all values of their type are valid.
     """
 
@@ -41,6 +42,7 @@ class Architecture:
     concept_layers: tuple[str, ...]
     head_is_pool_linear: bool = False
     has_relu: bool = True
+    has_attention: bool = False
     limits: Mapping[str, Limits] = field(default_factory=dict)
 
     @cached_property
@@ -155,6 +157,7 @@ ARCHITECTURES = (
         cam_layer="blocks.-1.norm1",
         concept_layers=("blocks.0", "blocks.-1", "head"),
         has_relu=False,
+        has_attention=True,
         limits={
             "image_size": Limits(minimum=1),
             "patch": Limits(minimum=1),

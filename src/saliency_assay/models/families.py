@@ -41,6 +41,11 @@ class Layered(Protocol):
         """True if the network has a ReLU."""
         ...
 
+    @property
+    def has_attention(self) -> bool:
+        """True if every attention is over all tokens of an image."""
+        ...
+
 
 @dataclass(frozen=True)
 class Family:
@@ -51,6 +56,7 @@ class Family:
     concept_layers: tuple[str, ...] = ()
     head_is_pool_linear: bool = False
     has_relu: bool = True
+    has_attention: bool = False
 
 
 _RESNET = ("layer1", "layer2", "layer3", "layer4", "fc")
@@ -75,6 +81,7 @@ FAMILIES = {
             "encoder.layers.-1.ln_1",
             ("encoder.layers.-8", "encoder.layers.-4", "encoder.layers.-1"),
             has_relu=False,
+            has_attention=True,
         ),
         Family("maxvit", "blocks.-1", ("blocks.0", "blocks.1", "blocks.-1"), has_relu=False),
     ),
@@ -98,6 +105,7 @@ FAMILIES = {
             "blocks.-1.norm1",
             ("blocks.-8", "blocks.-4", "blocks.-1"),
             has_relu=False,
+            has_attention=True,
         ),
     ),
 }

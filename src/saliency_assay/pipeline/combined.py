@@ -171,7 +171,7 @@ class Groups:
         return None if of_map is None else count * max(1.0, of_map)
 
     def _passes(self, method: Method, wildcards: Mapping[str, str]) -> float | None:
-        """Return the passes of one image through the model for its map; None for a custom function."""
+        """Return the passes of one image through the model for its map; None if unknown, as for a custom function."""
         record = self.catalog.methods.get(method.method)
         base = self._passes(method.base, wildcards) if method.base else 1.0
         if record is None or record.passes is None or base is None:

@@ -148,7 +148,7 @@ class ModelChecks:
     def _checked_as(self, name: str, parameters: Settings) -> Settings:
         """Return the call of the method by which a registered one is checked, with defaults for other parameters."""
         record = self.methods[name]
-        if not record.uses_model or (isinstance(record.passes, str) and not record.checked_as):
+        if not record.uses_model or (not isinstance(record.passes, int | float) and not record.checked_as):
             return {}
         if record.checked_as:
             return self._checked_as(record.checked_as, {})

@@ -18,7 +18,6 @@ WITHOUT_EFFECT = frozenset({"safetensors", "tqdm", "yaml"})
 """Modules on whose version results do not depend: they read files or show progress."""
 RECORDED = (
     "PIL",
-    "captum",
     "numpy",
     "pycocotools",
     "scipy",

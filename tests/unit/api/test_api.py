@@ -280,7 +280,10 @@ def test_wrapping_normalizes_and_shares_the_weights(network: nn.Module) -> None:
 
 
 BAD: list[tuple[dict[str, Any], str]] = [
-    ({"method": "gradeint"}, "unknown method 'gradeint'; did you mean 'gradient'? valid: cam, constant"),
+    (
+        {"method": "gradeint"},
+        "unknown method 'gradeint'; did you mean 'gradient'? valid: attention_rollout, attnlrp",
+    ),
     ({"method": 3}, "method: found int, expected the name of a method, a function or package.module:name"),
     ({"method": "torch:nothing"}, "'torch:nothing': module 'torch' has no attribute 'nothing'"),
     ({"sampels": 3}, "gradient: unknown parameter 'sampels'; valid: none"),
@@ -369,7 +372,7 @@ def test_what_does_not_fit_a_method_is_told_in_one_line(
 
 
 BAD_SCORES: list[tuple[dict[str, Any], str]] = [
-    ({"metric": "mcs"}, "unknown metric 'mcs'; valid: aopc, block_attribution, deletion, faithfulness"),
+    ({"metric": "mcs"}, "unknown metric 'mcs'; valid: aopc, block_attribution, completeness, "),
     ({"metric": "deletoin"}, "unknown metric 'deletoin'; did you mean 'deletion'? valid: "),
     ({"setps": 3}, "deletion: unknown parameter 'setps'; did you mean 'steps'? valid: fill, output, steps"),
     ({"fill": "gray"}, "deletion: fill: found 'gray', valid: black, mean, image_mean, random, blur"),
@@ -384,7 +387,10 @@ BAD_SCORES: list[tuple[dict[str, Any], str]] = [
         "mean: found [0.5, 0.5, 124.0], expected 3 values in [0, 1], one per channel",
     ),
     ({"mask": MASK}, "mask: deletion takes none; valid: pointing_game, mask_attribution, block_attribution"),
-    ({"method": "gradient"}, "method: deletion takes none; valid: sensitivity_max, randomization"),
+    (
+        {"method": "gradient"},
+        "method: deletion takes none; valid: sensitivity_max, relative_stability, randomization",
+    ),
     ({"randomized_model": nn.Flatten()}, "randomized_model: deletion takes none; valid: randomization"),
     ({"method_seed": 3}, "method_seed: deletion computes no maps"),
     (

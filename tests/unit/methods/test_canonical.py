@@ -23,6 +23,7 @@ from torch.nn import functional
 
 from saliency_assay.methods.canonical import REARRANGEMENTS, Add, canonical, normalized
 from saliency_assay.models.resnet import resnet8
+from saliency_assay.models.timm_networks import timm_network
 
 IMAGES = random_images(3, size=8)
 
@@ -221,6 +222,35 @@ def test_an_unchanged_network_is_traced_once(traces: list[nn.Module]) -> None:
     assert canonical(network) is modules[0]
     assert traces == [network, other]
     assert all(one is other for one, other in zip(traces, [network, other], strict=True))
+
+
+class Weighted(nn.Module):
+    """Multiplies pixels by a tensor that the forward pass creates, which a trace stores as a constant."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = nn.Linear(3, 2)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.head((images * torch.arange(3.0).reshape(3, 1, 1)).mean((2, 3)))
+
+
+def test_a_trace_leaves_no_constant_in_the_network(traces: list[nn.Module]) -> None:
+    network = Weighted().double().eval()
+    before = set(vars(network))
+    assert canonical(network) is canonical(network)
+    assert traces == [network]
+    assert set(vars(network)) == before
+    exact(canonical(network)(IMAGES).detach(), network(IMAGES).detach())
+
+
+def test_timm_attention_that_is_not_fused() -> None:
+    options = {"img_size": 16, "embed_dim": 8, "depth": 1, "num_heads": 2}
+    name, size = "vit_tiny_patch16_224", {"patch_size": 4}
+    network = timm_network(classes=2, channels=3, generator=generator(), name=name, **options, **size).eval()
+    network.blocks[0].attn.fused_attn = False
+    images = random_images(2, size=16, dtype=torch.float32)
+    exact(canonical(network)(images).detach(), network(images).detach(), tolerance=1e-4, floor=1e-6)
 
 
 def scaled(network: nn.Module) -> None:

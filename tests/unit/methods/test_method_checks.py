@@ -20,6 +20,7 @@ MISFITS: list[tuple[str, dict[str, Any]]] = [
     ("kernel_shap", {"segments": 64, "samples": 100}),
     ("occlusion", {"window": 0.1, "stride": 0.2}),
     ("optimal_square", {"smallest": 5, "largest": 3}),
+    ("extremal_perturbation", {"cell": 0.01, "sigma": 0.5}),
 ]
 
 

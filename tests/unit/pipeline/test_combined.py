@@ -22,7 +22,11 @@ def groups(**data: Any) -> Groups:
     """Return the groups under the tiny configuration with other values of its digits."""
     content = yaml.safe_load(TINY.read_text())
     content["data"]["digits"] |= data
-    content["methods"]["own"] = {"function": "math:sqrt"}
+    content["methods"] |= {
+        "own": {"function": "math:sqrt"},
+        "scorecam": {},  # a pass for each channel of the model
+        "smooth_scorecam": {"method": "smoothgrad", "base": "scorecam"},
+    }
     content["metrics"]["own"] = {"function": "math:sqrt", "direction": "higher"}
     config = read(content, catalog=CATALOG, source="tiny.yaml")
     return Groups(config, CATALOG, Studies(config, CATALOG.study_kinds))
@@ -79,7 +83,8 @@ def test_costs_are_pixels_times_passes() -> None:
     assert cost(small, "evaluate") == 1797 * 8 * 8
     assert cost(small, "tabulate_scores") == 0
     assert cost(large, "score") == 100 * 10_000 * 64 * 64 > LARGEST
-    assert cost(small, "attribute", method="own") is None
+    for method in ("own", "scorecam", "smooth_scorecam"):
+        assert cost(small, "attribute", method=method) is None
     assert cost(small, "score", metric="own") is None
     assert cost(small, "attribute", shard=".shard1of2") is None
 

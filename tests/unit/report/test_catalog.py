@@ -47,20 +47,37 @@ METHODS = [
 DRAWN = [
     {"method": name, "model": "m", "data": "d", "batch": 4} for name in ("plain", "smooth", "mine", "noise")
 ]
-COSTS = [[{"images": 8, "seconds": seconds, "device": "cpu"}] for seconds in (0.4, 8.0, 1.0, 0.0)]
+COSTS = [
+    [{"images": 8, "seconds": seconds, "device": "cpu", "passes": 3}] for seconds in (0.4, 8.0, 1.0, 0.0)
+]
 
 
-def test_costs_are_passes_by_parameters_and_seconds_as_measured() -> None:
+def test_costs_are_passes_by_parameters_or_as_measured_and_seconds_as_measured() -> None:
     found = cost_table(METHODS, DRAWN, COSTS, {"d": (8, 8)})
-    assert list(found["passes"].fillna(-1)) == [1, 20, -1, 0]
+    assert list(found["passes"]) == [1, 20, 3, 0]
     assert list(found["seconds"]) == [0.4, 8, 1, 0]
+    assert list(cost_table(METHODS, [], [], {})) == list(found)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [method("scorecam", "scorecam"), {**method("smooth", "smoothgrad", samples=3), "base": METHODS[2]}],
+    ids=["depends on the model", "smooths a custom method"],
+)
+def test_passes_that_parameters_do_not_determine_are_means_over_the_images(facts: dict[str, object]) -> None:
+    store = {"method": facts["name"], "model": "m", "data": "d", "batch": 4}
+    parts = [
+        {"images": images, "seconds": 1.0, "device": "cpu", "passes": passes}
+        for images, passes in ((6, 7.0), (2, 3.0))
+    ]
+    assert list(cost_table([facts], [store], [parts], {"d": (8, 8)})["passes"]) == [6]
 
 
 def test_costs_of_parts_are_summed() -> None:
     parts = [
-        {"images": 6, "seconds": 0.25, "device": "cuda"},
-        {"images": 2, "seconds": 0.5, "device": "cpu"},
-        {"images": 1, "seconds": 1.0, "device": "cuda"},
+        {"images": 6, "seconds": 0.25, "device": "cuda", "passes": 0},
+        {"images": 2, "seconds": 0.5, "device": "cpu", "passes": 0},
+        {"images": 1, "seconds": 1.0, "device": "cuda", "passes": 0},
     ]
     found = cost_table(METHODS[:1], DRAWN[:1], [parts], {"d": (8, 8)})
     columns = ["images", "seconds", "device", "passes"]
@@ -76,7 +93,7 @@ def test_the_page_of_methods_has_the_cost_of_an_image_beside_the_plain_gradient(
     cost = {row[0]: row[5:] for row in rows if row[1] == "Model"}
     assert cost["Gradient (plain)"] == ["1", "0.0500", "1.0000"]
     assert cost["smooth"] == ["20", "1.0000", "20.0000"]
-    assert cost["mine"] == ["–", "0.1250", "2.5000"]
+    assert cost["mine"] == ["3", "0.1250", "2.5000"]
     assert "what noise is (baseline: does not use the model)" in text
     assert '<td data-value="Method plain">Method plain <small><code>plain</code></small></td>' in text
     assert "<code>samples: 10</code>" in text

@@ -109,7 +109,7 @@ def pages() -> Iterator[tuple[str, str]]:
     yield "build", build_page(sets, [LABELS.model("digits")], seeds=[0], ran="")
     methods = [FACTS.method(FACTS.config.methods[name]) for name in METHODS]
     stores = [{"method": name, "model": "digits", "data": "digits", "batch": 4} for name in METHODS]
-    measured = [[{"images": 8, "seconds": 1.0, "device": "cpu"}]] * len(stores)
+    measured = [[{"images": 8, "seconds": 1.0, "device": "cpu", "passes": 1}]] * len(stores)
     costs = cost_table(methods, stores, measured, {"digits": (8, 8)})
     yield "methods", methods_page(methods, costs, LABELS)
     metrics = [FACTS.metric(FACTS.config.metrics[name]) for name in ("aopc", "faithfulness", "sensitivity")]

@@ -46,11 +46,11 @@ def test_a_module_named_unlike_its_distribution_is_found(
 
 
 def test_loaded_versions_are_those_of_loaded_packages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "captum", raising=False)
+    monkeypatch.delitem(sys.modules, "zennit", raising=False)
     monkeypatch.setitem(sys.modules, "numpy", sys)
     found = loaded_versions()
     assert found["numpy"] == version("numpy")
-    assert "captum" not in found
+    assert "zennit" not in found
 
 
 def test_a_job_refuses_another_environment_than_the_planned_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,8 @@ def cost_table(
     Args:
         methods: records as in ``methods_page``, with ``background``, and ``base`` for methods that smooth another.
         stores: ``method, model, data, batch`` of each store of maps.
-        measured: for each store ``images, seconds, device`` as measured by its jobs, one per shard.
+        measured: for each store ``images, seconds, device, passes`` (per image) as measured by its jobs, one per shard.
+            These passes stand for those of custom methods, and of methods whose record has no number of passes.
         sizes: height and width of the images of each data set.
     """
     records = {facts["name"]: facts for facts in methods}
@@ -38,15 +39,19 @@ def cost_table(
             **{name: sum(shard[name] for shard in costs) for name in ("images", "seconds")},
             "device": ", ".join(dict.fromkeys(shard["device"] for shard in costs)),
             "passes": _passes(records[store["method"]], sizes[store["data"]], store["batch"]),
+            "rows": sum(shard["images"] * shard["passes"] for shard in costs),
         }
         for store, costs in zip(stores, measured, strict=True)
     ]
     columns = ["method", "model", "data", "device", "images", "seconds", "passes"]
-    return pd.DataFrame(rows, columns=columns)
+    table = pd.DataFrame(rows, columns=[*columns, "rows"])
+    # A custom method that only calls parts of the classifier has no rows.
+    measured_passes = (table["rows"] / table["images"]).where(table["rows"] > 0)
+    return table.assign(passes=table["passes"].fillna(measured_passes))[columns]
 
 
 def _passes(facts: Facts, size: tuple[int, int], batch: int) -> float:
-    """Return the number of passes per image; NaN if unknown."""
+    """Return the number of passes per image by a method's parameters; NaN if these do not determine it."""
     if facts["passes"] is None:
         return float("nan")
     base = _passes(facts["base"], size, batch) if "base" in facts else 1.0
@@ -58,7 +63,7 @@ def methods_page(methods: Sequence[Facts], costs: pd.DataFrame, labels: Labels) 
 
     Args:
         methods: ``name, label, method, summary, reference, parameters, baseline``, and ``signed, passes``, which are
-            None for a custom method.
+            None for a custom method; ``passes`` also for a method whose record has no number.
         costs: result of ``cost_table``.
         labels: labels of the methods, models and data.
     """

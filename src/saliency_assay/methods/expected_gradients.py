@@ -1,0 +1,58 @@
+"""Expected gradients: integrated gradients averaged over background images as baselines, by sampling."""
+
+import torch
+from torch import Tensor, nn
+
+from saliency_assay.methods.differentiate import check_background, check_inputs, input_gradient
+from saliency_assay.methods.passes import chunks, per_row
+from saliency_assay.methods.sampling import sample_seeds
+
+
+def expected_gradients(
+    model: nn.Module,
+    images: Tensor,
+    targets: Tensor,
+    *,
+    generator: torch.Generator,
+    background: Tensor,
+    samples: int = 100,
+) -> Tensor:
+    """Compute E[(x − x′) ⊙ ∂f_t(x′ + α(x − x′)) / ∂x] over x′ and α, ``[N, C, H, W]``, signed.
+
+    x′ is uniform over the ``background [B, C, H, W]``, α uniform in [0, 1). The expectation is estimated by the mean
+    over ``samples`` independent pairs, one pass each. In expectation, a map sums to f_t(x) minus the mean of f_t over
+    the background. Erion et al. (2021); GradientSHAP, without its noise on x.
+
+    Raises:
+        ValueError: no sample, or a background of another shape, type or device than the images.
+    """
+    check_inputs(images, targets)
+    check_background(images, background)
+    if samples < 1:
+        raise ValueError(f"samples: found {samples}, expected at least 1")
+    images, background = images.detach(), background.detach()
+    sources, positions = sample_starts(len(images), samples, len(background), generator)
+    sources, positions = sources.to(images.device), positions.to(images)
+    total = torch.zeros_like(images)
+    for chunk in chunks(len(images), samples, images.device):
+        ends = images[chunk.images]
+        spans = ends - background[sources[chunk.pairs]]
+        points = ends - per_row(1 - positions[chunk.pairs]) * spans
+        terms = spans * input_gradient(model, points, targets[chunk.images])
+        # The samples of an image may be spread over several chunks, so its sum is updated with each.
+        for run in chunk.runs:
+            total[run.image] += terms[run.rows].sum(0)
+    return total / samples
+
+
+def sample_starts(
+    images: int, samples: int, backgrounds: int, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """Sample the background image, int64, and α, float64, of each sample: ``[images * samples]``, image-major."""
+    child, shape = torch.Generator(), (samples,)
+    sources, positions = [], []
+    for seed in sample_seeds(images, 1, generator):
+        child.manual_seed(seed)
+        sources.append(torch.randint(backgrounds, shape, generator=child))
+        positions.append(torch.rand(shape, generator=child, dtype=torch.float64))
+    return torch.cat(sources), torch.cat(positions)

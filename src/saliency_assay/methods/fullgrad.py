@@ -1,0 +1,148 @@
+"""FullGrad: gradient ⊙ input and gradient ⊙ bias of all layers, as one map.
+
+A network of convolutions, linear layers, ReLUs, poolings and additions is linear near an image, with an offset to which
+each bias contributes. Its logit is therefore the sum of the gradient ⊙ the input and, over all layers with a bias, of
+the bias ⊙ the gradient with respect to the layer's output: the full gradient.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, fx, nn
+from torch.nn.functional import interpolate
+
+from saliency_assay.methods.canonical import PERMUTATIONS, canonical_for, network_of, normalized, signals
+from saliency_assay.methods.differentiate import check_inputs, check_logits
+from saliency_assay.methods.feature_maps import rescaled
+from saliency_assay.methods.layers import Add, Mean
+
+RESCALINGS = {"layer": (1, 2, 3), "channel": (2, 3)}
+"""For each value of ``rescale``, the dimensions over which values are rescaled together."""
+
+_LAYERS = (
+    *(nn.Conv2d, nn.Linear, nn.ReLU, nn.LeakyReLU, nn.PReLU, nn.MaxPool2d, nn.AdaptiveMaxPool2d),
+    *(nn.AvgPool2d, nn.AdaptiveAvgPool2d, nn.Flatten, nn.ZeroPad2d, Mean),
+)
+"""Layers that are linear piece by piece, with no offset but their bias; another one is ``Add``."""
+
+
+def fullgrad(
+    model: nn.Module, images: Tensor, targets: Tensor, *, generator: torch.Generator, rescale: str = "layer"
+) -> Tensor:
+    """Compute Σ_c ψ(∇f_t ⊙ x)_c + Σ_l Σ_c ψ(b_l ⊙ ∂f_t / ∂z_l)_c, ``[N, 1, H, W]``, at least 0.
+
+    x is the normalized image, z_l the output of layer l, b_l its bias, and c runs over channels. ψ takes absolute
+    values, rescales them linearly to [0, 1] for each image and resizes them to the image. Srinivas & Fleuret (2019),
+    section 4. Values are rescaled over all channels of a ``layer`` together, as in the released code, or over each
+    ``channel`` by itself, as in the equation. BatchNorm is folded into the layer before it, and its offset is part of
+    this layer's bias. Biases of linear layers have no position, so they are left out.
+
+    Raises:
+        ValueError: unknown ``rescale``, or a layer whose offset is not its bias.
+    """
+    check_inputs(images, targets)
+    if rescale not in RESCALINGS:
+        raise ValueError(f"rescale: found {rescale!r}, valid: {', '.join(RESCALINGS)}")
+    network = canonical_for("fullgrad", model, images)
+    _check_layers(network, type(network_of(model)).__name__)
+    maps = torch.zeros_like(images[:, :1])
+
+    def add(name: str, term: Tensor) -> None:
+        if term.ndim == 4 and not isinstance(network.get_submodule(name), nn.Linear):
+            # Summed before it is resized, which is linear.
+            layer = rescaled(term.abs(), RESCALINGS[rescale]).sum(1, keepdim=True)
+            maps.add_(interpolate(layer, size=images.shape[2:], mode="bilinear"))
+
+    of_input = full_gradient(network, normalized(model, images), targets, add)
+    return maps + rescaled(of_input.abs(), RESCALINGS[rescale]).sum(1, keepdim=True)
+
+
+def full_gradient(
+    network: fx.GraphModule, inputs: Tensor, targets: Tensor, receive: Callable[[str, Tensor], None]
+) -> Tensor:
+    """Return ∇f_t(x) ⊙ x, ``[N, C, H, W]``, and pass b ⊙ ∂f_t / ∂z, for each bias b of a layer z, to ``receive``.
+
+    ``receive`` is called with the name of the layer and the term, ``[N, ...]``, from the last layer to the first, so
+    that the gradients of all layers are not in memory at once. ``network`` is in canonical form, ``inputs`` are
+    normalized images. If the network has the layers of ``_LAYERS`` and additions, all terms of an image sum to f_t(x)
+    (completeness). The constant in an addition is a bias, too.
+
+    Raises:
+        ValueError: the network does not return ``[N, K]``.
+    """
+    inputs = inputs.detach().requires_grad_()
+    with torch.enable_grad():
+        logits = _BiasHooks(network, receive).run(inputs)
+        check_logits(logits, inputs)
+        score = logits.gather(1, targets[:, None]).sum()
+    return inputs.detach() * torch.autograd.grad(score, inputs)[0]
+
+
+class _BiasHooks(fx.Interpreter):
+    """Interpreter that passes the terms of all biases to ``receive`` when the gradients are computed."""
+
+    def __init__(self, network: fx.GraphModule, receive: Callable[[str, Tensor], None]) -> None:
+        super().__init__(network)
+        self.varying = signals(network.graph)
+        self.receive = receive
+
+    def run_node(self, n: fx.Node) -> Any:
+        output = super().run_node(n)
+        if (
+            n.op == "call_module"
+            and isinstance(self.fetch_attr(str(n.target)), nn.Linear)
+            and output.ndim != 2
+        ):
+            raise ValueError(
+                f"fullgrad: found a linear layer ({n.target!r}) that returns {list(output.shape)}, expected one vector "
+                f"per image; or use integrated_gradients"
+            )
+        bias = self._bias(n) if n.op == "call_module" and n in self.varying else None
+        if bias is not None:
+            # Without a reference to this object, which keeps the logits: a cycle through the autograd graph, which the
+            # garbage collector does not see, would never be released.
+            output.register_hook(partial(_pass_term, self.receive, str(n.target), bias.detach()))
+        return output
+
+    def _bias(self, node: fx.Node) -> Tensor | None:
+        """Return the bias of a layer in a shape that can be broadcast to its output; None if it has none."""
+        layer = self.fetch_attr(str(node.target))
+        if isinstance(layer, nn.Conv2d):
+            return None if layer.bias is None else layer.bias[:, None, None]
+        if isinstance(layer, nn.Linear):
+            return layer.bias
+        constants = [term for term in node.all_input_nodes if term not in self.varying]
+        return self.env[constants[0]] if isinstance(layer, Add) and constants else None
+
+
+def _pass_term(receive: Callable[[str, Tensor], None], name: str, bias: Tensor, gradient: Tensor) -> None:
+    receive(name, bias * gradient)
+
+
+def _check_layers(network: fx.GraphModule, kind: str) -> None:
+    """Check that the full gradient of a canonical network, that of a ``kind``, is complete."""
+    varying = signals(network.graph)
+    permutation = next((node.name for node in network.graph.nodes if node.target in PERMUTATIONS), "")
+    for node in network.graph.nodes:
+        if node not in varying or node.op in ("placeholder", "output"):
+            continue
+        layer = network.get_submodule(str(node.target)) if node.op == "call_module" else None
+        if layer is not None and not isinstance(layer, (*_LAYERS, Add)):
+            valid = ", ".join(supported.__name__ for supported in _LAYERS)
+            raise ValueError(
+                f"fullgrad: found {type(layer).__name__} ({node.target!r}) in {kind}, whose offset is not a bias; "
+                f"valid: {valid}, BatchNorm, dropout and addition; or use integrated_gradients"
+            )
+        if isinstance(layer, Add) and permutation and not varying.issuperset(node.all_input_nodes):
+            raise ValueError(
+                f"fullgrad: found {permutation!r} in {kind}, which permutes dimensions, and the constant in "
+                f"{node.name!r}, whose channels are then unknown; or use integrated_gradients"
+            )
+        is_join = node.target in (torch.cat, torch.concat, torch.stack)
+        if is_join and not varying.issuperset(node.all_input_nodes):
+            raise ValueError(
+                f"fullgrad: found {node.name!r} in {kind}, which joins a constant to activations; expected "
+                f"activations alone; or use integrated_gradients"
+            )

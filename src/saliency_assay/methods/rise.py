@@ -1,0 +1,90 @@
+"""RISE: the mean of random masks, weighted by the model's output for the masked images."""
+
+import torch
+from torch import Tensor, nn
+
+from saliency_assay.methods.baselines import baseline as baseline_color
+from saliency_assay.methods.differentiate import check_inputs, target_outputs
+from saliency_assay.methods.passes import chunks
+from saliency_assay.methods.sampling import sample_seeds
+
+
+def rise(
+    model: nn.Module,
+    images: Tensor,
+    targets: Tensor,
+    *,
+    generator: torch.Generator,
+    samples: int = 2000,
+    cells: int = 7,
+    probability: float = 0.5,
+    baseline: str = "black",
+    output: str = "probability",
+) -> Tensor:
+    """Compute Σ_i f_t(x ⊙ M_i + x′ ⊙ (1 − M_i)) M_i / (p n), x′ the baseline, ``[N, 1, H, W]``.
+
+    f_t is the target's ``output``, its probability or its logit; n is ``samples``, p is ``probability``. A mask is a
+    grid of ``cells`` × ``cells`` cells, each 1 with probability p and otherwise 0, upsampled and cropped (see
+    ``interpolation``). Petsiuk et al. (2018), equation 6 and section 3.2. One pass for each mask; the paper takes 4,000
+    for VGG16 and 8,000 for ResNet50. It has the same masks for all images; here, each image has its own, so that the
+    errors of different images are independent. The authors' code masks normalized images, so that hidden pixels have
+    the ``mean`` color.
+
+    Raises:
+        ValueError: a parameter is out of range, or unknown ``baseline`` or ``output``.
+    """
+    check_inputs(images, targets)
+    if samples < 1 or cells < 2 or not 0 < probability <= 1:
+        found = f"{samples}, {cells}, {probability}"
+        raise ValueError(
+            f"samples, cells, probability: found {found}, expected at least 1, at least 2, and in (0, 1]"
+        )
+    images = images.detach()
+    color = baseline_color(model, images, baseline)
+    down, across = (interpolation(side, cells).to(images) for side in images.shape[2:])
+    seeds = sample_seeds(len(images), 1, generator)
+    total = images.new_zeros(len(images), images[0, 0].numel())
+    for chunk in chunks(len(images), samples, images.device):
+        parts = []
+        for run in chunk.runs:
+            if run.first == 0:  # one image at a time, whose masks may be spread over several chunks
+                grids, tops, lefts = sample_grids(
+                    seeds[run.image], samples, cells, probability, len(down), len(across)
+                )
+            rows = slice(run.first, run.first + run.rows.stop - run.rows.start)
+            parts.append((down[tops[rows]], grids[rows].to(images), across[lefts[rows]]))
+        masks = torch.einsum("nhi,nij,nwj->nhw", *map(torch.cat, zip(*parts, strict=True)))
+        masked = torch.lerp(color, images[chunk.images], masks[:, None])
+        values = target_outputs(model, masked, targets[chunk.images], output)
+        for run in chunk.runs:
+            total[run.image] += values[run.rows] @ masks[run.rows].flatten(1)
+    return total.reshape_as(images[:, :1]) / (probability * samples)
+
+
+def sample_grids(
+    seed: int, samples: int, cells: int, probability: float, tops: int, lefts: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Sample the grids of an image, bool ``[samples, cells, cells]``, and their shifts down and across, ``[samples]``.
+
+    Shifts are uniform in 0 … ``tops`` − 1 and 0 … ``lefts`` − 1. Sampled on the CPU, so that a GPU has the same masks.
+    """
+    child = torch.Generator().manual_seed(seed)
+    grids = torch.rand(samples, cells, cells, generator=child) < probability
+    down, across = (torch.randint(shifts, (samples,), generator=child) for shifts in (tops, lefts))
+    return grids, down, across
+
+
+def interpolation(side: int, cells: int) -> Tensor:
+    """Return the weight of each cell at each pixel of a side, float64 ``[shifts, side, cells]``, for each shift.
+
+    A cell has c = ⌈side / cells⌉ pixels. A line of cells is linearly upsampled to (cells + 1) · c pixels, mirrored at
+    its ends, and cropped at one of c shifts. The paper has ⌊side / cells⌋, with which the upsampled line may be too
+    short; mirroring and rounding up are those of the authors' code.
+    """
+    size = -(-side // cells)
+    upsampled = (cells + 1) * size
+    # Positions of the pixels' centers in units of cells, from −1/2 to cells − 1/2.
+    positions = (torch.arange(upsampled, dtype=torch.float64) + 0.5) * cells / upsampled - 0.5
+    mirrored = cells - 1 - (cells - 1 - positions.abs()).abs()
+    weights = (1 - (mirrored[:, None] - torch.arange(cells)).abs()).clamp(min=0)
+    return weights.unfold(0, side, 1)[:size].mT

@@ -1,0 +1,121 @@
+"""Blur integrated gradients against closed forms, SciPy's Gaussian filter, and the integral over the scale."""
+
+import numpy as np
+import pytest
+import torch
+from scipy import ndimage
+from support import (
+    CLASSES,
+    SmoothNet,
+    conv_classifier,
+    cyclic_targets,
+    exact,
+    generator,
+    random_images,
+    with_random_state,
+)
+from torch import Tensor, nn
+
+from saliency_assay.methods.blur_ig import blur_ig, blur_matrix
+from saliency_assay.methods.differentiate import input_gradient
+
+IMAGES, TARGETS = random_images(4, size=12)[..., :9], cyclic_targets(4)
+PIXELS = IMAGES[0].numel()
+
+
+class Quadratic(nn.Module):
+    """f_t(x) = xᵀ A_t x."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weights = torch.randn(CLASSES, PIXELS, PIXELS, generator=generator(3), dtype=torch.float64)
+
+    def forward(self, images: Tensor) -> Tensor:
+        flat = images.flatten(1)
+        return torch.einsum("ni,kij,nj->nk", flat, self.weights, flat)
+
+
+def blurred(sigma: float) -> Tensor:
+    """The images, blurred by SciPy."""
+    if sigma == 0:
+        return IMAGES
+    return torch.from_numpy(ndimage.gaussian_filter(IMAGES.numpy(), (0, 0, sigma, sigma), mode="constant"))
+
+
+def change(model: nn.Module, sigma: float) -> Tensor:
+    """f_t(x) minus f_t of the blurred image."""
+    with torch.no_grad():
+        return (model(IMAGES) - model(blurred(sigma)))[range(4), TARGETS]
+
+
+@pytest.mark.parametrize("sigma", [0.1, 0.5, 1.0, 2.64, 9.0])
+@pytest.mark.parametrize("side", [1, 5, 12])
+def test_the_matrix_blurs_as_scipy_does(side: int, sigma: float) -> None:
+    expected = ndimage.gaussian_filter1d(np.eye(side), sigma, axis=0, mode="constant")
+    exact(blur_matrix(side, sigma), expected, 1e-12, floor=1e-15)
+
+
+def test_maps_equal_the_plain_sum() -> None:
+    """12 pixels, the longer side, are the unit of ``max_sigma``."""
+    model, steps = conv_classifier(), 6
+    points = [blurred(0.3 * 12 * step / (steps - 1)) for step in range(steps)]
+    slopes = [input_gradient(model, point, TARGETS).numpy() for point in points]
+    expected = np.zeros(IMAGES.shape)
+    for k in range(steps - 1):
+        expected += (slopes[k] + slopes[k + 1]) / 2 * (points[k] - points[k + 1]).numpy()
+    maps = blur_ig(model, IMAGES, TARGETS, generator=generator(), steps=steps, max_sigma=0.3)
+    exact(maps, expected)
+
+
+def test_memory_format_is_that_of_the_images() -> None:
+    images = IMAGES.contiguous(memory_format=torch.channels_last)
+    settings = {"generator": generator(), "steps": 3}
+    maps = blur_ig(conv_classifier(), images, TARGETS, **settings)
+    assert maps.is_contiguous(memory_format=torch.channels_last)
+    exact(maps, blur_ig(conv_classifier(), IMAGES, TARGETS, **settings))
+
+
+@pytest.mark.parametrize("steps", [2, 5])
+def test_maps_of_a_linear_model_are_the_contributions_of_detail(steps: int) -> None:
+    model = with_random_state(nn.Sequential(nn.Flatten(), nn.Linear(PIXELS, CLASSES)), seed=1)
+    weights = model[1].weight.detach()[TARGETS].reshape(IMAGES.shape)
+    maps = blur_ig(model, IMAGES, TARGETS, generator=generator(), steps=steps, max_sigma=0.25)
+    exact(maps, weights * (IMAGES - blurred(3.0)))
+
+
+@pytest.mark.parametrize("steps", [2, 5])
+def test_maps_of_a_quadratic_are_complete(steps: int) -> None:
+    maps = blur_ig(Quadratic(), IMAGES, TARGETS, generator=generator(), steps=steps, max_sigma=0.25)
+    exact(maps.sum((1, 2, 3)), change(Quadratic(), 3.0))
+
+
+def test_maps_become_complete_with_more_steps() -> None:
+    model = with_random_state(SmoothNet(PIXELS), seed=3)
+    expected = change(model, 0.22 * 12)
+    errors = []
+    for steps in (9, 17, 33, 65):
+        maps = blur_ig(model, IMAGES, TARGETS, generator=generator(), steps=steps)
+        errors.append(float((maps.sum((1, 2, 3)) - expected).abs().max()))
+    assert errors[3] < errors[2] / 3 < errors[1] / 9 < errors[0] / 27
+    assert errors[3] < 1e-4 * float(expected.abs().max())
+
+
+def test_maps_equal_the_integral_over_the_scale() -> None:
+    """−∫ ∂f/∂L ⊙ ∂L/∂σ dσ, with a numerical derivative of the scale at the middle of each interval."""
+    model, intervals, largest = with_random_state(SmoothNet(PIXELS), seed=3), 200, 0.22 * 12
+    width = largest / intervals
+    expected = torch.zeros_like(IMAGES)
+    for k in range(intervals):
+        sigma = (k + 0.5) * width
+        derivative = (blurred(sigma + width / 2) - blurred(sigma - width / 2)) / width
+        expected -= input_gradient(model, blurred(sigma), TARGETS) * derivative * width
+    maps = blur_ig(model, IMAGES, TARGETS, generator=generator(), steps=201)
+    assert (maps - expected).abs().max() < 1e-4 * expected.abs().max()
+
+
+@pytest.mark.parametrize(("setting", "values"), [({"steps": 1}, "1, 0.22"), ({"max_sigma": 0.0}, "100, 0.0")])
+def test_parameters_out_of_range_are_refused(setting: dict[str, float], values: str) -> None:
+    with pytest.raises(ValueError, match=r"^steps, max_sigma: ") as error:
+        blur_ig(conv_classifier(), IMAGES, TARGETS, generator=generator(), **setting)
+    expected = "expected at least 2 steps and a share above 0"
+    assert str(error.value) == f"steps, max_sigma: found {values}, {expected}"

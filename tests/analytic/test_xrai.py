@@ -1,0 +1,215 @@
+"""XRAI against images with a known answer, and its region against a plain derivation with sets of pixels."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy import ndimage
+from skimage import segmentation, transform
+from support import (
+    CLASSES,
+    conv_classifier,
+    cyclic_targets,
+    exact,
+    generator,
+    random_images,
+    with_random_state,
+)
+from torch import Tensor, nn
+
+from saliency_assay.methods.path import mean_gradient, quadrature
+from saliency_assay.methods.xrai import _dilated, grow_region, segment_masks, xrai
+
+IMAGES, TARGETS = random_images(4), cyclic_targets(4)
+FAST: dict[str, Any] = {"steps": 4, "resolution": 48}
+
+
+def halves() -> Tensor:
+    """Two images of 16 pixels, left half in one color and right half in another."""
+    colors = torch.tensor([[[0.9, 0.2, 0.1], [0.2, 0.4, 0.8]], [[0.1, 0.7, 0.3], [0.8, 0.7, 0.9]]]).double()
+    return colors.mT.repeat_interleave(8, 2)[:, :, None].expand(-1, -1, 16, -1)
+
+
+def averaged_gradients(model: nn.Module, images: Tensor, targets: Tensor, steps: int) -> Tensor:
+    """Integrated gradients, averaged over black and white."""
+    maps = []
+    for start in (torch.zeros_like(images), torch.ones_like(images)):
+        slopes = mean_gradient(model, images, targets, start, *quadrature("trapezoid", steps))
+        maps.append((images - start) * slopes)
+    return (maps[0] + maps[1]) / 2
+
+
+def plain_region(attribution: np.ndarray, masks: np.ndarray, least: int) -> np.ndarray:
+    """The region as a set of pixels; the mean of every segment is computed again for every choice."""
+    values, region = np.full(len(attribution), np.nan), set()
+    segments = [set(np.flatnonzero(mask).tolist()) for mask in masks]
+    while True:
+        gains = [
+            (np.mean([attribution[pixel] for pixel in segment - region]), -number)
+            for number, segment in enumerate(segments)
+            if len(segment - region) >= least
+        ]
+        if not gains:
+            break
+        gain, number = max(gains)
+        for pixel in segments[-number] - region:
+            values[pixel] = gain
+        region |= segments[-number]
+    rest = set(range(len(attribution))) - region
+    for pixel in rest:
+        values[pixel] = np.mean([attribution[other] for other in rest])
+    return values
+
+
+# ----------------------------------------------------------------------------------------------- region
+
+
+@pytest.mark.parametrize("least", [1, 4, 30])
+@pytest.mark.parametrize("share", [0.05, 0.4])
+def test_the_region_equals_the_plain_derivation(share: float, least: int) -> None:
+    random = np.random.default_rng(3)
+    masks = random.random((25, 90)) < share
+    masks[7], masks[20] = masks[3], False  # one segment twice, and one without pixels
+    for _ in range(5):
+        attribution = random.normal(size=90)
+        exact(grow_region(attribution, masks, least), plain_region(attribution, masks, least), 1e-12)
+
+
+def test_the_region_grows_by_the_highest_mean() -> None:
+    attribution = np.array([4.0, 2.0, 0.0, -6.0, 1.0, 9.0])
+    masks = np.array([[1, 1, 0, 0, 0, 0], [0, 1, 1, 1, 0, 0], [1, 1, 1, 0, 0, 0]], dtype=bool)
+    # The first mask has the mean 3, the third 2. Then the third adds one pixel of 0, the second two of mean −3; the
+    # last two pixels are in no segment.
+    assert grow_region(attribution, masks, 1).tolist() == [3, 3, 0, -6, 5, 5]
+    assert grow_region(attribution, masks, 2).tolist() == [3, 3, -3, -3, 5, 5]
+    assert grow_region(attribution, masks, 4).tolist() == [attribution.mean()] * 6
+
+
+# --------------------------------------------------------------------------------------------- segments
+
+
+@pytest.mark.parametrize("radius", [0, 1, 3])
+def test_masks_are_dilated_by_a_disk(radius: int) -> None:
+    masks = np.random.default_rng(0).random((11, 9, 14)) < 0.04
+    steps = np.arange(-radius, radius + 1)
+    disk = steps[:, None] ** 2 + steps**2 <= radius**2
+    expected = [ndimage.binary_dilation(mask, disk) for mask in masks]
+    assert np.array_equal(_dilated(masks, radius), expected)
+
+
+def test_every_scale_divides_the_image() -> None:
+    """Small images are not dilated, so that every pixel is in one segment of each of six scales."""
+    image = IMAGES[0].permute(1, 2, 0)[:, :9].numpy()
+    masks = segment_masks(image, 224)
+    assert masks.shape[1] == 12 * 9
+    assert (masks.sum(0) == 6).all()
+    assert len(masks) > 12
+
+
+@pytest.mark.parametrize(("size", "radius"), [(224, 5), (112, 2)])
+def test_segments_are_those_of_felzenszwalb(size: int, radius: int) -> None:
+    """At 224 pixels, or resized to them; masks are dilated by 5 of these pixels."""
+    patches = torch.nn.functional.interpolate(IMAGES[:1, :, :4, :4], size=(size, size))[0]
+    noise = torch.rand(3, size, size, generator=generator(1), dtype=torch.float64)
+    image = (0.9 * patches + 0.1 * noise).permute(1, 2, 0).numpy()
+    scaled = 2 * (image - image.min()) / (image.max() - image.min()) - 1
+    resized = transform.resize(scaled, (224, 224), order=3, mode="edge", anti_aliasing=True)
+    steps = np.arange(-radius, radius + 1)
+    disk = steps[:, None] ** 2 + steps**2 <= radius**2
+    expected = []
+    for scale in (50, 100, 150, 250, 500, 1200):
+        labels = segmentation.felzenszwalb(resized, scale=scale, sigma=0.8, min_size=150)
+        nearest = labels[224 // size - 1 :: 224 // size, 224 // size - 1 :: 224 // size]
+        expected += [ndimage.binary_dilation(nearest == i, disk) for i in range(labels.max() + 1)]
+    masks = segment_masks(image, 224).reshape(-1, size, size)
+    assert np.array_equal(masks, expected)
+    assert len(masks) > 60
+
+
+def test_a_coarse_resolution_has_fewer_segments() -> None:
+    image = IMAGES[0].permute(1, 2, 0).numpy()
+    assert len(segment_masks(image, 24)) < len(segment_masks(image, 224))
+    assert segment_masks(image, 1).all()
+
+
+# ------------------------------------------------------------------------------------------------- maps
+
+
+def test_maps_of_two_halves_are_known() -> None:
+    """Of a linear model, f = Σ w x, attributions are (x − ½) w: the same in all pixels of a half."""
+    images, targets = halves(), cyclic_targets(2)
+    weights = torch.randn(CLASSES, 3, 1, 1, generator=generator(1), dtype=torch.float64)
+    model = nn.Sequential(nn.Flatten(), nn.Linear(3 * 16**2, CLASSES)).double()
+    model[1].weight.data = weights.expand(-1, -1, 16, 16).flatten(1).contiguous()
+    maps = xrai(model, images, targets, generator=generator(), steps=2)
+    expected = ((images - 0.5) * weights[targets]).sum(1, keepdim=True)
+    exact(maps, expected, 1e-10)
+    assert (maps[..., 0] != maps[..., -1]).all()
+
+
+def test_maps_are_regions_of_averaged_integrated_gradients() -> None:
+    model = conv_classifier()
+    attributions = averaged_gradients(model, IMAGES, TARGETS, 4)
+    least = round(50 * (12 / 48) ** 2)
+    for channels, values in (("sum", attributions.sum(1)), ("max", attributions.amax(1))):
+        maps = xrai(model, IMAGES, TARGETS, generator=generator(), channels=channels, **FAST)
+        for i in range(4):
+            masks = segment_masks(IMAGES[i].permute(1, 2, 0).numpy(), 48)
+            exact(maps[i].flatten(), plain_region(values[i].flatten().numpy(), masks, least), 1e-10)
+        assert (maps.flatten(1).std(1) > 0).all()
+
+
+def test_maps_sum_to_the_change_from_black_and_white() -> None:
+    model = with_random_state(
+        nn.Sequential(nn.Flatten(), nn.Linear(432, 8), nn.Tanh(), nn.Linear(8, CLASSES)), 1
+    )
+    maps = xrai(model, IMAGES, TARGETS, generator=generator(), steps=200, resolution=48)
+    with torch.no_grad():
+        logits, black, white = (model(x) for x in (IMAGES, 0 * IMAGES, torch.ones_like(IMAGES)))
+    change = (logits - (black + white) / 2)[range(4), TARGETS]
+    assert (maps.sum((1, 2, 3)) - change).abs().max() < 1e-4 * change.abs().max()
+
+
+def test_an_image_of_one_color_has_one_value() -> None:
+    model, images = conv_classifier(), torch.full((1, 3, 12, 12), 0.3, dtype=torch.float64)
+    maps = xrai(model, images, TARGETS[:1], generator=generator(), **FAST)
+    mean = averaged_gradients(model, images, TARGETS[:1], 4).sum() / 144
+    exact(maps, mean.expand(1, 1, 12, 12), 1e-10)
+
+
+def test_a_gray_image_has_the_segments_of_the_same_image_in_rgb() -> None:
+    class Gray(nn.Module):
+        """A model of gray images in place of one that sees only red."""
+
+        def __init__(self, model: nn.Module) -> None:
+            super().__init__()
+            self.model = model
+
+        def forward(self, images: Tensor) -> Tensor:
+            return self.model(torch.cat([images[:, :1], images[:, :1] * 0, images[:, :1] * 0], 1))
+
+    model, gray = Gray(conv_classifier()), IMAGES[:, :1]
+    maps = [
+        xrai(model, x, TARGETS, generator=generator(), **FAST) for x in (gray, gray.expand(-1, 3, -1, -1))
+    ]
+    exact(maps[0], maps[1], 1e-10)
+
+
+# ------------------------------------------------------------------------------------------------ errors
+
+
+@pytest.mark.parametrize(
+    ("channels", "setting", "message"),
+    [
+        (4, {}, "xrai: found images of 4 channels, expected 1 or 3"),
+        (3, {"resolution": 0}, "resolution: found 0, expected at least 1"),
+        (3, {"channels": "mean"}, "channels: found 'mean', valid: sum, max"),
+        (3, {"steps": 1}, "steps: found 1, expected at least 2 with rule 'trapezoid'"),
+    ],
+)
+def test_what_does_not_fit_is_refused(channels: int, setting: dict[str, Any], message: str) -> None:
+    images = random_images(2, channels)
+    with pytest.raises(ValueError, match=f"^{message.split(':')[0]}: ") as error:
+        xrai(conv_classifier(channels=channels), images, TARGETS[:2], generator=generator(), **setting)
+    assert str(error.value) == message
