@@ -87,6 +87,21 @@ class EntrySettings:
         files += [file for entry in entries for file in entry.files]
         return {"files": self.files.of_all(files)} if files else {}
 
+    def metric_noise_group(self, metric: Metric) -> str:
+        """Return the part of a metric's seed that is common to its entries in the configuration."""
+        record = self.catalog.metrics.get(metric.metric)
+        return (record.noise_group or record.name) if record else metric.function
+
+    def explained(self, wildcards: Wildcards) -> Settings:
+        """Return the settings that select the explained images of a set, and the explained class of each."""
+        model = self.config.models[wildcards["model"]]
+        target = {"label": model.trained_on, "target": model.target, "batch_size": model.batch_size}
+        if pairs := self.studies.pair_sets.get(wildcards["data"]):
+            return {"limit": 2 * pairs, "order": "first", "where": {}, **target}
+        data = self.config.sets[wildcards["data"]]
+        where = self._explained_where(wildcards["data"])
+        return {"limit": data.max_explained_images, "order": data.explanation_order, "where": where, **target}
+
     def _explained_where(self, data: str) -> dict[str, int]:
         """Return the condition on the explained images of a set, as values of its arrays; empty without a condition."""
         entry = self.config.sets[data]
@@ -271,7 +286,7 @@ class Params(EntrySettings):
             "attribute",
             [model.function, *self.method_functions(method.name)],
             model=self.explaining_model(model.name, method.name),
-            explained=self._explained(wildcards),
+            explained=self.explained(wildcards),
             method=method.method,
             registered=method.registered,
             **self.method(method.name),
@@ -289,10 +304,10 @@ class Params(EntrySettings):
             [model.function, metric.responses],
             model=rebuilding(model),
             **self.read_files(model),
-            explained=self._explained(wildcards),
+            explained=self.explained(wildcards),
             responses=metric.responses,
             parameters=read_by(metric.responses, metric.parameters),
-            noise_group=self._metric_noise_group(metric),
+            noise_group=self.metric_noise_group(metric),
             seed=int(wildcards["seed"]),
             device=self.config.device,
         )
@@ -309,28 +324,13 @@ class Params(EntrySettings):
             parameters=read_by(metric.function, metric.parameters) if metric.metric else metric.parameters,
             takes=metric.takes,
             scores=list(metric.directions),
-            noise_group=self._metric_noise_group(metric),
+            noise_group=self.metric_noise_group(metric),
             **({"method": self.method(method)} if explains else {}),
             **self.read_files(model, metric, *([self.config.methods[method]] if explains else [])),
             batch_size=model.batch_size,
             seed=int(wildcards["seed"]),
             device=self.config.device,
         )
-
-    def _metric_noise_group(self, metric: Metric) -> str:
-        """Return the part of a metric's seed that is common to its entries in the configuration."""
-        record = self.catalog.metrics.get(metric.metric)
-        return (record.noise_group or record.name) if record else metric.function
-
-    def _explained(self, wildcards: Wildcards) -> Settings:
-        """Return the settings that select the explained images of a set, and the explained class of each."""
-        model = self.config.models[wildcards["model"]]
-        target = {"label": model.trained_on, "target": model.target, "batch_size": model.batch_size}
-        if pairs := self.studies.pair_sets.get(wildcards["data"]):
-            return {"limit": 2 * pairs, "order": "first", "where": {}, **target}
-        data = self.config.sets[wildcards["data"]]
-        where = self._explained_where(wildcards["data"])
-        return {"limit": data.max_explained_images, "order": data.explanation_order, "where": where, **target}
 
     def plot_gallery(self, wildcards: Wildcards) -> Settings:
         study, data = self.studies.study(wildcards["study"]), self.studies.gallery_set(wildcards["study"])

@@ -1,6 +1,6 @@
 """Read a study of kind ``fidelity``: its metrics, and a paper's values to compare with."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from saliency_assay.config.checks import look_up
 from saliency_assay.config.errors import ConfigError
@@ -16,7 +16,7 @@ def read_study(name: str, entry: FidelityStudy, methods: tuple[str, ...], sectio
         ConfigError: a model, metric, method or score does not exist, or a metric needs masks that the images lack.
     """
     model = look_up(f"studies.{name}.model", "model", entry.model, sections.models)
-    metrics = _select_metrics(f"studies.{name}.metrics", entry, sections)
+    metrics = select_metrics(f"studies.{name}.metrics", entry.metrics, sections)
     study = Study(
         name,
         entry.kind,
@@ -35,17 +35,17 @@ def read_study(name: str, entry: FidelityStudy, methods: tuple[str, ...], sectio
         printed_alpha=entry.printed_alpha,
         printed_correlation=entry.printed_correlation,
     )
-    _check_masks(study, sections)
+    check_masks(study, sections)
     _check_printed(study, sections)
     return study
 
 
-def _select_metrics(place: str, entry: FidelityStudy, sections: Sections) -> tuple[str, ...]:
-    """Return the metrics of the entry; by default all under ``metrics`` that score single maps."""
+def select_metrics(place: str, listed: Sequence[str] | None, sections: Sections) -> tuple[str, ...]:
+    """Return the ``listed`` metrics; by default all under ``metrics`` that score single maps."""
     configured = [name for name, metric in sections.metrics.items() if metric.scores_single_maps]
     registered = [name for name, record in sections.catalog.metrics.items() if record.scores_single_maps]
     valid = dict.fromkeys([*configured, *registered])
-    metrics = entry.metrics or tuple(name for name in sections.listed_metrics if name in configured)
+    metrics = tuple(listed or ()) or tuple(name for name in sections.listed_metrics if name in configured)
     for name in metrics:
         look_up(place, "metric of single maps", name, valid)
     if not metrics:
@@ -67,7 +67,7 @@ def metric_pairs(metrics: Iterable[Metric]) -> list[list[str]]:
     ]
 
 
-def _check_masks(study: Study, sections: Sections) -> None:
+def check_masks(study: Study, sections: Sections) -> None:
     """Check that the study's images have the masks that its metrics need."""
     masked = [name for entry in sections.data.values() if entry.masks for name in entry.sets]
     for name in study.metrics:

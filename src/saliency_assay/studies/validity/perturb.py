@@ -1,0 +1,24 @@
+"""Models and images with random changes, small or large (Hedström et al., 2023)."""
+
+from copy import deepcopy
+
+import torch
+from torch import Tensor
+
+from saliency_assay.models.classifier import Classifier
+
+
+def perturbed_model(classifier: Classifier, noise: float, generator: torch.Generator) -> Classifier:
+    """Return a copy whose weights and biases are multiplied by independent samples of N(1, ``noise``²)."""
+    model = deepcopy(classifier)
+    with torch.no_grad():
+        for weights in model.parameters():
+            factors = 1 + noise * torch.randn(weights.shape, generator=generator)
+            weights.mul_(factors.to(weights))
+    return model
+
+
+def perturbed_images(pixels: Tensor, noise: float, generator: torch.Generator) -> Tensor:
+    """Return images ``[N, C, H, W]`` in [0, 1] plus uniform noise in [−``noise``, ``noise``], clipped to [0, 1]."""
+    added = noise * (2 * torch.rand(pixels.shape, generator=generator) - 1)
+    return (pixels + added.to(pixels)).clamp(0, 1)

@@ -1,0 +1,103 @@
+"""Inputs and parameters of the rules of validity studies."""
+
+from itertools import combinations
+
+from saliency_assay.pipeline.inputs import StudyInputs, Wildcards
+from saliency_assay.pipeline.params import Settings, StudyParams, read_by
+from saliency_assay.pipeline.paths import expand
+from saliency_assay.studies.validity.settings import ValidityStudy
+
+
+class ValidityInputs(StudyInputs):
+    """Inputs of the rules of validity studies."""
+
+    def score_validity(self, wildcards: Wildcards) -> dict[str, str]:
+        """Return the model and the images of a study."""
+        study = self.studies.study(wildcards["study"])
+        weights = self.paths.weights.format(model=study.models[0], seed=wildcards["seed"])
+        return {"weights": weights, "data": self.study_data(wildcards)}
+
+    def rated_scores(self, wildcards: Wildcards) -> list[str]:
+        """Return the scores of the maps of all methods."""
+        return self.study_scores(wildcards)
+
+    def rescored(self, wildcards: Wildcards) -> list[str]:
+        """Return the scores of degraded maps, changed models and changed images."""
+        study = self.studies.study(wildcards["study"])
+        return expand(
+            self.paths.validity_scores,
+            study=study.name,
+            metric=study.metrics,
+            method=study.methods,
+            seed=self.config.seeds,
+        )
+
+
+class ValidityParams(StudyParams):
+    """Settings of the rules of validity studies."""
+
+    def score_validity(self, wildcards: Wildcards) -> Settings:
+        study, method = self.studies.study(wildcards["study"]), wildcards["method"]
+        entry: ValidityStudy = study.settings
+        metric, model = self.config.metrics[wildcards["metric"]], self.config.models[study.models[0]]
+        by_default = [name for name in study.methods if self.config.methods[name].uses_model]
+        degraded = method in (entry.degraded_methods or by_default)
+        functions = [model.function, metric.function, *filter(None, [metric.responses])]
+        return self.settings(
+            "score_validity",
+            [*functions, *self.method_functions(method)],
+            model=self.explaining_model(model.name, method),
+            model_name=model.name,
+            data=study.data,
+            explained=self.explained({"model": model.name, "data": study.data}),
+            method=self.method(method),
+            function=metric.function,
+            parameters=read_by(metric.function, metric.parameters) if metric.metric else metric.parameters,
+            responses=metric.responses,
+            response_parameters=read_by(metric.responses, metric.parameters) if metric.responses else {},
+            takes=metric.takes,
+            scores=list(metric.directions),
+            noise_group=self.metric_noise_group(metric),
+            images=entry.images,
+            tests={
+                "degradations": entry.degradations if degraded else [],
+                "levels": entry.levels,
+                "iterations": entry.iterations,
+                "perturbations": entry.perturbations,
+                "model_noise": entry.model_noise,
+                "input_noise": entry.input_noise,
+            },
+            **self.read_files(model, metric, self.config.methods[method]),
+            seed=int(wildcards["seed"]),
+            device=self.config.device,
+        )
+
+    def tabulate_validity(self, wildcards: Wildcards) -> Settings:
+        study = self.studies.study(wildcards["study"])
+        return self.settings(
+            "tabulate_validity",
+            directions=self.studies.directions(study.name),
+            measures=self.studies.measured(study.name),
+            baselines=self.studies.baselines(study.name),
+            perturbations=study.settings.perturbations,
+            pairs=self._pairs(study.name),
+            resamples=self.config.reliability.resamples,
+        )
+
+    def _pairs(self, study: str) -> list[Settings]:
+        """Return the pairs of entries of one metric that differ in the value of a single parameter."""
+        pairs = []
+        for first, second in combinations(self.studies.metrics(study), 2):
+            if first.function == second.function:
+                names = [name for name, value in first.parameters.items() if second.parameters.get(name) != value]
+                if len(names) == 1:
+                    pairs.append({"first": first.name, "second": second.name, "setting": names[0]})
+        return pairs
+
+    def plot_validity(self, wildcards: Wildcards) -> Settings:
+        return self.settings(
+            "plot_validity",
+            study=wildcards["study"],
+            level=self.config.reliability.level,
+            labels=self.facts.labels(wildcards["study"]),
+        )

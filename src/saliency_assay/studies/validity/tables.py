@@ -1,0 +1,163 @@
+"""Tables of a validity study that combine its scores: baselines, pairs of settings, and the summary of each metric."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from saliency_assay.registry.directions import oriented
+from saliency_assay.reliability.tables import groups
+
+SCORE = ["metric", "variant"]
+BLURRED = "blurred copy"
+"""Value of ``baseline``: the blurred map of a method, compared with its own map."""
+BASELINES = [*SCORE, "baseline", "images", "best", "chance"]
+ENDS = ("_morf", "_lerf")
+PAIRS = [*SCORE, "other_metric", "other_variant", "setting", "methods", "images", "correlation"]
+VALIDITY = [*SCORE, "measures", "rho", "rho_low", "rho_high", "macro", "alpha", "alpha_low", "alpha_high"]
+VALIDITY += ["mc_model", "mc_input", "best_baseline", "baseline_best", "chance", "passes", "verdict"]
+
+AGREES = 0.5
+"""ρ with the known order from which a metric follows it."""
+USABLE = "usable"
+
+
+def baselines_table(
+    scores: pd.DataFrame, rescored: pd.DataFrame, directions: Mapping[str, str], baselines: Collection[str]
+) -> pd.DataFrame:
+    """Return the share of images on which a map without information on the model scores better than all methods.
+
+    Args:
+        scores: score table of all methods of the study.
+        rescored: scores of degraded maps, see ``rescoring.rescored``; the weakest blur is compared with the original.
+        directions: for each metric the direction of its scores.
+        baselines: methods of the study that do not use the model.
+
+    Returns:
+        ``metric, variant, baseline``; ``images`` with scores of the baseline and a method; ``best``: share of these on
+        which the baseline's score is better than that of every method; ``chance``: that share if all maps had equal
+        chances.
+    """
+    rows = []
+    for names, of_score in groups(scores, SCORE):
+        of_score = of_score.assign(score=oriented(of_score["score"].to_numpy(), directions[str(names["metric"])]))
+        wide = of_score.pivot(index=["seed", "image"], columns="method", values="score")
+        methods = wide[[name for name in wide if name not in baselines]]
+        for name in [name for name in wide if name in baselines]:
+            compared = wide[name].notna() & methods.notna().any(axis=1)
+            best = (wide[name] > methods.max(axis=1))[compared].mean()
+            rows.append((*names.values(), name, int(compared.sum()), best, 1 / (1 + methods.shape[1])))
+    blurred = rescored[rescored["test"].isin(["original", "blur"])]
+    for (metric, variant), of_score in blurred.groupby(SCORE, sort=False):
+        if not (of_score["test"] == "blur").any():
+            continue
+        weakest = of_score.loc[of_score["test"] == "blur", "level"].min()
+        of_score = of_score[of_score["level"].isin([0, weakest])]
+        of_score = of_score.assign(score=oriented(of_score["score"].to_numpy(), directions[str(metric)]))
+        pairs = of_score.pivot(index=["seed", "method", "image"], columns="test", values="score").dropna()
+        best = (pairs["blur"] > pairs["original"]).mean() if len(pairs) else np.nan
+        rows.append((metric, variant, BLURRED, len(pairs), best, 0.5))
+    return pd.DataFrame(rows, columns=BASELINES)
+
+
+def pairs_table(rankings: pd.DataFrame, pairs: Sequence[Mapping[str, str]]) -> pd.DataFrame:
+    """Return the agreement of scores that differ in one setting: the direction (MoRF and LeRF), or one parameter.
+
+    Args:
+        rankings: the study's ``rankings.csv``.
+        pairs: ``first`` and ``second``, two entries under ``metrics``, and ``setting``, the one in which they differ.
+
+    Returns:
+        ``metric, variant, other_metric, other_variant, setting, methods, images`` and ``correlation``: Spearman's ρ
+        over methods, averaged over images.
+    """
+    settings = {frozenset((pair["first"], pair["second"])): pair["setting"] for pair in pairs}
+
+    def setting_of(row: pd.Series) -> str:
+        (entry, _, sub), (other, _, other_sub) = (row[name].partition(" ") for name in ("variant", "other_variant"))
+        if sub != other_sub:
+            return ""
+        if row["metric"] == row["other_metric"]:
+            return settings.get(frozenset((entry, other)), "")
+        stems = {row[name].removesuffix(end) for name, end in zip(("metric", "other_metric"), ENDS, strict=True)}
+        return "direction" if entry == other and len(stems) == 1 else ""
+
+    table = rankings.assign(setting=[setting_of(row) for _, row in rankings.iterrows()])
+    return table.loc[table["setting"] != "", PAIRS].reset_index(drop=True)
+
+
+def validity_table(
+    known_order: pd.DataFrame,
+    meta_consistency: pd.DataFrame,
+    reliability: pd.DataFrame,
+    baselines: pd.DataFrame,
+    passes: pd.DataFrame,
+    measures: Mapping[str, str],
+) -> pd.DataFrame:
+    """Return validity and reliability of every score, and whether it is usable on this set.
+
+    Args:
+        known_order: see ``known_order.known_order_table``; empty if no maps are degraded.
+        meta_consistency: see ``meta_consistency.meta_consistency_table``; empty without iterations.
+        reliability: the study's ``reliability.csv``; α is that of methods without baselines.
+        baselines: see ``baselines_table``.
+        passes: ``metric, variant, passes``: images that the metric passes through the model for each map.
+        measures: for each metric the property that it measures.
+
+    Returns:
+        ``metric, variant, measures``; ``rho`` and its interval: the micro average over all degradations; ``macro``;
+        ``alpha`` and its interval, means over training seeds; ``mc_model``, ``mc_input``; ``best_baseline``, the one
+        that is best on most images, ``baseline_best``, their share, and ``chance``; ``passes``; and ``verdict``.
+    """
+    of_order = known_order.groupby(SCORE, sort=False).first()  # the rows of all methods and degradations come first
+    alpha = reliability[reliability["baselines"] != "with"].groupby(SCORE, sort=False)
+    alpha = alpha[["alpha", "alpha_low", "alpha_high"]].mean()
+    mc = meta_consistency.pivot_table(index=SCORE, columns="test", values="mc", sort=False)
+    candidates = baselines[baselines["baseline"] != BLURRED]
+    best = candidates.sort_values("best", ascending=False, kind="stable").groupby(SCORE, sort=False).first()
+    rows = []
+    for key in passes[SCORE].itertuples(index=False, name=None):
+        order, agreed, beaten = (
+            table.loc[key] if key in table.index else pd.Series(dtype=float) for table in (of_order, alpha, best)
+        )
+        row = {
+            **dict(zip(SCORE, key, strict=True)),
+            "measures": measures[key[0]],
+            "rho": order.get("micro", np.nan),
+            "rho_low": order.get("micro_low", np.nan),
+            "rho_high": order.get("micro_high", np.nan),
+            "macro": order.get("macro", np.nan),
+            **{name: agreed.get(name, np.nan) for name in ("alpha", "alpha_low", "alpha_high")},
+            **{f"mc_{test}": mc[test].get(key, np.nan) if test in mc else np.nan for test in ("model", "input")},
+            "best_baseline": beaten.get("baseline", ""),
+            "baseline_best": beaten.get("best", np.nan),
+            "chance": beaten.get("chance", np.nan),
+        }
+        rows.append(row)
+    table = pd.DataFrame(rows, columns=VALIDITY).assign(passes=passes["passes"].to_numpy())
+    return table.assign(verdict=[verdict(row) for row in table.to_dict("records")])
+
+
+def verdict(row: Mapping[str, Any]) -> str:
+    """Return ``usable``, or else the reasons against it, separated by semicolons.
+
+    A score is usable if it follows the known order (ρ of at least ``AGREES``, with an interval above 0), if α is above
+    0 with its whole interval, and if no baseline is better than every method more often than by chance.
+    """
+    reasons = []
+    if np.isnan(row["rho"]):
+        reasons.append("not compared with a known order")
+    elif row["rho_high"] < 0:
+        reasons.append("prefers degraded maps")
+    elif not row["rho_low"] > 0 and row["rho"] < 1:
+        reasons.append("does not distinguish degraded maps")
+    elif row["rho"] < AGREES:
+        reasons.append("follows the known order weakly")
+    if np.isnan(row["alpha"]):
+        reasons.append("α is not defined")
+    elif not row["alpha_low"] > 0:
+        reasons.append("images do not agree on the order of methods")
+    if row["baseline_best"] > row["chance"]:
+        reasons.append("prefers a baseline to every method too often")
+    return "; ".join(reasons) or USABLE

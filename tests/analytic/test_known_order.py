@@ -1,0 +1,151 @@
+"""Degraded maps, and metrics that ignore, guess or know their order."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from numpy import ndarray as Array
+from scipy.stats import spearmanr
+
+from saliency_assay.studies.validity.degrade import DEGRADE, REMOVED, degrade
+from saliency_assay.studies.validity.known_order import ALL, known_order_table, spearman_of_levels
+
+LEVELS, IMAGES = 5, 40
+DIRECTIONS = {"metric": "higher"}
+
+
+def rescored(scores: Array, tests: tuple[str, ...] = ("noise", "blur")) -> pd.DataFrame:
+    """Return the table of scores ``[images, levels]``, the same for all degradations."""
+    rows = []
+    for image, of_image in enumerate(scores):
+        for number, score in enumerate(of_image):
+            for test in tests if number else ("original",):
+                rows.append(("metric", "metric", test, number / LEVELS, 0, True, image, score, 0, "gradient"))
+    columns = ["metric", "variant", "test", "level", "sample", "kept", "image", "score", "seed", "method"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def overall(table: pd.DataFrame) -> "pd.Series":
+    rows = table[table["degradation"] == ALL]
+    assert len(rows) == 1
+    return rows.iloc[0]
+
+
+def test_a_metric_that_knows_the_order_scores_one() -> None:
+    oracle = np.tile(np.linspace(1, 0, LEVELS + 1), (IMAGES, 1))
+    row = overall(known_order_table(rescored(oracle), DIRECTIONS, resamples=100, level=0.95))
+    assert row["micro"] == row["macro"] == row["macro_low"] == 1
+
+
+def test_a_constant_metric_scores_zero() -> None:
+    row = overall(known_order_table(rescored(np.ones((IMAGES, LEVELS + 1))), DIRECTIONS, resamples=100, level=0.95))
+    assert row["micro"] == row["macro"] == 0
+    assert row["undefined"] == 0
+
+
+def test_a_random_metric_has_zero_in_its_interval() -> None:
+    random = np.random.default_rng(0).random((IMAGES, LEVELS + 1))
+    row = overall(known_order_table(rescored(random), DIRECTIONS, resamples=200, level=0.95))
+    assert row["micro_low"] < 0 < row["micro_high"]
+    assert row["macro_low"] < 0 < row["macro_high"]
+
+
+def test_intervals_of_random_metrics_cover_zero_at_their_level() -> None:
+    generator = np.random.default_rng(1)
+    covered = []
+    for _ in range(200):
+        table = rescored(generator.random((20, LEVELS + 1)), ("noise",))
+        row = known_order_table(table, DIRECTIONS, resamples=10, level=0.9).iloc[0]
+        covered.append(row["micro_low"] < 0 < row["micro_high"])
+    assert np.mean(covered) == pytest.approx(0.9, abs=0.06)
+
+
+@pytest.mark.parametrize("direction, sign", [("higher", 1), ("lower", -1), ("target 0", -1)])
+def test_direction_is_that_of_the_score(direction: str, sign: int) -> None:
+    falling = np.tile(np.linspace(1, 0.1, LEVELS + 1), (IMAGES, 1))
+    row = overall(known_order_table(rescored(falling), {"metric": direction}, resamples=10, level=0.95))
+    assert row["micro"] == sign
+
+
+def test_rho_is_spearmans() -> None:
+    scores = np.random.default_rng(2).normal(size=(30, 6)).round(1)  # with ties
+    expected = [spearmanr(row, -np.arange(6)).statistic for row in scores]
+    np.testing.assert_allclose(spearman_of_levels(scores), expected, atol=1e-12)
+
+
+def test_images_without_a_score_at_a_level_are_left_out() -> None:
+    scores = np.tile(np.linspace(1, 0, LEVELS + 1), (IMAGES, 1))
+    scores[:10, 3] = np.nan
+    row = overall(known_order_table(rescored(scores, ("noise",) * 1 + ("blur",)), DIRECTIONS, resamples=10, level=0.95))
+    assert row["images"] == IMAGES - 10
+    assert row["undefined"] == pytest.approx(0.25)
+    assert row["micro"] == row["macro"] == 1
+
+
+def test_macro_orders_mean_scores() -> None:
+    """One image with large scores in the right order decides the order of the means, not the mean of ρ."""
+    scores = np.tile(np.linspace(0, 1, LEVELS + 1), (3, 1))
+    scores[0] = np.linspace(100, 0, LEVELS + 1)
+    row = overall(known_order_table(rescored(scores), DIRECTIONS, resamples=10, level=0.95))
+    assert row["micro"] == pytest.approx(-1 / 3)
+    assert row["macro"] == 1
+
+
+def some_maps(channels: int = 1, height: int = 24, width: int = 20) -> torch.Tensor:
+    return torch.randn(3, channels, height, width, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.mark.parametrize("name", DEGRADE)
+@pytest.mark.parametrize("channels", [1, 3])
+def test_degradation_grows_with_the_level(name: str, channels: int) -> None:
+    maps = some_maps(channels)
+    assert torch.equal(degrade(maps, name, 0, seed=0), maps)
+    changes = [(degrade(maps, name, level, seed=0) - maps).abs().mean().item() for level in (0.2, 0.4, 0.6, 0.8, 1)]
+    assert 0 < changes[0]
+    assert changes == sorted(changes)
+
+
+@pytest.mark.parametrize("name", DEGRADE)
+def test_degradation_depends_on_each_map_and_the_seed_alone(name: str) -> None:
+    maps = some_maps()
+    alone = torch.cat([degrade(one[None], name, 0.6, seed=3) for one in maps])
+    torch.testing.assert_close(alone, degrade(maps, name, 0.6, seed=3))
+
+
+def test_noise_permutes_the_values_at_the_highest_level() -> None:
+    maps = some_maps()
+    degraded = degrade(maps, "noise", 1, seed=0)
+    assert torch.equal(degraded.flatten(1).sort().values, maps.flatten(1).sort().values)
+    half = degrade(maps, "noise", 0.5, seed=0)
+    torch.testing.assert_close(half, (maps + degraded) / 2)
+
+
+@pytest.mark.parametrize("level", [0.01, 0.4, 1])
+def test_shuffle_keeps_all_values(level: float) -> None:
+    maps = some_maps()
+    degraded = degrade(maps, "shuffle", level, seed=0)
+    assert torch.equal(degraded.flatten(1).sort().values, maps.flatten(1).sort().values)
+
+
+def test_shuffle_moves_the_share_of_patches() -> None:
+    maps = torch.arange(64.0).reshape(1, 1, 8, 8)  # patches of a single pixel
+    for level in (0.25, 0.5, 1):
+        assert (degrade(maps, "shuffle", level, seed=0) != maps).sum() == round(64 * level)
+
+
+def test_removal_moves_the_highest_pixels_to_the_lowest_value() -> None:
+    maps = some_maps(1, 10, 10)
+    degraded = degrade(maps, "removal", 0.4, seed=0)
+    for one, after in zip(maps.flatten(1), degraded.flatten(1), strict=True):
+        removed = round(100 * REMOVED * 0.4)
+        threshold = one.sort(descending=True).values[removed - 1]
+        assert torch.equal(after, torch.where(one >= threshold, one.min(), one))
+
+
+def test_blur_keeps_the_mean_of_a_map_far_from_borders() -> None:
+    maps = torch.zeros(1, 1, 33, 33)
+    maps[0, 0, 16, 16] = 1
+    degraded = degrade(maps, "blur", 0.2, seed=0)
+    assert degraded.sum().item() == pytest.approx(1, abs=1e-5)
+    spread = (torch.arange(33.0) - 16) ** 2
+    assert (degraded[0, 0].sum(0) * spread).sum().item() ** 0.5 == pytest.approx(0.25 * 0.2 * 33, rel=0.02)

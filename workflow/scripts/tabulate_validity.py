@@ -1,0 +1,30 @@
+"""Tabulate the known order, meta-consistency, baselines, pairs of settings and validity of a study's metrics."""
+
+import pandas as pd
+
+from saliency_assay.runtime.job import run_job
+from saliency_assay.storage import score_tables
+from saliency_assay.storage.csv_tables import read_table
+from saliency_assay.studies.validity.known_order import known_order_table
+from saliency_assay.studies.validity.meta_consistency import meta_consistency_table
+from saliency_assay.studies.validity.tables import baselines_table, pairs_table, validity_table
+
+with run_job(snakemake) as job:
+    settings, directions = job.settings, job.settings["directions"]
+    rescored = pd.concat(map(pd.read_parquet, job.input.rescored), ignore_index=True)
+    order = known_order_table(rescored, directions, resamples=settings["resamples"], level=0.95)
+    consistency = meta_consistency_table(rescored, directions, perturbations=settings["perturbations"])
+    scores = score_tables.read(job.input.scores)
+    baselines = baselines_table(scores, rescored, directions, settings["baselines"])
+    passes = rescored.groupby(["metric", "variant"], sort=False, as_index=False)["passes"].mean()
+    tables = {
+        "known_order": order,
+        "meta_consistency": consistency,
+        "baselines": baselines,
+        "settings_pairs": pairs_table(read_table(job.input.rankings), settings["pairs"]),
+        "validity": validity_table(
+            order, consistency, read_table(job.input.reliability), baselines, passes, settings["measures"]
+        ),
+    }
+    for name, table in tables.items():
+        table.to_csv(job.output[name], index=False)
