@@ -65,6 +65,7 @@ CHEAP: dict[str, dict[str, Any]] = {
     "region_perturbation": {"side": 5, "regions": 3},
     "irof": {"segments": 36},
     "monotonicity": {"steps": 50},
+    "local_lipschitz": {"samples": 2},
     "relative_stability": {"samples": 2},
     "smprt": {"samples": 2, "stages": 2},
 }

@@ -389,7 +389,7 @@ BAD_SCORES: list[tuple[dict[str, Any], str]] = [
     ({"mask": MASK}, "mask: deletion takes none; valid: pointing_game, mask_attribution, block_attribution"),
     (
         {"method": "gradient"},
-        "method: deletion takes none; valid: sensitivity_max, relative_stability, randomization",
+        "method: deletion takes none; valid: sensitivity_max, local_lipschitz, relative_stability, randomization",
     ),
     ({"randomized_model": nn.Flatten()}, "randomized_model: deletion takes none; valid: randomization"),
     ({"method_seed": 3}, "method_seed: deletion computes no maps"),

@@ -1,0 +1,44 @@
+"""Local Lipschitz estimate: change of a map per change of the image (Alvarez-Melis & Jaakkola, 2018)."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from saliency_assay.methods.passes import reported
+from saliency_assay.methods.sampling import sample_seeds, uniform
+from saliency_assay.metrics.perturbation import Predict
+from saliency_assay.metrics.scored import Scored
+from saliency_assay.metrics.sensitivity_max import norms
+
+
+def local_lipschitz(
+    predict: Predict,
+    images: Tensor,
+    targets: Tensor,
+    maps: Tensor,
+    *,
+    generator: torch.Generator,
+    explain: Callable[..., Tensor],
+    radius: float = 0.1,
+    samples: int = 50,
+) -> Scored:
+    """Compute the local Lipschitz estimate, max over y of ‖Φ(y) − Φ(x)‖₂ / ‖y − x‖₂; at least 0, lower is better.
+
+    ``samples`` neighbors y are sampled uniformly in the L∞ ball of ``radius`` around x, in units of pixels in [0, 1],
+    and are not clipped. ``maps`` are Φ(x), ``explain(images, targets)`` returns Φ(y): raw maps ``[N, C or 1, H, W]``.
+    The score has the unit of the map per pixel value, so methods with maps of different scales are comparable only if
+    the maps are normalized. NaN where a map is not finite. Alvarez-Melis & Jaakkola (2018).
+
+    Raises:
+        ValueError: a parameter out of range.
+    """
+    if radius <= 0 or samples < 1:
+        raise ValueError(f"radius, samples: found {radius}, {samples}, expected above 0 and at least 1")
+    seeds = sample_seeds(len(images), samples, generator)
+    largest = maps.new_zeros(len(maps), dtype=torch.float64)
+    for sample in reported(samples, 1, "neighbors explained"):
+        neighbors = images + radius * uniform(seeds[sample::samples], images)
+        change = norms(explain(neighbors, targets).double() - maps.double())
+        largest = largest.maximum(change / norms(neighbors.double() - images.double()))  # propagates NaN
+    return Scored({("local_lipschitz", ""): torch.where(largest.isfinite(), largest, torch.nan)})
