@@ -148,6 +148,15 @@ ARCHITECTURES = (
         limits={"width": Limits(minimum=1, maximum=512), "hidden": Limits(minimum=1, maximum=16384)},
     ),
     Architecture(
+        name="lenet",
+        label="LeNet",
+        function="saliency_assay.models.cnn:lenet",
+        reference="LeCun et al. 1998, Gradient-based learning applied to document recognition",
+        summary="LeNet-5 with ReLU and max pooling, for images of 28 pixels",
+        cam_layer="relu2",
+        concept_layers=("pool1", "pool2", "relu3", "fc3"),
+    ),
+    Architecture(
         name="vit",
         label="Vision transformer",
         function="saliency_assay.models.vit:vit",

@@ -71,6 +71,30 @@ def mnist_cnn(
     return initialized(make, generator)
 
 
+def lenet(*, classes: int, channels: int, generator: torch.Generator) -> nn.Sequential:
+    """Return LeNet-5 with ReLU and max pooling (LeCun et al. 1998; Hedström et al. 2023, released weights)."""
+
+    def make() -> nn.Sequential:
+        layers = {
+            "conv1": nn.Conv2d(channels, 6, 5, padding=2),
+            "relu1": nn.ReLU(),
+            "pool1": nn.MaxPool2d(2),
+            "conv2": nn.Conv2d(6, 16, 5),
+            "relu2": nn.ReLU(),
+            "pool2": nn.MaxPool2d(2),
+            "avgpool": nn.AdaptiveAvgPool2d(5),
+            "flatten": nn.Flatten(),
+            "fc1": nn.Linear(16 * 5**2, 120),
+            "relu3": nn.ReLU(),
+            "fc2": nn.Linear(120, 84),
+            "relu4": nn.ReLU(),
+            "fc3": nn.Linear(84, classes),
+        }
+        return nn.Sequential(OrderedDict(layers))
+
+    return initialized(make, generator)
+
+
 class ScaleNorm(nn.Module):
     """BatchNorm that divides by the root mean square without subtracting the mean.
 

@@ -68,7 +68,7 @@ def image_size(config: Config, name: str) -> tuple[int, int]:
     entry = config.sets.get(name) or config.data[_study_of_pairs(config, name).data]
     if entry.source:
         return image_size(config, entry.source)
-    gray = entry.kind in ("mnist", "digits")
+    gray = entry.kind in ("mnist", "digits") or entry.parameters.get("gray")
     return 1 if gray else 3, entry.parameters.get("size") or SIZES[entry.kind]
 
 

@@ -48,6 +48,7 @@ def folder(
     masks: str = "",
     size: int = 224,
     crop_share: float = 1.0,
+    gray: bool = False,
     images_per_class: int = 0,
     test_images_per_class: int = 0,
     test_folder: str = "auto",
@@ -66,6 +67,7 @@ def folder(
         masks: folder of masks, or list of boxes (``masks.find_masks``); empty for no masks, or those of the list.
         size: side of the squares, in pixels.
         crop_share: share of an image's shorter side that the square contains, see ``square``.
+        gray: True for images of one channel, the luma of ITU-R 601-2.
         images_per_class: largest number of images sampled per class and split; 0 for all.
         test_images_per_class: separate limit for test images in a separate folder; 0 for the same limit.
         test_folder: ``test`` or ``val``; ``auto`` uses whichever exists. If neither does, ``path`` itself contains the
@@ -75,8 +77,8 @@ def folder(
         block: number of images per block.
 
     Returns:
-        The classes of label ``class``, and blocks of ``image`` uint8 ``[n, 3, size, size]``, ``split`` uint8,
-        ``label_class`` int64 ``[n]``, ``file`` uint8 ``[n, L]`` (path relative to ``path`` or to the folder of the
+        The classes of label ``class``, and blocks of ``image`` uint8 ``[n, 3 or 1, size, size]``, ``split``
+        uint8, ``label_class`` int64 ``[n]``, ``file`` uint8 ``[n, L]`` (path relative to ``path`` or to the folder of the
         list, see ``storage.text``) and, with masks, ``mask`` bool ``[n, size, size]``.
 
     Raises:
@@ -117,7 +119,7 @@ def folder(
     if image_masks:
         image_masks.require([files[index] for index in np.flatnonzero(split == TEST)])
     columns: Block = {"split": split, "label_class": np.concatenate(labels), "file": text.encode(files)}
-    blocks = _load_blocks(root, files, columns, image_masks, size, crop_share, block)
+    blocks = _load_blocks(root, files, columns, image_masks, size, crop_share, block, gray=gray)
     return {"class": tuple(sources[0].listing)}, blocks
 
 
@@ -129,6 +131,8 @@ def _load_blocks(
     size: int,
     crop_share: float,
     block: int,
+    *,
+    gray: bool,
 ) -> Iterator[Block]:
     empty = 0
     for start in range(0, len(files), block):
@@ -136,7 +140,7 @@ def _load_blocks(
         images, image_masks = [], []
         for name in files[rows]:
             image = read_rgb(root / name)
-            images.append(square(image, size, crop_share))
+            images.append(square(image.convert("L") if gray else image, size, crop_share))
             if masks:
                 crop = crop_of(*image.size, size, crop_share)
                 image_masks.append(masks.of(name, *image.size, crop, size))
@@ -152,7 +156,7 @@ def _load_blocks(
 
 
 def square(image: Image.Image, size: int, crop_share: float) -> Pixels:
-    """Return the central square of an RGB image, ``[3, size, size]``.
+    """Return the central square of an RGB or gray image, ``[3 or 1, size, size]``.
 
     The result is that of resizing the shorter side to ``size / crop_share`` (bilinear, antialiased) and a center crop:
     ``size`` 224 and ``crop_share`` 0.875 correspond to ImageNet's resize to 256, up to rounding as in torchvision's
@@ -161,7 +165,7 @@ def square(image: Image.Image, size: int, crop_share: float) -> Pixels:
     """
     crop = crop_of(*image.size, size, crop_share)
     resized = image.resize((size, size), Image.Resampling.BILINEAR, box=crop)
-    return np.ascontiguousarray(np.asarray(resized).transpose(2, 0, 1))
+    return np.ascontiguousarray(np.atleast_3d(np.asarray(resized)).transpose(2, 0, 1))
 
 
 def crop_of(width: int, height: int, size: int, crop_share: float) -> Crop:

@@ -2,10 +2,19 @@
 
 from itertools import combinations
 
+from saliency_assay.config.records import Config, Study
 from saliency_assay.pipeline.inputs import StudyInputs, Wildcards
 from saliency_assay.pipeline.params import Settings, StudyParams, read_by
 from saliency_assay.pipeline.paths import expand
 from saliency_assay.studies.validity.settings import ValidityStudy
+
+
+def degraded_methods(config: Config, study: Study) -> list[str]:
+    """Return the methods of a study whose maps are degraded."""
+    entry: ValidityStudy = study.settings
+    if not entry.degradations:
+        return []
+    return list(entry.degraded_methods or (name for name in study.methods if config.methods[name].uses_model))
 
 
 class ValidityInputs(StudyInputs):
@@ -24,11 +33,13 @@ class ValidityInputs(StudyInputs):
     def rescored(self, wildcards: Wildcards) -> list[str]:
         """Return the scores of degraded maps, changed models and changed images."""
         study = self.studies.study(wildcards["study"])
+        # Without changes of models and images, only degraded maps have further scores.
+        methods = study.methods if study.settings.iterations else degraded_methods(self.config, study)
         return expand(
             self.paths.validity_scores,
             study=study.name,
             metric=study.metrics,
-            method=study.methods,
+            method=methods,
             seed=self.config.seeds,
         )
 
@@ -40,8 +51,7 @@ class ValidityParams(StudyParams):
         study, method = self.studies.study(wildcards["study"]), wildcards["method"]
         entry: ValidityStudy = study.settings
         metric, model = self.config.metrics[wildcards["metric"]], self.config.models[study.models[0]]
-        by_default = [name for name in study.methods if self.config.methods[name].uses_model]
-        degraded = method in (entry.degraded_methods or by_default)
+        degraded = method in degraded_methods(self.config, study)
         functions = [model.function, metric.function, *filter(None, [metric.responses])]
         return self.settings(
             "score_validity",
