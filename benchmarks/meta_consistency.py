@@ -21,7 +21,13 @@ NAMES = {
     "max-sensitivity": "sensitivity_max",
     "local Lipschitz": "local_lipschitz",
 }
-HIGHER = {"sparseness", "faithfulness correlation", "pixel flipping", "pointing game", "relevance mass accuracy"}
+HIGHER = {
+    "sparseness",
+    "faithfulness correlation",
+    "pixel flipping",
+    "pointing game",
+    "relevance mass accuracy",
+}
 """Metrics that the released configuration calls better if higher."""
 TERMS = ("iac_nr", "iac_ar", "iec_nr", "iec_ar")
 # MC, its standard deviation, IAC NR, IAC AR, IEC NR, IEC AR: of the model's test, then of the input's.
@@ -76,7 +82,9 @@ def ours(results: Path, study: str) -> pd.DataFrame:
             if name in HIGHER:
                 # The released code counts greater scores as better after every change. Pixel flipping, which it calls
                 # better if higher, is our deletion, for which lower is better.
-                row["released_ar"] = row["iec_ar"] if entry == "deletion" else 1 - row["iec_ar"] - row["ties_ar"]
+                row["released_ar"] = (
+                    row["iec_ar"] if entry == "deletion" else 1 - row["iec_ar"] - row["ties_ar"]
+                )
             else:
                 row["released_ar"] = row["iec_ar"]
             row["released_mc"] = row[["iac_nr", "iac_ar", "iec_nr", "released_ar"]].mean()
@@ -91,7 +99,9 @@ def main(results: Path) -> None:
         spread = (both["mc_sd_released"] ** 2 + both["mc_sd"] ** 2) ** 0.5
         close = (both["released_mc"] - both["mc_released"]).abs() <= 2 * spread
         print(f"\n{data}: {close.sum()} of {len(both)} within two standard deviations\n")
-        print("| metric | change of | MC, released | MC | with the released IEC | IAC NR | IAC AR | IEC NR | IEC AR |")
+        print(
+            "| metric | change of | MC, released | MC | with the released IEC | IAC NR | IAC AR | IEC NR | IEC AR |"
+        )
         print("|---|---|---|---|---|---|---|---|---|")
         for row, is_close in zip(both.to_dict("records"), close, strict=True):
             pairs = [

@@ -1,7 +1,7 @@
 """Write MetaQuantus' test images and masks as PNG files: ``python -m benchmarks.metaquantus_images SOURCE TARGET``.
 
 SOURCE is a folder with ``mnist_test_set.npz`` and ``fmnist_test_set.npz`` (arrays ``x_batch`` in [0, 1], ``y_batch``
-and ``s_batch``); TARGET gets the folders ``mnist`` and ``fmnist``, in the layout that data sets of kind ``folder`` read.
+and ``s_batch``); TARGET gets the folders ``mnist`` and ``fmnist``, in the layout of the kind of data set ``folder``.
 ``config/validity.yaml`` explains predicted classes, so labels only name folders: an image of the most frequent class is
 put into the folder of a class that has none, and the training images, which are not used, are those of the test.
 """

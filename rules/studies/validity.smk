@@ -32,7 +32,7 @@ rule tabulate_validity:
         reliability="<results>/tables/{study}/reliability.csv",
         rankings="<results>/tables/{study}/rankings.csv",
     output:
-        validity="<results>/tables/{study}/validity.csv",
+        recommendations="<results>/tables/{study}/recommendations.csv",
         known_order="<results>/tables/{study}/known_order.csv",
         meta_consistency="<results>/tables/{study}/meta_consistency.csv",
         baselines="<results>/tables/{study}/baselines.csv",

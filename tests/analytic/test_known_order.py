@@ -16,11 +16,12 @@ DIRECTIONS = {"metric": "higher"}
 
 def rescored(scores: Array, tests: tuple[str, ...] = ("noise", "blur")) -> pd.DataFrame:
     """Return the table of scores ``[images, levels]``, the same for all degradations."""
-    rows = []
-    for image, of_image in enumerate(scores):
-        for number, score in enumerate(of_image):
-            for test in tests if number else ("original",):
-                rows.append(("metric", "metric", test, number / LEVELS, 0, True, image, score, 0, "gradient"))
+    rows = [
+        ("metric", "metric", test, number / LEVELS, 0, True, image, score, 0, "gradient")
+        for image, of_image in enumerate(scores)
+        for number, score in enumerate(of_image)
+        for test in (tests if number else ("original",))
+    ]
     columns = ["metric", "variant", "test", "level", "sample", "kept", "image", "score", "seed", "method"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -38,7 +39,9 @@ def test_a_metric_that_knows_the_order_scores_one() -> None:
 
 
 def test_a_constant_metric_scores_zero() -> None:
-    row = overall(known_order_table(rescored(np.ones((IMAGES, LEVELS + 1))), DIRECTIONS, resamples=100, level=0.95))
+    row = overall(
+        known_order_table(rescored(np.ones((IMAGES, LEVELS + 1))), DIRECTIONS, resamples=100, level=0.95)
+    )
     assert row["micro"] == row["macro"] == 0
     assert row["undefined"] == 0
 
@@ -60,7 +63,7 @@ def test_intervals_of_random_metrics_cover_zero_at_their_level() -> None:
     assert np.mean(covered) == pytest.approx(0.9, abs=0.06)
 
 
-@pytest.mark.parametrize("direction, sign", [("higher", 1), ("lower", -1), ("target 0", -1)])
+@pytest.mark.parametrize(("direction", "sign"), [("higher", 1), ("lower", -1), ("target 0", -1)])
 def test_direction_is_that_of_the_score(direction: str, sign: int) -> None:
     falling = np.tile(np.linspace(1, 0.1, LEVELS + 1), (IMAGES, 1))
     row = overall(known_order_table(rescored(falling), {"metric": direction}, resamples=10, level=0.95))
@@ -76,7 +79,9 @@ def test_rho_is_spearmans() -> None:
 def test_images_without_a_score_at_a_level_are_left_out() -> None:
     scores = np.tile(np.linspace(1, 0, LEVELS + 1), (IMAGES, 1))
     scores[:10, 3] = np.nan
-    row = overall(known_order_table(rescored(scores, ("noise",) * 1 + ("blur",)), DIRECTIONS, resamples=10, level=0.95))
+    row = overall(
+        known_order_table(rescored(scores, ("noise",) * 1 + ("blur",)), DIRECTIONS, resamples=10, level=0.95)
+    )
     assert row["images"] == IMAGES - 10
     assert row["undefined"] == pytest.approx(0.25)
     assert row["micro"] == row["macro"] == 1
@@ -100,8 +105,10 @@ def some_maps(channels: int = 1, height: int = 24, width: int = 20) -> torch.Ten
 def test_degradation_grows_with_the_level(name: str, channels: int) -> None:
     maps = some_maps(channels)
     assert torch.equal(degrade(maps, name, 0, seed=0), maps)
-    changes = [(degrade(maps, name, level, seed=0) - maps).abs().mean().item() for level in (0.2, 0.4, 0.6, 0.8, 1)]
-    assert 0 < changes[0]
+    changes = [
+        (degrade(maps, name, level, seed=0) - maps).abs().mean().item() for level in (0.2, 0.4, 0.6, 0.8, 1)
+    ]
+    assert changes[0] > 0
     assert changes == sorted(changes)
 
 

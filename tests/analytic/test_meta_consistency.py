@@ -11,7 +11,9 @@ METHODS, IMAGES, ITERATIONS, PERTURBATIONS = 4, 30, 2, 3
 DIRECTIONS = {"metric": "higher"}
 
 
-def rescored(generator: np.random.Generator, small: float, large: float, *, kept: float = 0.8) -> pd.DataFrame:
+def rescored(
+    generator: np.random.Generator, small: float, large: float, *, kept: float = 0.8
+) -> pd.DataFrame:
     """Return scores that small and large changes of the model move by normal noise, and large ones also by −1."""
     original = generator.normal(size=(METHODS, IMAGES))
     tables = [("original", 0.0, 0, np.ones(IMAGES, bool), original)]
@@ -21,7 +23,18 @@ def rescored(generator: np.random.Generator, small: float, large: float, *, kept
         tables.append(("model", 0.001, sample, generator.random(IMAGES) < kept, near))
         tables.append(("model", 2.0, sample, generator.random(IMAGES) < 1 - kept, far))
     rows = [
-        ("metric", "metric", test, level, sample, bool(keep[image]), image, scores[method, image], 0, f"m{method}")
+        (
+            "metric",
+            "metric",
+            test,
+            level,
+            sample,
+            bool(keep[image]),
+            image,
+            scores[method, image],
+            0,
+            f"m{method}",
+        )
         for test, level, sample, keep, scores in tables
         for method in range(METHODS)
         for image in range(IMAGES)
@@ -31,15 +44,26 @@ def rescored(generator: np.random.Generator, small: float, large: float, *, kept
 
 
 def test_the_ideal_metric_scores_one() -> None:
-    row = meta_consistency_table(rescored(np.random.default_rng(0), 0, 5), DIRECTIONS, perturbations=PERTURBATIONS)
+    row = meta_consistency_table(
+        rescored(np.random.default_rng(0), 0, 5), DIRECTIONS, perturbations=PERTURBATIONS
+    )
     assert row.loc[0, ["iac_nr", "iec_nr", "iec_ar"]].tolist() == [1, 1, 1]
     assert row.loc[0, "iac_ar"] > 0.999
     assert row.loc[0, "mc"] == pytest.approx(1, abs=1e-3)
 
 
 def test_a_metric_that_no_change_affects_scores_one_half() -> None:
-    row = meta_consistency_table(rescored(np.random.default_rng(0), 0, 0), DIRECTIONS, perturbations=PERTURBATIONS)
-    assert row.loc[0, ["iac_nr", "iac_ar", "iec_nr", "iec_ar", "ties_ar", "mc"]].tolist() == [1, 0, 1, 0, 1, 0.5]
+    row = meta_consistency_table(
+        rescored(np.random.default_rng(0), 0, 0), DIRECTIONS, perturbations=PERTURBATIONS
+    )
+    assert row.loc[0, ["iac_nr", "iac_ar", "iec_nr", "iec_ar", "ties_ar", "mc"]].tolist() == [
+        1,
+        0,
+        1,
+        0,
+        1,
+        0.5,
+    ]
 
 
 def test_the_direction_decides_what_is_worse() -> None:
@@ -51,7 +75,9 @@ def test_the_direction_decides_what_is_worse() -> None:
 def test_means_are_over_methods_then_changes_then_iterations() -> None:
     table = rescored(np.random.default_rng(1), 0.3, 0.2)
     result = meta_consistency_table(table, DIRECTIONS, perturbations=PERTURBATIONS).loc[0]
-    before = table[table["test"] == "original"].pivot(index="method", columns="image", values="score").to_numpy()
+    before = (
+        table[table["test"] == "original"].pivot(index="method", columns="image", values="score").to_numpy()
+    )
     terms = {name: np.zeros((ITERATIONS, PERTURBATIONS)) for name in ("iac_nr", "iac_ar", "iec_nr", "iec_ar")}
     for sample in range(ITERATIONS * PERTURBATIONS):
         at = divmod(sample, PERTURBATIONS)
@@ -70,7 +96,9 @@ def test_means_are_over_methods_then_changes_then_iterations() -> None:
                 if end == "nr":
                     hits += list(np.argsort(before[:, image]) == np.argsort(after[:, image]))
                 else:
-                    hits += [one > other for one, other in zip(before[:, image], after[:, image], strict=True)]
+                    hits += [
+                        one > other for one, other in zip(before[:, image], after[:, image], strict=True)
+                    ]
             terms[f"iec_{end}"][at] = np.mean(hits)
     for name, values in terms.items():
         assert result[name] == pytest.approx(values.mean(), abs=1e-12)
@@ -89,7 +117,10 @@ def test_missing_scores_and_empty_choices_are_left_out() -> None:
     chosen[:, :20] = True
     before[0, 3] = np.nan
     values = [
-        wilcoxon(np.delete(one[:20], 3) if row == 0 else one[:20], np.delete(other[:20], 3) if row == 0 else other[:20])
+        wilcoxon(
+            np.delete(one[:20], 3) if row == 0 else one[:20],
+            np.delete(other[:20], 3) if row == 0 else other[:20],
+        )
         for row, (one, other) in enumerate(zip(before, after, strict=True))
     ]
     expected = np.mean([value.pvalue for value in values])

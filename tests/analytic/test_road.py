@@ -188,13 +188,14 @@ def plain_road(
                 with torch.no_grad():
                     logits = predict(torch.tensor(shown)[None])[0].numpy()
                 shares_of = np.exp(logits - logits.max()) / np.exp(logits - logits.max()).sum()
-                curve.append((shares_of if output == "probability" else logits)[targets[index]])
+                outputs = {"probability": shares_of, "logit": logits, "accuracy": logits == logits.max()}
+                curve.append(outputs[output][targets[index]])
             undefined = np.isnan(saliency).any() or saliency.max() == saliency.min()
             curves[name].append([NAN] * (points + 1) if undefined else curve)
     return {name: np.array(rows) for name, rows in curves.items()}
 
 
-@pytest.mark.parametrize(("output", "channels"), [("probability", 3), ("logit", 1)])
+@pytest.mark.parametrize(("output", "channels"), [("probability", 3), ("logit", 1), ("accuracy", 3)])
 @pytest.mark.parametrize(("points", "noise"), [(3, 0.05), (1, 0.0), (6, 0.01)])
 def test_road_equals_plain_loops(output: str, channels: int, points: int, noise: float) -> None:
     model = skip_classifier() if channels == 3 else conv_classifier()

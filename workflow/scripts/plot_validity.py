@@ -12,11 +12,13 @@ from saliency_assay.studies.validity.page import HEADS, in_words
 with run_job(snakemake) as job:
     labels = Labels(**job.settings["labels"])
     title = labels.study(job.settings["study"])
-    tables = {name: read_table(path, "verdict", "baseline", "best_baseline") for name, path in job.input.items()}
+    tables = {
+        name: read_table(path, "verdict", "baseline", "best_baseline") for name, path in job.input.items()
+    }
     contents = {
         heading: displayed(in_words(tables[name], labels), labels, HEADS)
         for name, heading in {
-            "validity": "validity, reliability and cost of every score",
+            "recommendations": "validity, reliability and cost of every score",
             "known_order": "agreement with the known order of degraded maps",
             "meta_consistency": "meta-consistency under changes of the model and the image",
             "baselines": "baselines that score better than every method",
@@ -27,4 +29,4 @@ with run_job(snakemake) as job:
     page = tables_page(contents, title=f"{title}: validity of metrics", digits=3)
     job.output.page.write_text(page, encoding="utf-8")
     with styled():
-        save(validity_scatter(tables["validity"], job.settings["level"], labels), job.output.scatter)
+        save(validity_scatter(tables["recommendations"], job.settings["level"], labels), job.output.scatter)

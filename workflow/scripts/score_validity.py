@@ -45,7 +45,7 @@ with run_job(snakemake, f"metrics.{snakemake.wildcards.metric}") as job:
         data["image"][indices],
         targets,
         **settings["tests"],
-        seed=seed_of(settings["seed"], "validity", *seed_parts[1:]),
+        seed=seed_of(settings["seed"], "score_validity", *seed_parts[1:]),
     )
     with counted_rows(classifier) as rows:
         tables = [next(tests)]

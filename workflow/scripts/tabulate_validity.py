@@ -1,4 +1,4 @@
-"""Tabulate the known order, meta-consistency, baselines, pairs of settings and validity of a study's metrics."""
+"""Tabulate the known order, meta-consistency, baselines, pairs of settings and recommendations of a study."""
 
 import pandas as pd
 
@@ -7,7 +7,7 @@ from saliency_assay.storage import score_tables
 from saliency_assay.storage.csv_tables import read_table
 from saliency_assay.studies.validity.known_order import known_order_table
 from saliency_assay.studies.validity.meta_consistency import meta_consistency_table
-from saliency_assay.studies.validity.tables import baselines_table, pairs_table, validity_table
+from saliency_assay.studies.validity.tables import baselines_table, pairs_table, recommendations_table
 
 with run_job(snakemake) as job:
     settings, directions = job.settings, job.settings["directions"]
@@ -22,7 +22,7 @@ with run_job(snakemake) as job:
         "meta_consistency": consistency,
         "baselines": baselines,
         "settings_pairs": pairs_table(read_table(job.input.rankings), settings["pairs"]),
-        "validity": validity_table(
+        "recommendations": recommendations_table(
             order, consistency, read_table(job.input.reliability), baselines, passes, settings["measures"]
         ),
     }

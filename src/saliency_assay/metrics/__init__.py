@@ -228,7 +228,11 @@ METRICS: tuple[Metric, ...] = (
         ),
         measures=FAITHFULNESS,
         figures={"curves": _REMOVAL_CURVES, "scores": BOXES},
-        limits={"points": Limits(minimum=1), "noise": Limits(minimum=0), **_OUTPUT},
+        limits={
+            "points": Limits(minimum=1),
+            "noise": Limits(minimum=0),
+            "output": Limits(choices=("probability", "logit", "accuracy")),
+        },
     ),
     Metric(
         "sensitivity_n",

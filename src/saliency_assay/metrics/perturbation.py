@@ -17,7 +17,7 @@ from saliency_assay.methods.passes import reported
 Predict = Callable[[Tensor], Tensor]
 """Function from images ``[B, C, H, W]`` to logits ``[B, K]``, such as a model."""
 
-OUTPUTS = ("probability", "logit")
+OUTPUTS = ("probability", "logit", "accuracy")
 LEAST_ROWS = 32  # smallest model batch of perturbed images, however few images are scored together
 
 
@@ -29,7 +29,7 @@ class PerturbationBatch:
     pixels: Tensor  # the images, [N, H·W, C]
     fill: Tensor  # values of removed pixels, [N or 1, H·W or 1, C]
     targets: Tensor  # the class of each image whose output is evaluated, int64 [N]
-    output: str  # probability (softmax) or logit
+    output: str  # probability (softmax), logit, or accuracy (1 or 0)
     height: int
     width: int
 
@@ -154,8 +154,11 @@ def evaluate_masks(
 def read(logits: Tensor, targets: Tensor, output: str) -> Tensor:
     """Return the ``output`` of each row's target, float64 ``[rows]``, from logits ``[rows, K]``.
 
-    Probabilities are computed in float64: float32 has no numbers between 1 − 6e-8 and 1.
+    Probabilities are computed in float64: float32 has no numbers between 1 − 6e-8 and 1. ``accuracy`` is 1 if the
+    target has the largest logit, else 0.
     """
+    if output == "accuracy":
+        return (logits.argmax(1) == targets).double()
     logits = logits.double()
     values = logits.softmax(1) if output == "probability" else logits
     return values.gather(1, targets[:, None])[:, 0]

@@ -39,7 +39,9 @@ class Paths:
         self.bam_scores = f"{results}/scores/bam/{{study}}/seed{{seed}}/{{method}}.parquet"
         self.series_scores = f"{results}/scores/series/{{study}}/seed{{seed}}/{{method}}.parquet"
         self.delta_scores = f"{results}/scores/independence/{{study}}/seed{{seed}}/{{method}}.parquet"
-        self.validity_scores = f"{results}/scores/validity/{{study}}/{{metric}}/seed{{seed}}/{{method}}.parquet"
+        self.validity_scores = (
+            f"{results}/scores/validity/{{study}}/{{metric}}/seed{{seed}}/{{method}}.parquet"
+        )
         self.concept_scores = f"{results}/scores/concepts/{{study}}/seed{{seed}}/{{model}}.parquet"
 
         # One arm of a retrain study: f_i and D_i for i = 0, 1, …

@@ -248,7 +248,7 @@ metrics.mc: {}
     metrics.mc: unknown metric 'mc'; did you mean 'mcs'? valid: deletion, idr, mcs, pointing_game
 
 studies.bam.kind: bamm
-    studies.bam.kind: found 'bamm'; valid: bam, caption, fidelity, gallery, retrain
+    studies.bam.kind: found 'bamm'; valid: bam, caption, fidelity, gallery, retrain, validity
 
 studies.bam.data: digits
     studies.bam.data: unknown BAM data 'digits'; valid: bam

@@ -78,7 +78,7 @@ def test_every_key_of_a_study_is_heard() -> None:
 # Each mistake is a change to the study, and below it the message, which begins with studies.r.
 WRONG = """
 kind: retrian
-    .kind: found 'retrian'; valid: bam, caption, fidelity, gallery, retrain
+    .kind: found 'retrian'; valid: bam, caption, fidelity, gallery, retrain, validity
 
 modle: f_o
     : unknown key 'modle'; did you mean 'model'? valid: fills, keep_maps, kind, label, leakage, methods, model,

@@ -348,7 +348,7 @@ def test_an_output_that_is_not_finite_is_refused(value: float, output: str) -> N
 
 
 def test_an_unknown_output_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"^output: found 'margin', valid: probability, logit$"):
+    with pytest.raises(ValueError, match=r"^output: found 'margin', valid: probability, logit, accuracy$"):
         examined_with(conv_classifier(), output="margin")
 
 

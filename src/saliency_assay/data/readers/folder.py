@@ -78,8 +78,8 @@ def folder(
 
     Returns:
         The classes of label ``class``, and blocks of ``image`` uint8 ``[n, 3 or 1, size, size]``, ``split``
-        uint8, ``label_class`` int64 ``[n]``, ``file`` uint8 ``[n, L]`` (path relative to ``path`` or to the folder of the
-        list, see ``storage.text``) and, with masks, ``mask`` bool ``[n, size, size]``.
+        uint8, ``label_class`` int64 ``[n]``, ``file`` uint8 ``[n, L]`` (path relative to ``path`` or the list's folder,
+        see ``storage.text``) and, with masks, ``mask`` bool ``[n, size, size]``.
 
     Raises:
         FileNotFoundError: ``path``, ``test_folder``, ``masks`` or a listed image is missing.

@@ -5,7 +5,7 @@ from saliency_assay.registry.study_kind import Outputs, StudyKind
 VALIDITY = StudyKind(
     "validity",
     "Validity of metrics",
-    "Which metrics can be trusted? Every metric is compared with a known order of degraded maps, and with small and large"
+    "Which metrics can be trusted? Each is compared with a known order of degraded maps, and tested by small and large"
     " changes of the model and the image (Zheng et al., 2025; Hedström et al., 2023).",
     settings="saliency_assay.studies.validity.settings:ValidityStudy",
     read="saliency_assay.studies.validity.read:read_study",
@@ -14,7 +14,7 @@ VALIDITY = StudyKind(
     on_device=("score_validity",),
     outputs=(
         Outputs(
-            ("validity", "known_order", "meta_consistency", "baselines", "settings_pairs"),
+            ("recommendations", "known_order", "meta_consistency", "baselines", "settings_pairs"),
             ("validity.svg", "validity.html"),
         ),
     ),

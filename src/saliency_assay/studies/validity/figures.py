@@ -1,9 +1,12 @@
 """Figure of a validity study: reliability of every score against its agreement with the known order."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy import ndarray as Array
 
 from saliency_assay.plotting.palette import BLUE, GRAY, ORANGE
 from saliency_assay.registry.labels import UNLABELED, Labels
@@ -17,7 +20,7 @@ def validity_scatter(table: pd.DataFrame, level: float, labels: Labels = UNLABEL
     """Plot ρ with the known order against Krippendorff's α: a panel for each property, a number for each score.
 
     Args:
-        table: see ``tables.validity_table``.
+        table: see ``tables.recommendations_table``.
         level: level of the intervals of α.
         labels: labels of the scores.
     """
@@ -36,14 +39,16 @@ def validity_scatter(table: pd.DataFrame, level: float, labels: Labels = UNLABEL
     )
     missing = len(table) - len(plotted)
     if missing:
-        figure.text(0.01, 0.0, f"not shown, because α or ρ is not defined: {missing} scores", fontsize=8, va="bottom")
+        figure.text(
+            0.01, 0.0, f"not shown, because α or ρ is not defined: {missing} scores", fontsize=8, va="bottom"
+        )
     return figure
 
 
 def _panel(axes: Axes, rows: pd.DataFrame, labels: Labels) -> None:
     rows = rows.sort_values("rho", ascending=False, kind="stable")
     x, y = rows["alpha"].to_numpy(), rows["rho"].to_numpy()
-    for number, row in enumerate(rows.to_dict("records"), start=1):
+    for number, row in enumerate((row for _, row in rows.iterrows()), start=1):
         usable = row["verdict"] == USABLE
         color = BLUE if usable else ORANGE
         axes.errorbar(
@@ -59,7 +64,7 @@ def _panel(axes: Axes, rows: pd.DataFrame, labels: Labels) -> None:
         axes.annotate(str(number), (row["alpha"], row["rho"]), (4, 3), textcoords="offset points", fontsize=8)
     names = [
         f"{number}  {labels.score(row['metric'], row['variant'])}{'' if row['verdict'] == USABLE else ' *'}"
-        for number, row in enumerate(rows.to_dict("records"), start=1)
+        for number, row in enumerate((row for _, row in rows.iterrows()), start=1)
     ]
     axes.text(1.02, 1, "\n".join(names), transform=axes.transAxes, va="top", fontsize=8, linespacing=1.35)
     for line in (axes.axhline, axes.axvline):
@@ -70,7 +75,8 @@ def _panel(axes: Axes, rows: pd.DataFrame, labels: Labels) -> None:
     axes.grid(visible=True, axis="both")
 
 
-def _lengths(row: dict[str, float], name: str) -> "np.ndarray":
+def _lengths(row: "pd.Series[Any]", name: str) -> Array:
     """Return the lengths of error bars below and above a point ``[2, 1]``; 0 without an interval."""
     ends = np.array([row[name] - row[f"{name}_low"], row[f"{name}_high"] - row[name]])
-    return np.nan_to_num(ends).clip(0).reshape(2, 1)
+    lengths: Array = np.nan_to_num(ends).clip(0).reshape(2, 1)
+    return lengths

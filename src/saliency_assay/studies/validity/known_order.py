@@ -48,7 +48,9 @@ def known_order_table(
         for method in [ALL, *methods] if len(methods) > 1 else methods:
             for degradation in [ALL, *degradations] if len(degradations) > 1 else degradations:
                 chosen = [
-                    curve for key, curve in curves.items() if method in (ALL, key[0]) and degradation in (ALL, key[1])
+                    curve
+                    for key, curve in curves.items()
+                    if method in (ALL, key[0]) and degradation in (ALL, key[1])
                 ]
                 names = (metric, variant, method, degradation)
                 rows.append((*names, *_agreement(chosen, resamples, level)))
@@ -69,7 +71,7 @@ def _curves(of_score: pd.DataFrame) -> Iterator[tuple[tuple[str, str], Array]]:
 def _agreement(curves: list[Array], resamples: int, level: float) -> tuple[float, ...]:
     """Return images, undefined share, micro and macro average with intervals, over the methods and degradations."""
     stacked = np.stack(curves)  # [curves, seeds, images, levels]
-    images, levels = stacked.shape[2:]
+    images = stacked.shape[2]
     rho = spearman_of_levels(stacked)
     with_score = ~np.isnan(rho)
     # One value per image, since its values under several methods and degradations are not independent.

@@ -56,12 +56,16 @@ def _cube(table: pd.DataFrame, values: list[str]) -> dict[str, Array]:
     wide = table.pivot(index=["sample", "method"], columns="image", values=values)
     methods = list(dict.fromkeys(table["method"]))
     wide = wide.reindex(pd.MultiIndex.from_product([sorted(table["sample"].unique()), methods]))
-    return {name: wide[name].to_numpy(dtype=np.float64).reshape(-1, len(methods), wide[name].shape[1]) for name in values}
+    return {
+        name: wide[name].to_numpy(dtype=np.float64).reshape(-1, len(methods), wide[name].shape[1])
+        for name in values
+    }
 
 
 def _consistency(originals: Array, of_test: pd.DataFrame, perturbations: int) -> dict[str, Any]:
     small, large = (
-        _cube(of_test[of_test["level"] == noise], ["score", "kept"]) for noise in sorted(of_test["level"].unique())
+        _cube(of_test[of_test["level"] == noise], ["score", "kept"])
+        for noise in sorted(of_test["level"].unique())
     )
     # Predictions do not depend on the method.
     kept, changed = small["kept"][:, 0].astype(bool), ~large["kept"][:, 0].astype(bool)

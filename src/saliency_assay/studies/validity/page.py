@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 import pandas as pd
 
@@ -58,11 +59,11 @@ def in_words(table: pd.DataFrame, labels: Labels) -> pd.DataFrame:
     if "test" in table:
         table["test"] = table["test"].map(WORDS)
     if "verdict" in table:
-        table["verdict"] = [sentence(row) for row in table.to_dict("records")]
+        table["verdict"] = [sentence(row) for _, row in table.iterrows()]
     return table
 
 
-def sentence(row: Mapping[str, object]) -> str:
+def sentence(row: "pd.Series[Any]") -> str:
     """Return the recommendation for a score."""
     if row["verdict"] == USABLE:
         return f"Usable on this set: it follows the known order (ρ = {row['rho']:.2f}), and images agree (α > 0)."

@@ -99,7 +99,9 @@ class ValidityParams(StudyParams):
         pairs = []
         for first, second in combinations(self.studies.metrics(study), 2):
             if first.function == second.function:
-                names = [name for name, value in first.parameters.items() if second.parameters.get(name) != value]
+                names = [
+                    name for name, value in first.parameters.items() if second.parameters.get(name) != value
+                ]
                 if len(names) == 1:
                     pairs.append({"first": first.name, "second": second.name, "setting": names[0]})
         return pairs

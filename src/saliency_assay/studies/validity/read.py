@@ -21,7 +21,9 @@ def read_study(name: str, entry: ValidityStudy, methods: tuple[str, ...], sectio
     for key in ("model_noise", "input_noise"):
         small, large = getattr(entry, key)
         if not small < large:
-            raise ConfigError(f"{place}.{key}: found [{small:g}, {large:g}]; valid: [small, large] with small < large")
+            raise ConfigError(
+                f"{place}.{key}: found [{small:g}, {large:g}]; valid: [small, large] with small < large"
+            )
     if not entry.degradations and not entry.iterations:
         raise ConfigError(f"{place}: found no degradations and iterations: 0, expected at least one of both")
     study = Study(

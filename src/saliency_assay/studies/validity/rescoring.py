@@ -57,7 +57,7 @@ class Rescoring:
         return np.concatenate([block["map"] for block in blocks])
 
     def scores(
-        self, classifier: Classifier, images: Any, targets: np.ndarray, maps: np.ndarray, **columns: object
+        self, classifier: Classifier, images: Any, targets: np.ndarray, maps: np.ndarray, **columns: Any
     ) -> "pd.DataFrame":
         """Return ``image`` (its position), ``metric``, ``variant``, ``score`` and ``columns``."""
         arguments: dict[str, Any] = {"seed": self.seed, "batch_size": self.batch_size}

@@ -7,8 +7,8 @@ from pydantic import Field
 from saliency_assay.config.settings import StudySettings
 from saliency_assay.registry.settings import INTEGER, NUMBER, Distinct, OrAbsent
 
-DEGRADATIONS = ("noise", "shuffle", "removal", "blur")
 Degradation = Literal["noise", "shuffle", "removal", "blur"]
+DEGRADATIONS: tuple[Degradation, ...] = ("noise", "shuffle", "removal", "blur")
 Count = Annotated[int, Field(ge=1, le=1000), INTEGER]
 Size = Annotated[float, Field(gt=0), NUMBER]
 SmallAndLarge = Annotated[list[Size], Field(min_length=2, max_length=2)]
@@ -26,7 +26,7 @@ class ValidityStudy(StudySettings):
     )
     images: Count = Field(
         50,
-        description="Number of images, the first explained ones, on which degraded maps, changed models and changed images are scored.",
+        description="Number of explained images on which degraded maps, changed models and changed images are scored.",
     )
     degraded_methods: OrAbsent[Distinct[str]] = Field(
         None,
@@ -34,7 +34,7 @@ class ValidityStudy(StudySettings):
         description="Methods of the study whose maps are degraded; by default all that use the model.",
     )
     degradations: Distinct[Degradation] = Field(
-        list(DEGRADATIONS),
+        DEGRADATIONS,
         description="Ways to degrade maps ([known order](validity.md#known-order)); `[]` for none.",
     )
     levels: Annotated[int, Field(ge=2, le=20), INTEGER] = Field(

@@ -15,8 +15,8 @@ BLURRED = "blurred copy"
 BASELINES = [*SCORE, "baseline", "images", "best", "chance"]
 ENDS = ("_morf", "_lerf")
 PAIRS = [*SCORE, "other_metric", "other_variant", "setting", "methods", "images", "correlation"]
-VALIDITY = [*SCORE, "measures", "rho", "rho_low", "rho_high", "macro", "alpha", "alpha_low", "alpha_high"]
-VALIDITY += ["mc_model", "mc_input", "best_baseline", "baseline_best", "chance", "passes", "verdict"]
+RECOMMENDED = [*SCORE, "measures", "rho", "rho_low", "rho_high", "macro", "alpha", "alpha_low", "alpha_high"]
+RECOMMENDED += ["mc_model", "mc_input", "best_baseline", "baseline_best", "chance", "passes", "verdict"]
 
 AGREES = 0.5
 """ρ with the known order from which a metric follows it."""
@@ -41,7 +41,9 @@ def baselines_table(
     """
     rows = []
     for names, of_score in groups(scores, SCORE):
-        of_score = of_score.assign(score=oriented(of_score["score"].to_numpy(), directions[str(names["metric"])]))
+        of_score = of_score.assign(
+            score=oriented(of_score["score"].to_numpy(), directions[str(names["metric"])])
+        )
         wide = of_score.pivot(index=["seed", "image"], columns="method", values="score")
         methods = wide[[name for name in wide if name not in baselines]]
         for name in [name for name in wide if name in baselines]:
@@ -75,19 +77,23 @@ def pairs_table(rankings: pd.DataFrame, pairs: Sequence[Mapping[str, str]]) -> p
     settings = {frozenset((pair["first"], pair["second"])): pair["setting"] for pair in pairs}
 
     def setting_of(row: pd.Series) -> str:
-        (entry, _, sub), (other, _, other_sub) = (row[name].partition(" ") for name in ("variant", "other_variant"))
+        (entry, _, sub), (other, _, other_sub) = (
+            row[name].partition(" ") for name in ("variant", "other_variant")
+        )
         if sub != other_sub:
             return ""
         if row["metric"] == row["other_metric"]:
             return settings.get(frozenset((entry, other)), "")
-        stems = {row[name].removesuffix(end) for name, end in zip(("metric", "other_metric"), ENDS, strict=True)}
+        stems = {
+            row[name].removesuffix(end) for name, end in zip(("metric", "other_metric"), ENDS, strict=True)
+        }
         return "direction" if entry == other and len(stems) == 1 else ""
 
     table = rankings.assign(setting=[setting_of(row) for _, row in rankings.iterrows()])
     return table.loc[table["setting"] != "", PAIRS].reset_index(drop=True)
 
 
-def validity_table(
+def recommendations_table(
     known_order: pd.DataFrame,
     meta_consistency: pd.DataFrame,
     reliability: pd.DataFrame,
@@ -110,36 +116,27 @@ def validity_table(
         ``alpha`` and its interval, means over training seeds; ``mc_model``, ``mc_input``; ``best_baseline``, the one
         that is best on most images, ``baseline_best``, their share, and ``chance``; ``passes``; and ``verdict``.
     """
-    of_order = known_order.groupby(SCORE, sort=False).first()  # the rows of all methods and degradations come first
-    alpha = reliability[reliability["baselines"] != "with"].groupby(SCORE, sort=False)
-    alpha = alpha[["alpha", "alpha_low", "alpha_high"]].mean()
-    mc = meta_consistency.pivot_table(index=SCORE, columns="test", values="mc", sort=False)
-    candidates = baselines[baselines["baseline"] != BLURRED]
-    best = candidates.sort_values("best", ascending=False, kind="stable").groupby(SCORE, sort=False).first()
-    rows = []
-    for key in passes[SCORE].itertuples(index=False, name=None):
-        order, agreed, beaten = (
-            table.loc[key] if key in table.index else pd.Series(dtype=float) for table in (of_order, alpha, best)
-        )
-        row = {
-            **dict(zip(SCORE, key, strict=True)),
-            "measures": measures[key[0]],
-            "rho": order.get("micro", np.nan),
-            "rho_low": order.get("micro_low", np.nan),
-            "rho_high": order.get("micro_high", np.nan),
-            "macro": order.get("macro", np.nan),
-            **{name: agreed.get(name, np.nan) for name in ("alpha", "alpha_low", "alpha_high")},
-            **{f"mc_{test}": mc[test].get(key, np.nan) if test in mc else np.nan for test in ("model", "input")},
-            "best_baseline": beaten.get("baseline", ""),
-            "baseline_best": beaten.get("best", np.nan),
-            "chance": beaten.get("chance", np.nan),
-        }
-        rows.append(row)
-    table = pd.DataFrame(rows, columns=VALIDITY).assign(passes=passes["passes"].to_numpy())
-    return table.assign(verdict=[verdict(row) for row in table.to_dict("records")])
+    # The rows of all methods and degradations are the first of each score.
+    order = known_order.drop_duplicates(SCORE).rename(columns=lambda name: name.replace("micro", "rho"))
+    without_baselines = reliability[reliability["baselines"] != "with"]
+    candidates = baselines[baselines["baseline"] != BLURRED].sort_values(
+        "best", ascending=False, kind="stable"
+    )
+    best = candidates.drop_duplicates(SCORE).rename(
+        columns={"baseline": "best_baseline", "best": "baseline_best"}
+    )
+    mc = meta_consistency.pivot_table(index=SCORE, columns="test", values="mc", sort=False).add_prefix("mc_")
+    table = passes.set_index(SCORE)
+    table["measures"] = table.index.get_level_values("metric").map(measures)
+    table = table.join(order.set_index(SCORE)[["rho", "rho_low", "rho_high", "macro"]])
+    table = table.join(without_baselines.groupby(SCORE)[["alpha", "alpha_low", "alpha_high"]].mean())
+    table = table.join(mc.reindex(columns=["mc_model", "mc_input"]))
+    table = table.join(best.set_index(SCORE)[["best_baseline", "baseline_best", "chance"]]).reset_index()
+    table["best_baseline"] = table["best_baseline"].fillna("")
+    return table.assign(verdict=[verdict(row) for _, row in table.iterrows()])[RECOMMENDED]
 
 
-def verdict(row: Mapping[str, Any]) -> str:
+def verdict(row: "pd.Series[Any]") -> str:
     """Return ``usable``, or else the reasons against it, separated by semicolons.
 
     A score is usable if it follows the known order (ρ of at least ``AGREES``, with an interval above 0), if α is above

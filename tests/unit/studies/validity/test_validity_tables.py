@@ -1,0 +1,168 @@
+"""Tables of a validity study: baselines, pairs of settings, recommendations, and their page and figure."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from saliency_assay.registry.labels import Labels
+from saliency_assay.studies.validity.figures import validity_scatter
+from saliency_assay.studies.validity.known_order import KNOWN_ORDER
+from saliency_assay.studies.validity.meta_consistency import META_CONSISTENCY
+from saliency_assay.studies.validity.page import in_words
+from saliency_assay.studies.validity.tables import (
+    BASELINES,
+    BLURRED,
+    USABLE,
+    baselines_table,
+    pairs_table,
+    recommendations_table,
+    verdict,
+)
+
+DIRECTIONS = {"up": "higher", "down": "lower"}
+
+
+def scores(values: dict[str, list[float]], metric: str = "up") -> pd.DataFrame:
+    rows = [
+        ("s", "d", "m", 0, method, metric, metric, image, score)
+        for method, of_method in values.items()
+        for image, score in enumerate(of_method)
+    ]
+    columns = ["study", "data", "model", "seed", "method", "metric", "variant", "image", "score"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def no_rescored() -> pd.DataFrame:
+    return pd.DataFrame(columns=["metric", "variant", "test", "level", "image", "score", "seed", "method"])
+
+
+@pytest.mark.parametrize(("metric", "sign"), [("up", 1), ("down", -1)])
+def test_share_of_images_on_which_a_baseline_is_best(metric: str, sign: int) -> None:
+    values = {"a": [1, 1, 1, 1], "b": [0, 2, 0, np.nan], "random": [0, 3, 1, 2], "edge": [2, 2, 2, 2]}
+    table = scores({name: [sign * value for value in of_name] for name, of_name in values.items()}, metric)
+    found = baselines_table(table, no_rescored(), DIRECTIONS, ["random", "edge"]).set_index("baseline")
+    assert found["best"].to_dict() == {"random": 0.5, "edge": 0.75}  # a tie is not better
+    assert found["chance"].tolist() == [1 / 3, 1 / 3]
+    assert found["images"].tolist() == [4, 4]
+
+
+def test_share_of_blurred_copies_that_are_better() -> None:
+    rows = [
+        ("up", "up", test, level, image, score, 0, "a")
+        for test, level, of_test in (
+            ("original", 0.0, [1, 1, 1, 1]),
+            ("blur", 0.5, [2, 0, 2, 2]),
+            ("blur", 1.0, [0, 0, 0, 0]),
+        )
+        for image, score in enumerate(of_test)
+    ]
+    rescored = pd.DataFrame(rows, columns=no_rescored().columns)
+    found = baselines_table(scores({"a": [1]}), rescored, DIRECTIONS, [])
+    assert found[["baseline", "images", "best", "chance"]].to_numpy().tolist() == [[BLURRED, 4, 0.75, 0.5]]
+
+
+def test_pairs_that_differ_in_one_setting() -> None:
+    columns = ["metric", "variant", "other_metric", "other_variant", "methods", "images", "correlation"]
+    rows = [
+        ("aopc_morf", "aopc L=20", "aopc_lerf", "aopc L=20", 5, 10, 0.4),
+        ("aopc_morf", "aopc L=20", "aopc_lerf", "aopc L=40", 5, 10, 0.3),
+        ("aopc_morf", "aopc L=20", "aopc_morf", "mean L=20", 5, 10, 0.2),
+        ("aopc_morf", "aopc L=20", "aopc_lerf", "mean L=20", 5, 10, 0.1),
+        ("deletion", "deletion", "insertion", "insertion", 5, 10, 0.0),
+    ]
+    rankings = pd.DataFrame(rows, columns=columns)
+    found = pairs_table(rankings, [{"first": "mean", "second": "aopc", "setting": "fill"}])
+    assert found[["setting", "correlation"]].to_numpy().tolist() == [["direction", 0.4], ["fill", 0.2]]
+
+
+GOOD = {
+    "rho": 0.8,
+    "rho_low": 0.7,
+    "rho_high": 0.9,
+    "alpha": 0.3,
+    "alpha_low": 0.2,
+    "baseline_best": 0.1,
+    "chance": 0.2,
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({}, USABLE),
+        ({"rho": 1.0, "rho_low": np.nan, "rho_high": np.nan}, USABLE),
+        ({"rho": np.nan}, "not compared with a known order"),
+        ({"rho": -0.3, "rho_low": -0.4, "rho_high": -0.2}, "prefers degraded maps"),
+        ({"rho": 0.1, "rho_low": -0.1, "rho_high": 0.3}, "does not distinguish degraded maps"),
+        ({"rho": 0.0, "rho_low": np.nan, "rho_high": np.nan}, "does not distinguish degraded maps"),
+        ({"rho": 0.3, "rho_low": 0.2, "rho_high": 0.4}, "follows the known order weakly"),
+        ({"alpha": np.nan}, "α is not defined"),
+        ({"alpha_low": -0.1}, "images do not agree on the order of methods"),
+        ({"baseline_best": 0.3}, "prefers a baseline to every method too often"),
+        ({"baseline_best": np.nan, "chance": np.nan}, USABLE),
+    ],
+)
+def test_verdict(changed: dict[str, Any], expected: str) -> None:
+    assert verdict(pd.Series({**GOOD, **changed})) == expected
+
+
+def recommended() -> pd.DataFrame:
+    order = pd.DataFrame(
+        [
+            ("up", "up", "all", "all", 9, 0.0, 0.8, 0.7, 0.9, 1.0, 0.9, 1.0),
+            ("up", "up", "a", "noise", 9, 0.0, 0.1, 0.0, 0.2, 0.0, 0.0, 0.0),
+        ],
+        columns=KNOWN_ORDER,
+    )
+    consistency = pd.DataFrame(
+        [("up", "up", "model", 0, 0.6), ("up", "up", "model", 1, 0.8)], columns=META_CONSISTENCY[:5]
+    )
+    reliability = pd.DataFrame(
+        [
+            ("up", "up", "with", 0.9, 0.8, 1.0),
+            ("up", "up", "without", 0.3, 0.2, 0.4),
+            ("up", "up", "without", 0.5, 0.4, 0.6),
+            ("down", "down", "none", 0.1, -0.1, 0.2),
+        ],
+        columns=["metric", "variant", "baselines", "alpha", "alpha_low", "alpha_high"],
+    )
+    rows = [
+        ("up", "up", "random", 9, 0.1, 0.2),
+        ("up", "up", "edge", 9, 0.15, 0.2),
+        ("up", "up", BLURRED, 9, 0.9, 0.5),
+    ]
+    passes = pd.DataFrame(
+        [("up", "up", 100.0), ("down", "down", 5.0)], columns=["metric", "variant", "passes"]
+    )
+    measures = {"up": "faithfulness", "down": "robustness"}
+    baselines = pd.DataFrame(rows, columns=BASELINES)
+    return recommendations_table(order, consistency, reliability, baselines, passes, measures)
+
+
+def test_recommendations_combine_all_tables() -> None:
+    up, down = (row for _, row in recommended().iterrows())
+    assert up[["rho", "macro", "mc_model", "alpha", "alpha_low"]].tolist() == pytest.approx(
+        [0.8, 1, 0.7, 0.4, 0.3]
+    )
+    assert (up["best_baseline"], up["baseline_best"], up["verdict"]) == ("edge", 0.15, USABLE)
+    assert np.isnan(up["mc_input"])
+    assert down["best_baseline"] == ""
+    assert down["verdict"] == "not compared with a known order; images do not agree on the order of methods"
+
+
+def test_words_and_figure() -> None:
+    labels = Labels(methods={"edge": "Edge"})
+    words = in_words(recommended(), labels)
+    assert words["best_baseline"].tolist() == ["Edge", ""]
+    assert words["verdict"][0].startswith("Usable on this set")
+    assert words["verdict"][1].startswith("Not recommended on this set: not compared")
+    figure = validity_scatter(recommended(), 0.999, labels)
+    assert [axes.get_title(loc="left").partition(":")[0] for axes in figure.axes] == ["faithfulness"]
+    assert figure.axes[0].get_lines()[0].get_xydata().tolist() == [[0.4, 0.8]]
+
+
+def test_a_figure_without_any_point() -> None:
+    table = recommended().assign(rho=np.nan)
+    assert len(validity_scatter(table, 0.999).axes) == 1
