@@ -39,8 +39,8 @@ def road(
     ``road_morf`` imputes the most relevant pixels of the ``sum`` of maps ``[N, C or 1, H, W]`` first, ``road_lerf`` the
     least relevant first. The curves ``morf`` and ``lerf``, ``[N, points + 1]``, begin with the original image. Imputed
     pixels get Gaussian noise of standard deviation ``noise``, for pixels in [0, 1], sampled once per image, so that
-    points, orders and methods share it. NaN where the map is NaN or constant. Rong et al. (2022), whose score is the mean
-    over images with ``output`` ``accuracy``.
+    points, orders and methods share it. NaN where the map is NaN or constant. Rong et al. (2022), whose score is the
+    mean over images with ``output`` ``accuracy``.
 
     Raises:
         ValueError: fewer than one point, or so many that a share is less than a pixel.

@@ -36,8 +36,8 @@ model_noise: [1]
     studies.s.model_noise: found [1], expected 2 or more entries
 
 metrics: [pointing_game]
-    studies.s.metrics: pointing_game needs the object's mask, which the set digits (models.d) does not have; valid: image
-    files with the key masks (docs/data.md)
+    studies.s.metrics: pointing_game needs the object's mask, which the set digits (models.d) does not have; valid:
+    image files with the key masks (docs/data.md)
 """
 
 

@@ -1,6 +1,7 @@
 """Scores of degraded maps, changed models and changed images: what is explained, and what is scored."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -149,7 +150,7 @@ def test_every_sample_has_another_change_that_all_metrics_share(
     inputs = [
         call["images"] for call in metric.calls if not torch.equal(call["images"], metric.calls[0]["images"])
     ]
-    assert all(not torch.equal(one, other) for one, other in zip(inputs, inputs[1:], strict=False))
+    assert all(not torch.equal(one, other) for one, other in pairwise(inputs))
 
 
 def test_factors_of_weights_have_mean_one_and_the_given_deviation(model: Classifier) -> None:
