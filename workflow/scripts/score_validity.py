@@ -2,7 +2,6 @@
 
 import pandas as pd
 
-from saliency_assay.methods.cost import counted_rows
 from saliency_assay.methods.inputs import explained
 from saliency_assay.metrics import engine
 from saliency_assay.models.classifier import Blueprint
@@ -47,11 +46,8 @@ with run_job(snakemake, f"metrics.{snakemake.wildcards.metric}") as job:
         **settings["tests"],
         seed=seed_of(settings["seed"], "score_validity", *seed_parts[1:]),
     )
-    with counted_rows(classifier) as rows:
-        tables = [next(tests)]
-        passes = sum(rows) / len(indices)
-    table = pd.concat([*tables, *tests], ignore_index=True)
+    table = pd.concat(tests, ignore_index=True)
     table["image"] = indices[table["image"]]
-    table = table.assign(seed=int(wildcards.seed), method=wildcards.method, passes=passes)
+    table = table.assign(seed=int(wildcards.seed), method=wildcards.method)
     with replacing(job.output[0]) as temporary:
         table.to_parquet(temporary, index=False)

@@ -7,6 +7,7 @@ from saliency_assay.storage import score_tables
 from saliency_assay.storage.csv_tables import read_table
 from saliency_assay.studies.validity.known_order import known_order_table
 from saliency_assay.studies.validity.meta_consistency import meta_consistency_table
+from saliency_assay.studies.validity.rescoring import ORIGINAL
 from saliency_assay.studies.validity.tables import baselines_table, pairs_table, recommendations_table
 
 with run_job(snakemake) as job:
@@ -16,7 +17,8 @@ with run_job(snakemake) as job:
     consistency = meta_consistency_table(rescored, directions, perturbations=settings["perturbations"])
     scores = score_tables.read(job.input.scores)
     baselines = baselines_table(scores, rescored, directions, settings["baselines"])
-    passes = rescored.groupby(["metric", "variant"], sort=False, as_index=False)["passes"].mean()
+    original = rescored[rescored["test"] == ORIGINAL]
+    passes = original.groupby(["metric", "variant"], sort=False, as_index=False)["passes"].mean()
     tables = {
         "known_order": order,
         "meta_consistency": consistency,

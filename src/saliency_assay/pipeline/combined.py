@@ -38,6 +38,7 @@ GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "attribute": ("attribute", EXPLAINED),
     "respond": ("score", ("metric", *EXPLAINED)),
     "score": ("score", ("metric", *EXPLAINED)),
+    "score_validity": ("score_validity", ("study", "metric", "seed")),
     "score_bam": ("score_bam", ("study", "seed")),
     "score_series": ("score_series", ("study", "seed")),
     "score_independence": ("score_independence", ("study", "seed")),
@@ -50,6 +51,7 @@ its training set: see ``Groups.name``."""
 PASSES: Mapping[str, float] = {
     "respond": 100,
     "score": 100,
+    "score_validity": 5000,
     "score_bam": 10,
     "score_series": 10,
     "score_independence": 10,
@@ -159,11 +161,13 @@ class Groups:
         """Return the passes through the model for each explained image; None for a custom function."""
         if rule == "attribute":
             return self._passes(self.config.methods[wildcards["method"]], wildcards)
-        if rule not in ("respond", "score"):
+        if "metric" not in wildcards or rule.startswith("plot_"):
             return PASSES.get(rule, 0)
         metric = self.config.metrics[wildcards["metric"]]
         if not metric.metric:
             return None
+        if rule == "score_validity":
+            return PASSES[rule]
         count = max(PASSES[rule], float(metric.parameters.get("samples", 0)))
         if rule == "respond" or "explain" not in metric.takes:
             return count

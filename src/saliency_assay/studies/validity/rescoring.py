@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from saliency_assay.methods.cost import counted_rows
 from saliency_assay.methods.engine import attribute, pixels_of
 from saliency_assay.metrics import engine
 from saliency_assay.models.classifier import Classifier
@@ -59,7 +60,7 @@ class Rescoring:
     def scores(
         self, classifier: Classifier, images: Any, targets: np.ndarray, maps: np.ndarray, **columns: Any
     ) -> "pd.DataFrame":
-        """Return ``image`` (its position), ``metric``, ``variant``, ``score`` and ``columns``."""
+        """Return ``image`` (its position), ``metric``, ``variant``, ``score``, ``passes`` per image and ``columns``."""
         arguments: dict[str, Any] = {"seed": self.seed, "batch_size": self.batch_size}
         inputs = replace(self.inputs, explainer=self.explainer if self.takes_method else None)
         if self.responses:
@@ -70,18 +71,20 @@ class Rescoring:
             )
             responses = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
             inputs = replace(inputs, sliced={**inputs.sliced, "responses": responses})
-        scored = engine.score(
-            self.function,
-            self.parameters,
-            classifier,
-            images,
-            targets,
-            maps,
-            names=self.names,
-            inputs=inputs,
-            **arguments,
-        )
-        return engine.table_of(list(scored), np.arange(len(images)), self.entry).assign(**columns)
+        with counted_rows(classifier) as rows:
+            scored = engine.score(
+                self.function,
+                self.parameters,
+                classifier,
+                images,
+                targets,
+                maps,
+                names=self.names,
+                inputs=inputs,
+                **arguments,
+            )
+            table = engine.table_of(list(scored), np.arange(len(images)), self.entry)
+        return table.assign(passes=sum(rows) / len(images), **columns)
 
     def of_degraded(self, degradation: str, level: float, seed: int) -> "Rescoring":
         """Return the metric with the method whose maps are degraded."""
