@@ -233,7 +233,7 @@ def job_work(job: Job, counts: Counts) -> tuple[float, float]:
     name = wildcards.get("model") or (
         config.studies[wildcards["study"]].models[0] if "study" in wildcards else ""
     )
-    if job.rule in ("train", "trial", "retrain", "measure_mask_leakage"):
+    if job.rule in ("train", "trial", "finetune", "retrain", "measure_mask_leakage"):
         model = config.models[name]
         share, work = counts.share(model), counts.training(model)
         if job.rule == "measure_mask_leakage":
@@ -330,7 +330,7 @@ def report(file: Path, options: argparse.Namespace) -> None:
     jobs, by_rule, models = list(hours), defaultdict(list), 0
     for job in jobs:
         by_rule[job.rule].append(hours[job])
-        models += job.rule in ("train", "trial", "retrain")
+        models += job.rule in ("train", "trial", "finetune", "retrain")
         if job.rule == "measure_mask_leakage":
             models += 2 * counts.config.studies[job.wildcards["study"]].settings.repeats
     total, chain = sum(hours.values()), longest_chain(jobs, hours)

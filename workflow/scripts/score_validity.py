@@ -1,12 +1,14 @@
 """Score the maps of one method under one metric after known changes of the map, the model and the images."""
 
+from contextlib import ExitStack
+
 import pandas as pd
 
 from saliency_assay.methods.cost import counted_rows
 from saliency_assay.methods.inputs import explained
 from saliency_assay.metrics import engine
 from saliency_assay.models.classifier import Blueprint
-from saliency_assay.models.jobs import load_model
+from saliency_assay.models.jobs import load_model, load_weights
 from saliency_assay.registry.records import resolve
 from saliency_assay.runtime.atomic import replacing
 from saliency_assay.runtime.job import run_job
@@ -21,11 +23,14 @@ with run_job(snakemake, f"metrics.{snakemake.wildcards.metric}") as job:
     indices, targets, _ = explained(data, classifier, **settings["explained"])
     indices, targets = indices[: settings["images"]], targets[: settings["images"]]
     seed_parts = (settings["seed"], settings["model_name"], settings["data"])
-    shared_inputs = {}
+    shared_inputs, evaluated = {}, [classifier]
     if "randomized_model" in takes:
         random_seed = engine.randomized_model_seed(*seed_parts[:2])
         blueprint = Blueprint(**settings["model"])
         shared_inputs["randomized_model"] = engine.build_randomized_model(classifier, blueprint, random_seed)
+    if "finetuned_model" in takes:
+        shared_inputs["finetuned_model"] = load_weights(job, data, job.input.finetuned, classifier.device)
+        evaluated.append(shared_inputs["finetuned_model"])
     rescoring = Rescoring(
         resolve(settings["function"]),
         settings["parameters"],
@@ -47,9 +52,10 @@ with run_job(snakemake, f"metrics.{snakemake.wildcards.metric}") as job:
         **settings["tests"],
         seed=seed_of(settings["seed"], "score_validity", *seed_parts[1:]),
     )
-    with counted_rows(classifier) as rows:
+    with ExitStack() as stack:
+        rows = [stack.enter_context(counted_rows(model)) for model in evaluated]
         tables = [next(tests)]
-        passes = sum(rows) / len(indices)
+        passes = sum(map(sum, rows)) / len(indices)
     table = pd.concat([*tables, *tests], ignore_index=True)
     table["image"] = indices[table["image"]]
     table = table.assign(seed=int(wildcards.seed), method=wildcards.method, passes=passes)
