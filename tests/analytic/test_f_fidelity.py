@@ -223,10 +223,9 @@ def test_a_better_explanation_scores_better_on_both() -> None:
 
 
 def test_an_output_that_is_not_finite_is_refused() -> None:
+    images, maps = torch.ones(1, 1, 6, 6), torch.rand(1, 1, 6, 6)
     with pytest.raises(ValueError, match="is NaN or infinite"):
-        scored(
-            Threshold(torch.tensor([NAN]), 0), torch.ones(1, 1, 6, 6), torch.rand(1, 1, 6, 6), fill="black"
-        )
+        scored(Threshold(torch.tensor([NAN]), 0), images, maps, fill="black", output="probability")
 
 
 @pytest.mark.parametrize(
@@ -239,7 +238,7 @@ def test_an_output_that_is_not_finite_is_refused() -> None:
         ({"beta": 1.5}, "beta: found 1.5, expected a share in [0, 1]"),
         ({"alpha_minus": -0.1}, "alpha_minus: found -0.1, expected a share in [0, 1]"),
         ({"fill": "random"}, "fill: found 'random', valid: mean, black"),
-        ({"output": "logit"}, "output: found 'logit', valid: accuracy, probability"),
+        ({"output": "loss", "fill": "black"}, "output: found 'loss', valid: probability, logit, accuracy"),
         ({}, "mean: found none, expected the data set's mean [3] for fill 'mean'"),
     ],
 )  # fmt: skip

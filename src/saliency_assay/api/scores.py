@@ -112,7 +112,7 @@ def score(
             ``method`` and parameters.
         method_seed: the seed of ``maps``; by default ``seed``.
         randomized_model: for metrics that compare the model with a randomized one, the network with random weights.
-        finetuned_model: for ``f_fidelity``, the network fine-tuned on images without random pixels.
+        finetuned_model: for metrics that evaluate a fine-tuned model, the network after the fine-tuning.
         parameters: parameters of the metric; the others have their registered defaults.
 
     Raises:
@@ -207,7 +207,7 @@ NEEDED = {
     "mask": ("mask", "the object's pixels, bool [N, H, W]"),
     "explain": ("method", "the method that computed the maps"),
     "randomized_model": ("randomized_model", "the same network with random weights"),
-    "finetuned_model": ("finetuned_model", "the network fine-tuned on images without random pixels"),
+    "finetuned_model": ("finetuned_model", "the network after fine-tuning"),
 }
 """For inputs that metrics require, the argument of ``score`` and its description."""
 

@@ -257,7 +257,7 @@ METRICS: tuple[Metric, ...] = (
             "samples": Limits(minimum=1),
             **dict.fromkeys(("alpha_plus", "alpha_minus", "beta"), Limits(minimum=0, maximum=1)),
             "fill": Limits(choices=("mean", "black")),
-            "output": Limits(choices=("accuracy", "probability")),
+            "output": Limits(choices=("probability", "logit", "accuracy")),
         },
     ),
     Metric(

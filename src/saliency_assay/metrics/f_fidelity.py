@@ -4,7 +4,6 @@ from functools import partial
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import one_hot
 
 from saliency_assay.methods.sampling import sample_seeds, uniform
 from saliency_assay.metrics.fills import fill as fill_of
@@ -19,7 +18,8 @@ from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.road import shares
 from saliency_assay.metrics.scored import Scored, is_rankable, nan_unless
 
-CHOICES = {"fill": ("mean", "black"), "output": ("accuracy", "probability")}
+FILLS = ("mean", "black")
+"""Fills with which a model can be fine-tuned."""
 
 
 def f_fidelity(
@@ -44,18 +44,16 @@ def f_fidelity(
     The explanation is the s most relevant of d pixels, by the ``sum`` of maps ``[N, C or 1, H, W]``, and the scores are
     means over s of i / (points + 1) of all pixels, i = 1 … ``points``. ``f_fidelity_plus``, higher is better, removes
     min(``alpha_plus`` · s, ``beta`` · d) pixels of the explanation, and ``f_fidelity_minus``, lower is better,
-    min(``alpha_minus`` · (d − s), ``beta`` · d) of the other pixels, all rounded. f(x) is 1 if the target is predicted
-    and else 0 (``output`` accuracy), or the target's probability. E is the mean over ``samples`` random orders of an
-    image's pixels, which all sizes and methods share. The curves ``plus`` and ``minus``, ``[N, points]``, have the
-    values for each s. The explained model ``predict`` is not evaluated. NaN where a map is NaN or constant. Zheng et
-    al. (2025).
+    min(``alpha_minus`` · (d − s), ``beta`` · d) of the other pixels, all rounded. With ``output``
+    accuracy, f(x) is 1 if the target is predicted, else 0. E is the mean over ``samples`` random orders of an image's
+    pixels, which all sizes and methods share. The curves ``plus`` and ``minus``, ``[N, points]``, have the values for
+    each s. The explained model ``predict`` is not evaluated. NaN where a map is NaN or constant. Zheng et al. (2025).
 
     Raises:
         ValueError: a parameter out of range, an unknown fill or output, or a fill without its ``mean``.
     """
-    for name, value in (("fill", fill), ("output", output)):
-        if value not in CHOICES[name]:
-            raise ValueError(f"{name}: found {value!r}, valid: {', '.join(CHOICES[name])}")
+    if fill not in FILLS:
+        raise ValueError(f"fill: found {fill!r}, valid: {', '.join(FILLS)}")
     for name, share in (("alpha_plus", alpha_plus), ("alpha_minus", alpha_minus), ("beta", beta)):
         if not 0 <= share <= 1:
             raise ValueError(f"{name}: found {share}, expected a share in [0, 1]")
@@ -64,14 +62,8 @@ def f_fidelity(
     if not 1 <= points < pixels or samples < 1:
         expected = f"1 to {pixels - 1} points, fewer than the pixels of an image, and at least 1 sample"
         raise ValueError(f"points, samples: found {points}, {samples}, expected {expected}")
-    is_accuracy = output == "accuracy"
-    batch = perturbation_batch(
-        partial(_predicted, finetuned_model) if is_accuracy else finetuned_model,
-        images,
-        targets,
-        fill_of(fill, images, mean=mean),
-        output="logit" if is_accuracy else "probability",
-    )
+    fill_pixels = fill_of(fill, images, mean=mean)
+    batch = perturbation_batch(finetuned_model, images, targets, fill_pixels, output=output)
     sizes, most = shares(points, pixels), round(beta * pixels)
     counts = [min(round(alpha_plus * size), most) for size in sizes]
     counts += [min(round(alpha_minus * (pixels - size)), most) for size in sizes]
@@ -87,13 +79,6 @@ def f_fidelity(
     plus, minus = curves[:, :points], curves[:, points:]
     scores = {("f_fidelity_plus", ""): plus.mean(1), ("f_fidelity_minus", ""): minus.mean(1)}
     return Scored(scores, {"plus": plus, "minus": minus})
-
-
-def _predicted(model: nn.Module, images: Tensor) -> Tensor:
-    """Return 1 for the predicted class and 0 for the others, ``[N, K]``; NaN if a logit is not finite."""
-    logits = model(images)
-    predicted = one_hot(logits.argmax(1), logits.shape[1]).to(logits)
-    return predicted.masked_fill(~logits.isfinite().all(1, keepdim=True), torch.nan)
 
 
 def _random_subset(

@@ -225,12 +225,13 @@ def test_a_model_of_new_weights_may_be_a_plain_network(model: Classifier) -> Non
 def test_a_fine_tuned_model_is_evaluated_in_place_of_the_model(model: Classifier) -> None:
     maps = saliency_assay.attribute("gradient", model, IMAGES, TARGETS)
     tuned = with_random_state(ConvNet(3), 8, torch.float32)
+    mean, std = (values.flatten().tolist() for values in (model.mean, model.std))
     of = {"samples": 2, "points": 3, "output": "probability"}
     found, wrapped, same = (
         saliency_assay.score("f_fidelity", explained, IMAGES, TARGETS, maps, finetuned_model=other, **of)
         for explained, other in (
             (model, tuned),
-            (model, saliency_assay.wrap(tuned, mean=model.mean.flatten(), std=model.std.flatten())),
+            (model, saliency_assay.wrap(tuned, classes=4, mean=mean, std=std)),
             (model, model),
         )
     )
@@ -432,7 +433,7 @@ BAD_SCORES: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"metric": "f_fidelity", "mean": [0.5] * 3},
-        "f_fidelity: finetuned_model: missing, expected the network fine-tuned on images without random pixels",
+        "f_fidelity: finetuned_model: missing, expected the network after fine-tuning",
     ),
     ({"finetuned_model": nn.Flatten()}, "finetuned_model: deletion takes none; valid: f_fidelity"),
     (
