@@ -22,7 +22,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,7 @@ from saliency_assay.pipeline.stand_ins import CLASSES, image_counts, image_size,
 from saliency_assay.registry.records import resolve
 from saliency_assay.registry.signatures import declared
 from saliency_assay.runtime.shards import shard_of
+from saliency_assay.training.settings import finetuning
 
 ROOT = Path(__file__).resolve().parents[1]
 TRAINING_PASSES, GRADIENT_PASSES, FORWARD_PASSES = 3, 2, 1
@@ -206,7 +207,8 @@ def count_evaluations(metric: Metric, channels: int, size: int, *, responding: b
     if responding:
         return after_responses - before
     mask = torch.zeros(1, size, size, dtype=torch.bool)
-    call(metric.function, torch.rand(1, channels, size, size), mean=mean, responses=responses, mask=mask)
+    maps, optional = torch.rand(1, channels, size, size), {"mean": mean, "responses": responses, "mask": mask}
+    call(metric.function, maps, **optional, finetuned_model=model)
     return count[0] - after_responses
 
 
@@ -233,8 +235,11 @@ def job_work(job: Job, counts: Counts) -> tuple[float, float]:
     name = wildcards.get("model") or (
         config.studies[wildcards["study"]].models[0] if "study" in wildcards else ""
     )
-    if job.rule in ("train", "trial", "retrain", "measure_mask_leakage"):
+    if job.rule in ("train", "trial", "finetune", "retrain", "measure_mask_leakage"):
         model = config.models[name]
+        if job.rule == "finetune":
+            changes = config.metrics[wildcards["metric"]].training
+            model = replace(model, training=finetuning(model.training, changes))
         share, work = counts.share(model), counts.training(model)
         if job.rule == "measure_mask_leakage":
             retraining = config.studies[wildcards["study"]].settings
@@ -278,7 +283,7 @@ def stored_bytes(jobs: list[Job], counts: Counts) -> float:
         elif job.rule == "attribute":
             channels, size = counts.size(job.wildcards["data"])
             total += 4 * explained_images(job, counts) * channels * size**2
-        elif job.rule in ("train", "retrain", "remask"):
+        elif job.rule in ("train", "finetune", "retrain", "remask"):
             study = job.wildcards.get("study")
             model = counts.config.models[
                 job.wildcards.get("model") or counts.config.studies[str(study)].models[0]
@@ -330,7 +335,7 @@ def report(file: Path, options: argparse.Namespace) -> None:
     jobs, by_rule, models = list(hours), defaultdict(list), 0
     for job in jobs:
         by_rule[job.rule].append(hours[job])
-        models += job.rule in ("train", "trial", "retrain")
+        models += job.rule in ("train", "trial", "finetune", "retrain")
         if job.rule == "measure_mask_leakage":
             models += 2 * counts.config.studies[job.wildcards["study"]].settings.repeats
     total, chain = sum(hours.values()), longest_chain(jobs, hours)

@@ -28,6 +28,7 @@ rule score:
         data="<results>/data/{data}.zarr.zip",
         maps="<results>/maps/{model}/seed{seed}/{data}/{method}{shard}.zarr.zip",
         responses=INPUTS.responses,
+        finetuned=INPUTS.finetuned,
     output:
         scores="<results>/scores/{metric}/{model}/seed{seed}/{data}/{method}{shard}.parquet",
         curves="<results>/curves/{metric}/{model}/seed{seed}/{data}/{method}{shard}.zarr.zip",

@@ -44,6 +44,22 @@ use rule train as trial with:
         settings=PARAMS.trial,
 
 
+use rule train as finetune with:
+    """Train a model further, for a metric that evaluates the fine-tuned model."""
+    input:
+        weights="<results>/models/{model}/seed{seed}/weights.pt",
+        data=INPUTS.model_data,
+    output:
+        weights="<results>/finetuned/{metric}/{model}/seed{seed}/weights.pt",
+        curve="<results>/finetuned/{metric}/{model}/seed{seed}/training.csv",
+    log:
+        "<logs>/finetune/{metric}/{model}/seed{seed}.log",
+    benchmark:
+        "<benchmarks>/finetune/{metric}/{model}/seed{seed}.tsv"
+    params:
+        settings=PARAMS.finetune,
+
+
 rule select_hyperparameters:
     """Select the best combination of a search."""
     input:

@@ -13,7 +13,12 @@ from saliency_assay.registry.records import Parameter
 from tools.metric_records import interval, yaml_text
 from tools.pages import DOCS, link_of
 
-NEEDS = {"mask": "masks", "explain": "the method", "randomized_model": "new weights"}
+NEEDS = {
+    "mask": "masks",
+    "explain": "the method",
+    "randomized_model": "new weights",
+    "finetuned_model": "fine-tuning",
+}
 """Inputs of metrics that not every data set or caller provides, with their labels."""
 REQUIREMENTS = {
     "gradients": "gradients",

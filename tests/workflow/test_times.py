@@ -58,7 +58,7 @@ def test_jobs_fit_into_their_times(name: str, scaling: ModuleType, tmp_path: Pat
 def test_rules_that_need_several_attempts_are_told_before_their_time_is_over() -> None:
     """So do all others that save a state."""
     profile = yaml.safe_load((PROJECT / "profiles/slurm/config.yaml").read_text())
-    resuming = {"train", "trial", "retrain", "measure_mask_leakage", "remask"}
+    resuming = {"train", "trial", "finetune", "retrain", "measure_mask_leakage", "remask"}
     told = {
         rule
         for rule, given in profile["set-resources"].items()

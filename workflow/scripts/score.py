@@ -2,7 +2,7 @@
 
 from saliency_assay.metrics import engine
 from saliency_assay.models.classifier import Blueprint
-from saliency_assay.models.jobs import load_model, origin
+from saliency_assay.models.jobs import load_model, load_weights, origin
 from saliency_assay.registry.records import resolve
 from saliency_assay.runtime.job import run_job
 from saliency_assay.runtime.shards import shard_of
@@ -30,12 +30,12 @@ with run_job(snakemake, f"metrics.{snakemake.wildcards.metric}") as job:
         zarr_store.same("image", maps, responses)
         zarr_store.same("target", maps, responses)
         image_inputs["responses"] = {name: responses[name] for name in responses.names}
-    blueprint = Blueprint(**settings["model"])
-    shared_inputs = (
-        {"randomized_model": engine.build_randomized_model(classifier, blueprint, seed)}
-        if "randomized_model" in takes
-        else {}
-    )
+    shared_inputs = {}
+    if "randomized_model" in takes:
+        blueprint = Blueprint(**settings["model"])
+        shared_inputs["randomized_model"] = engine.build_randomized_model(classifier, blueprint, seed)
+    if "finetuned_model" in takes:
+        shared_inputs["finetuned_model"] = load_weights(job, data, job.input.finetuned, device)
     explainer = (
         engine.explainer_of(settings["method"], data, device, *seed_parts) if "explain" in takes else None
     )

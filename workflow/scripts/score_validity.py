@@ -5,7 +5,7 @@ import pandas as pd
 from saliency_assay.methods.inputs import explained
 from saliency_assay.metrics import engine
 from saliency_assay.models.classifier import Blueprint
-from saliency_assay.models.jobs import load_model
+from saliency_assay.models.jobs import load_model, load_weights
 from saliency_assay.registry.records import resolve
 from saliency_assay.runtime.atomic import replacing
 from saliency_assay.runtime.job import run_job
@@ -25,6 +25,8 @@ with run_job(snakemake, f"metrics.{snakemake.wildcards.metric}") as job:
         random_seed = engine.randomized_model_seed(*seed_parts[:2])
         blueprint = Blueprint(**settings["model"])
         shared_inputs["randomized_model"] = engine.build_randomized_model(classifier, blueprint, random_seed)
+    if "finetuned_model" in takes:
+        shared_inputs["finetuned_model"] = load_weights(job, data, job.input.finetuned, classifier.device)
     rescoring = Rescoring(
         resolve(settings["function"]),
         settings["parameters"],

@@ -91,6 +91,7 @@ def score(
     method: Explaining | None = None,
     method_seed: int | None = None,
     randomized_model: nn.Module | None = None,
+    finetuned_model: nn.Module | None = None,
     **parameters: Any,
 ) -> Scores:
     """Compute the scores of all maps under one metric.
@@ -111,6 +112,7 @@ def score(
             ``method`` and parameters.
         method_seed: the seed of ``maps``; by default ``seed``.
         randomized_model: for metrics that compare the model with a randomized one, the network with random weights.
+        finetuned_model: for metrics that evaluate a fine-tuned model, the network after the fine-tuning.
         parameters: parameters of the metric; the others have their registered defaults.
 
     Raises:
@@ -133,7 +135,13 @@ def score(
     """
     pixels = images_of(images)
     classes, scored_maps = targets_of(targets, len(pixels)), maps_of(maps, pixels)
-    optional_inputs = {"mean": mean, "mask": mask, "explain": method, "randomized_model": randomized_model}
+    optional_inputs = {
+        "mean": mean,
+        "mask": mask,
+        "explain": method,
+        "randomized_model": randomized_model,
+        "finetuned_model": finetuned_model,
+    }
     choice = resolve_choice(
         "metric",
         metric,
@@ -157,7 +165,9 @@ def score(
         shared_inputs["mean"] = mean_of(mean, pixels.shape[1]).to(classifier.device)
     if randomized_model is not None:
         check_differentiable(choice.name, classifier)
-        shared_inputs["randomized_model"] = _randomized_classifier(randomized_model, classifier)
+    for key in ("randomized_model", "finetuned_model"):
+        if optional_inputs[key] is not None:
+            shared_inputs[key] = _other_classifier(key, optional_inputs[key], classifier)
     image_inputs: dict[str, Any] = {} if mask is None else {"mask": mask_of(mask, pixels)}
     explainer = None
     if method is not None:
@@ -197,6 +207,7 @@ NEEDED = {
     "mask": ("mask", "the object's pixels, bool [N, H, W]"),
     "explain": ("method", "the method that computed the maps"),
     "randomized_model": ("randomized_model", "the same network with random weights"),
+    "finetuned_model": ("finetuned_model", "the network after fine-tuning"),
 }
 """For inputs that metrics require, the argument of ``score`` and its description."""
 
@@ -220,13 +231,11 @@ def _check_optional_inputs(
         raise ValueError(f"method_seed: {name} computes no maps")
 
 
-def _randomized_classifier(randomized_model: nn.Module, classifier: Classifier) -> Classifier:
-    """Return a copy of the randomized network with the normalization, CAM layer and device of ``classifier``."""
-    if not isinstance(randomized_model, nn.Module):
-        raise ValueError(
-            f"randomized_model: found {type(randomized_model).__name__}, expected a torch.nn.Module"
-        )
-    copy = deepcopy(randomized_model)
+def _other_classifier(name: str, model: object, classifier: Classifier) -> Classifier:
+    """Return a copy of the network ``name`` with the normalization, CAM layer and device of ``classifier``."""
+    if not isinstance(model, nn.Module):
+        raise ValueError(f"{name}: found {type(model).__name__}, expected a torch.nn.Module")
+    copy = deepcopy(model)
     if not isinstance(copy, Classifier):
         mean, std = (values.flatten().tolist() for values in (classifier.mean, classifier.std))
         copy = wrap(copy, classes=classifier.classes, mean=mean, std=std, cam_layer=classifier.cam_layer)

@@ -2,15 +2,17 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from saliency_assay.config.checks import files_of, look_up, parameters_of
 from saliency_assay.config.errors import ConfigError
-from saliency_assay.config.records import Catalog, Metric
+from saliency_assay.config.records import Catalog, Metric, Model, Parameters, Study
 from saliency_assay.config.settings import CustomMetric, RegisteredMetric
 from saliency_assay.registry.labels import label_of
 from saliency_assay.registry.properties import OTHER
 from saliency_assay.registry.records import resolve
 from saliency_assay.registry.signatures import GENERATOR, OFFERED, check_call, describe_function
+from saliency_assay.training.settings import finetuning, training_from
 
 POSITIONAL = ("predict", "images", "targets", "maps")
 """Positional arguments of a metric."""
@@ -62,7 +64,9 @@ def _metric(name: str, entry: RegisteredMetric | CustomMetric, catalog: Catalog)
     record = look_up(place, "metric", name if entry.metric is None else entry.metric, catalog.metrics)
     if not record.scores_single_maps and record.name != name:
         raise ConfigError(f"{place}.metric: found {record.name!r}, expected only for an entry of that name")
-    parameters = parameters_of(place, record.parameters, entry.parameters, entry.own_keys())
+    keys = [key for key in entry.own_keys() if key != "training" or record.finetuning]
+    parameters = parameters_of(place, record.parameters, entry.parameters, keys)
+    training = _finetuning(place, entry, record, parameters, catalog)
     misfit = resolve(record.check)(parameters) if record.check else ""
     if misfit:
         raise ConfigError(f"{place}.{misfit}")
@@ -83,7 +87,44 @@ def _metric(name: str, entry: RegisteredMetric | CustomMetric, catalog: Catalog)
         measures=record.measures,
         summary=record.summary,
         score_summaries={score.name: score.summary or record.summary for score in record.scores},
+        training=training,
     )
+
+
+def _finetuning(
+    place: str, entry: RegisteredMetric, record: Any, parameters: Parameters, catalog: Catalog
+) -> Parameters:
+    """Return the training parameters of the fine-tuned model that differ from those of the explained model.
+
+    Raises:
+        ConfigError: one does not exist, has no valid value, or follows from a parameter of the metric; or the metric
+            does not fine-tune the model.
+    """
+    if entry.training and not record.finetuning:
+        valid = ", ".join(name for name, other in catalog.metrics.items() if other.finetuning)
+        actual = f"found with {record.name}, which does not fine-tune the model"
+        raise ConfigError(f"{place}.training: {actual}; expected only with {valid}")
+    for key, parameter in record.finetuning.items():
+        if key in entry.training:
+            raise ConfigError(
+                f"{place}.training.{key}: found a value, expected none: it is {place}.{parameter}"
+            )
+    parameters_of(f"{place}.training", catalog.training, entry.training)
+    return {**entry.training, **{key: parameters[name] for key, name in record.finetuning.items()}}
+
+
+def check_finetuning(study: Study, models: Mapping[str, Model], metrics: Mapping[str, Metric]) -> None:
+    """Check that the models of a study can be trained with the training parameters of its metrics.
+
+    Raises:
+        ConfigError: two of the parameters contradict each other.
+    """
+    for metric in metrics.values():
+        for model in study.all_models if metric.training and metric.name in study.metrics else ():
+            try:
+                training_from(finetuning(models[model].training, metric.training))
+            except ValueError as error:
+                raise ConfigError(f"metrics.{metric.name}.training.{error} (models.{model})") from None
 
 
 def _custom_metric(name: str, entry: CustomMetric) -> Metric:

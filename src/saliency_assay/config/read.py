@@ -16,7 +16,7 @@ from saliency_assay.config.data import check_sources, read_data
 from saliency_assay.config.errors import ConfigError, line_of
 from saliency_assay.config.labels import check_distinct
 from saliency_assay.config.methods import check_needs, read_methods
-from saliency_assay.config.metrics import read_metrics
+from saliency_assay.config.metrics import check_finetuning, read_metrics
 from saliency_assay.config.models import read_model
 from saliency_assay.config.records import Catalog, Config, DataEntry, Reliability, Sections, Study
 from saliency_assay.config.settings import Configuration, StudySettings, configuration_of
@@ -71,6 +71,7 @@ def _read(raw: Configuration, catalog: Catalog) -> Config:
         check_distinct(section, records, getattr(raw, section))
     for study in studies.values():
         check_needs(study, models, methods, catalog)
+        check_finetuning(study, models, metrics)
     return Config(
         results=_results(raw.results),
         device=raw.device,

@@ -185,6 +185,8 @@ class Metric:
     summary: str
     score_summaries: Mapping[str, str]
     """Description of each of its scores."""
+    training: Parameters = field(default_factory=dict)
+    """Training parameters of the fine-tuned model, if the metric takes one, that differ from those of the model."""
     files: tuple[str, ...] = ()
     """Files that a custom function reads; their content is part of the settings of jobs."""
 

@@ -312,6 +312,11 @@ class RegisteredMetric(Entry):
         None, description="The registered [metric](metrics.md); by default the name of the entry."
     )
     label: OrAbsent[Line] = Field(None, description=LABEL)
+    training: dict[Any, Any] = Field(
+        {},
+        description="Only for metrics that [fine-tune the model](metrics.md#f_fidelity): [training "
+        "parameters](models.md#training) that differ from those of the model.",
+    )
 
 
 class CustomMetric(Entry):

@@ -73,11 +73,14 @@ class Metric:
     takes: tuple[str, ...] = ()
     """Arguments in addition to its parameters: ``mean``, the data set's mean ``[C]``; ``mask``, the object's pixels,
     bool ``[N, H, W]``; ``responses``, its model responses; ``explain``, the method ``(images, targets, model=None) ->
-    maps``; ``randomized_model``, the model with new weights."""
+    maps``; ``randomized_model``, the model with new weights; ``finetuned_model``, the model trained further."""
     responses: str = ""
     """``package.module:name`` of the function that computes its model responses once for all methods, because they do
     not depend on the maps: ``(predict, images, targets, *, generator, **parameters) -> {name: [N, …]}``, with the
     metric's seed. Figures may read them, too."""
+    finetuning: Mapping[str, str] = field(default_factory=dict)
+    """For metrics that take ``finetuned_model``, the training parameters of this model that equal parameters of the
+    metric."""
     figures: Mapping[str, Figure] = field(default_factory=lambda: {"scores": BOXES})
     sub_variants: Mapping[str, str] = field(default_factory=dict)
     """Labels of sub-variants: regular expressions and formats of their groups; see ``registry.labels``."""
@@ -231,6 +234,29 @@ METRICS: tuple[Metric, ...] = (
         limits={
             "points": Limits(minimum=1),
             "noise": Limits(minimum=0),
+            "output": Limits(choices=("probability", "logit", "accuracy")),
+        },
+    ),
+    Metric(
+        "f_fidelity",
+        "F-Fidelity",
+        "saliency_assay.metrics.f_fidelity:f_fidelity",
+        "Zheng et al., 2025",
+        "decrease of the output of a fine-tuned model as random pixels of the explanation, or of the rest, are removed",
+        formula="mean over s of f_r(x) − E f_r(x without min(α⁺s, βd) random ones of the s most relevant of d pixels "
+        "(FFid+), or min(α⁻(d − s), βd) of the others (FFid−))",
+        scores=(
+            Score("f_fidelity_plus", "higher", (-1, 1), "FFid+"),
+            Score("f_fidelity_minus", "lower", (-1, 1), "FFid−"),
+        ),
+        measures=FAITHFULNESS,
+        takes=("mean", "finetuned_model"),
+        finetuning={"augment_removal": "beta", "augment_fill": "fill"},
+        limits={
+            "points": Limits(minimum=1),
+            "samples": Limits(minimum=1),
+            **dict.fromkeys(("alpha_plus", "alpha_minus", "beta"), Limits(minimum=0, maximum=1)),
+            "fill": Limits(choices=("mean", "black")),
             "output": Limits(choices=("probability", "logit", "accuracy")),
         },
     ),

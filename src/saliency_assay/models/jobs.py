@@ -1,5 +1,6 @@
 """Steps of every job with a model: selecting the device, loading the model, identifying the results."""
 
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -20,8 +21,12 @@ def device_of(job: Job) -> torch.device:
 
 def load_model(job: Job, data: Store) -> Classifier:
     """Load the classifier ``job.input.weights`` to the job's device, in the memory format for images of ``data``."""
-    device = device_of(job)
-    classifier = load_classifier(job.input.weights, Blueprint(**job.settings["model"]))
+    return load_weights(job, data, job.input.weights, device_of(job))
+
+
+def load_weights(job: Job, data: Store, weights: Path, device: torch.device) -> Classifier:
+    """Load a classifier of the job's architecture to ``device``, in the memory format for images of ``data``."""
+    classifier = load_classifier(weights, Blueprint(**job.settings["model"]))
     return place(classifier, device, data["image"].shape[2:])
 
 

@@ -61,6 +61,11 @@ class Results:
             {"hyperparameters": self.paths.hyperparameters.format(model=model.name)} if model.trials else {}
         )
 
+    def finetuned(self, wildcards: Wildcards) -> str | list[str]:
+        """Return the weights of the fine-tuned model if the metric takes one, else nothing."""
+        takes = self.config.metrics[wildcards["metric"]].takes
+        return self.paths.finetuned.format(**wildcards) if "finetuned_model" in takes else []
+
     # ---- files by the names of sets, studies and models
 
     def model(self, wildcards: Wildcards) -> Model:

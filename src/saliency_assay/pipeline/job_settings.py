@@ -12,7 +12,7 @@ from saliency_assay.registry.study_kind import StudyKind
 from saliency_assay.runtime.environment import versions_of
 from saliency_assay.runtime.provenance import plain
 
-ON_DEVICE = ("train", "trial", "evaluate", "attribute", "respond", "score")
+ON_DEVICE = ("train", "trial", "finetune", "evaluate", "attribute", "respond", "score")
 """Rules shared by all kinds of study that run models."""
 TABLE_PACKAGES = frozenset({"pandas", "pyarrow"})
 

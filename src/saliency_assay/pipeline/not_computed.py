@@ -19,6 +19,8 @@ LEFT_OUT = ".state/left_out.json"
 """File in the results folder: ``entries``, and ``sentences`` on them."""
 NAMING = ("printed", "printed_alpha", "printed_correlation", "reductions")
 """Keys of studies whose values are mappings from methods or scores."""
+BEFORE_SCORES = ("respond", "finetune")
+"""Rules whose jobs belong to a metric but to no single method."""
 LONGEST = 300  # characters of a reason
 
 
@@ -38,9 +40,9 @@ def left_out(
 ) -> list[NotComputed]:
     """Return the methods and metrics of studies that the failed jobs leave without a result.
 
-    A metric is left out if it failed for all methods whose maps could be computed, or in the rule ``respond``, which
-    precedes the scores of all methods. A method is left out of a study if its maps could not be computed, or if a
-    metric that is not left out failed for it. Studies of a kind with fixed metrics only leave out methods.
+    A metric is left out if it failed for all methods whose maps could be computed, or in one of ``BEFORE_SCORES``. A
+    method is left out of a study if its maps could not be computed, or if a metric that is not left out failed for it.
+    Studies of a kind with fixed metrics only leave out methods.
 
     Args:
         config: the complete configuration.
@@ -82,7 +84,7 @@ def left_out(
 
 def is_of_method_or_metric(failure: Failure) -> bool:
     """Return True if the failed job belongs to one method, or to one metric of single maps."""
-    return "method" in failure.wildcards or failure.rule == "respond"
+    return "method" in failure.wildcards or failure.rule in BEFORE_SCORES
 
 
 def _concerns(failure: Failure, study: Study, config: Config) -> bool:
@@ -90,7 +92,7 @@ def _concerns(failure: Failure, study: Study, config: Config) -> bool:
     wildcards = failure.wildcards
     if "study" in wildcards:
         return wildcards["study"] == study.name and wildcards["method"] in study.methods
-    model, data = wildcards["model"], wildcards["data"]
+    model, data = wildcards["model"], wildcards.get("data", study.data)
     training_sets = (
         config.models[study.models[0]].data,
         config.models[model].data,

@@ -5,6 +5,7 @@ A job reruns when its settings change, so they contain exactly the values on whi
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from saliency_assay.registry.records import resolve
 from saliency_assay.registry.signatures import declared
 from saliency_assay.runtime.file_digests import FileDigests
 from saliency_assay.runtime.provenance import fingerprint
+from saliency_assay.training.settings import finetuning
 
 Settings = dict[str, Any]
 
@@ -231,6 +233,18 @@ class Params(EntrySettings):
             seed=self.config.seeds[0],
             device=self.config.device,
             state=f"{self.paths.state}/trial/{model.name}/trial{wildcards['trial']}.pt",
+        )
+
+    def finetune(self, wildcards: Wildcards) -> Settings:
+        metric, model = self.config.metrics[wildcards["metric"]], self.config.models[wildcards["model"]]
+        of_model = f"{metric.name}/{model.name}/seed{wildcards['seed']}"
+        return self.settings(
+            "train",
+            [model.function],
+            **self._training(replace(model, weights=""), finetuning(model.training, metric.training)),
+            seed=int(wildcards["seed"]),
+            device=self.config.device,
+            state=f"{self.paths.state}/finetune/{of_model}.pt",
         )
 
     def _training(self, model: Model, training: Mapping[str, Any]) -> Settings:
@@ -509,13 +523,14 @@ class Params(EntrySettings):
             "like": {
                 "train": trained,
                 "trial": trained[::-1],
+                "finetune": [["finetune", 1], *trained],
                 "evaluate": [[f"evaluate/{model.name}", 1]],
                 "attribute": [[f"attribute/{model.name}", 1 / shards]],
                 "respond": [["respond", 1 / shards]],
                 "score": [["score", 1 / shards]],
             },
-            "models_each": {"train": 1, "trial": 1},
-            "weights_by": ["train"],
+            "models_each": {"train": 1, "trial": 1, "finetune": 1},
+            "weights_by": ["train", "finetune"],
         }
         params: StudyParams = self.of_kind(study.kind)
         return params.plan(name, plan)

@@ -28,6 +28,7 @@ class Paths:
         self.weights = f"{self.model}/weights.pt"
         self.predictions = f"{self.model}/predictions.parquet"
         self.evaluation = f"{self.model}/evaluation.json"
+        self.finetuned = f"{results}/finetuned/{{metric}}/{{model}}/seed{{seed}}/weights.pt"
 
         explained = "{model}/seed{seed}/{data}/{method}{shard}"
         self.maps = f"{results}/maps/{explained}.zarr.zip"

@@ -93,6 +93,9 @@ def train(
     rates = learning_rates(settings, settings.epochs * steps)
     optimizer = _optimizer(classifier, settings)
     images = resident(images, device, resident_limit)
+    fill = (255 * classifier.mean.flatten()).round().clamp(0, 255).to(torch.uint8)
+    if settings.augment_fill == "black":
+        fill.zero_()
     precision = precision_of(settings, device)
     if settings.precision == "auto":
         log.info("precision: auto selects %s on this device", precision)
@@ -107,7 +110,7 @@ def train(
                 while not finished(progress.rows, settings):
                     epoch = progress.epoch
                     with closing(
-                        _remaining_batches(images, labels, train_indices, settings, seed, progress, device)
+                        _remaining_batches(images, labels, train_indices, settings, seed, progress, fill)
                     ) as remaining:
                         for batch, targets in remaining:
                             rate = rates[epoch * steps + progress.step]
@@ -174,9 +177,13 @@ def _remaining_batches(
     settings: Training,
     seed: int,
     progress: Progress,
-    device: torch.device,
+    fill: Tensor,
 ) -> Generator[tuple[Tensor, Tensor], None, None]:
-    """Yield this process's rows of the remaining batches of the current epoch, augmented, with their labels."""
+    """Yield this process's rows of the remaining batches of the current epoch, augmented, with their labels.
+
+    ``fill``, uint8 ``[C]`` on the device for training, is the color of removed pixels.
+    """
+    device, generator = fill.device, torch.Generator(fill.device)
     rows = own_rows(len(train_indices) // settings.batch_size, settings.batch_size)
     size, first_step = settings.batch_size // processes(), progress.step
     sample = sample_epoch(len(train_indices), settings, seed, progress.epoch).at(rows)
@@ -187,6 +194,13 @@ def _remaining_batches(
             batch_rows = slice(step * size, (step + 1) * size)
             if settings.augment_flip or settings.augment_shift:
                 batch = augment(batch, sample.flip[batch_rows], sample.shift[batch_rows])
+            if settings.augment_removal:
+                generator.manual_seed(seed_of(seed, "removal", str(progress.epoch), str(step)))
+                # Keys of the batch of all processes, so that their number does not change which pixels are removed.
+                keys = torch.rand(
+                    settings.batch_size, batch[0, 0].numel(), generator=generator, device=device
+                )
+                batch = remove_pixels(batch, own(keys), settings.augment_removal, fill)
             yield batch, targets[batch_rows]
 
 
@@ -251,6 +265,16 @@ def augment(images: Tensor, flip: Tensor, shift: Tensor) -> Tensor:
     source = (rows[:, :, None] * width + columns[:, None, :]).reshape(count, 1, height * width)
     pixels = images.reshape(count, channels, height * width)
     return pixels.gather(2, source.expand_as(pixels)).reshape(images.shape)
+
+
+def remove_pixels(images: Tensor, keys: Tensor, share: float, fill: Tensor) -> Tensor:
+    """Replace the pixels with the greatest ``keys [N, H·W]`` of images ``[N, C, H, W]`` by the color ``fill [C]``.
+
+    These are ``share`` of the pixels of each image, rounded.
+    """
+    greatest = keys.topk(round(share * keys.shape[1]), dim=1).indices
+    removed = torch.zeros_like(keys, dtype=torch.bool).scatter_(1, greatest, True)
+    return torch.where(removed.reshape(len(images), 1, *images.shape[2:]), fill[:, None, None], images)
 
 
 def _mirrored(index: Tensor, size: int) -> Tensor:

@@ -18,6 +18,8 @@ PARAMETERS: Mapping[str, Parameter] = {
     "label_smoothing": Parameter(0.0, minimum=0, maximum=1),
     "augment_flip": Parameter(False),
     "augment_shift": Parameter(0, minimum=0),
+    "augment_removal": Parameter(0.0, minimum=0, maximum=1),
+    "augment_fill": Parameter("mean", choices=("mean", "black")),
     "precision": Parameter("auto", choices=("auto", "float32", "bf16")),
     "evaluate": Parameter("epoch", choices=("epoch", "end")),
     "validation_share": Parameter(0.0, minimum=0, maximum=0.5),
@@ -33,9 +35,11 @@ class Training:
     the initial weights are kept. ``learning_rate`` is the peak after a linear warm-up over the share ``warmup`` of all
     steps; a linear or cosine decay to 0 follows. ``weight_decay`` does not apply to biases, norms and other vectors.
     ``augment_flip`` mirrors each image left to right with probability 1/2; ``augment_shift`` is the largest shift in
-    pixels in each direction, with reflection at the border. ``precision`` auto is bf16 autocast on a GPU with native
-    support, and float32 elsewhere. ``evaluate`` selects when validation and test accuracy are computed for the curve:
-    after each epoch, or after the last one. Test accuracy never affects the training.
+    pixels in each direction, with reflection at the border; ``augment_removal`` is the share of pixels that are removed
+    from each image at random, other ones in each step. They show ``augment_fill``: the mean of the normalization, or
+    black. ``precision`` auto is bf16 autocast on a GPU with native support, and float32 elsewhere. ``evaluate`` selects
+    when validation and test accuracy are computed for the curve: after each epoch, or after the last one. Test accuracy
+    never affects the training.
 
     ``validation_share`` is the share of the training images that are held out (``data.splits.with_validation``). With
     ``patience`` above 0, validation accuracy is computed after each epoch regardless of ``evaluate``. The training
@@ -54,6 +58,8 @@ class Training:
     label_smoothing: float
     augment_flip: bool
     augment_shift: int
+    augment_removal: float
+    augment_fill: str
     precision: str
     evaluate: str
     validation_share: float
@@ -72,3 +78,13 @@ def training_from(values: Mapping[str, Any]) -> Training:
             f"patience: found {settings.patience} with validation_share 0, expected 0 or a share above 0"
         )
     return settings
+
+
+def finetuning(training: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings to train a model further: those of its ``training``, changed by ``changes``.
+
+    Without changes, the learning rate is a tenth, and a model whose weights are used as they are (``epochs`` 0) is
+    trained for one epoch.
+    """
+    defaults = {"epochs": max(1, training["epochs"]), "learning_rate": training["learning_rate"] / 10}
+    return {**training, **defaults, **changes}

@@ -222,6 +222,24 @@ def test_a_model_of_new_weights_may_be_a_plain_network(model: Classifier) -> Non
     assert found[key].max() < 1
 
 
+def test_a_fine_tuned_model_is_evaluated_in_place_of_the_model(model: Classifier) -> None:
+    maps = saliency_assay.attribute("gradient", model, IMAGES, TARGETS)
+    tuned = with_random_state(ConvNet(3), 8, torch.float32)
+    mean, std = (values.flatten().tolist() for values in (model.mean, model.std))
+    of = {"samples": 2, "points": 3, "output": "probability"}
+    found, wrapped, same = (
+        saliency_assay.score("f_fidelity", explained, IMAGES, TARGETS, maps, finetuned_model=other, **of)
+        for explained, other in (
+            (model, tuned),
+            (model, saliency_assay.wrap(tuned, classes=4, mean=mean, std=std)),
+            (model, model),
+        )
+    )
+    for name, values in found.items():
+        np.testing.assert_array_equal(wrapped[name], values)
+        assert not np.array_equal(same[name], values)
+
+
 def test_a_mask_and_maps_of_one_value_a_pixel(network: nn.Module) -> None:
     flat = MAPS.sum(1)
     found = saliency_assay.score("mask_attribution", network, IMAGES, TARGETS, flat, mask=torch.tensor(MASK))
@@ -413,6 +431,11 @@ BAD_SCORES: list[tuple[dict[str, Any], str]] = [
         {"metric": "randomization", "method": "gradient", "randomized_model": 3},
         "randomized_model: found int, expected a torch.nn.Module",
     ),
+    (
+        {"metric": "f_fidelity", "mean": [0.5] * 3},
+        "f_fidelity: finetuned_model: missing, expected the network after fine-tuning",
+    ),
+    ({"finetuned_model": nn.Flatten()}, "finetuned_model: deletion takes none; valid: f_fidelity"),
     (
         {"maps": MAPS[:, :2]},
         "maps: found float32 [6, 2, 8, 8], expected numbers [6, 3 or 1, 8, 8], or [6, 8, 8]",

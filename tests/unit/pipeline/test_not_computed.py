@@ -15,6 +15,7 @@ from saliency_assay.config.records import Config
 from saliency_assay.pipeline.not_computed import (
     LEFT_OUT,
     NotComputed,
+    is_of_method_or_metric,
     left_out,
     read_remaining,
     remaining,
@@ -87,7 +88,10 @@ def test_a_metric_that_fails_for_all_methods_with_maps_is_left_out() -> None:
         ("s", "infidelity_square"), ("s", "gradient"), ("one", "gradient"),
     }  # fmt: skip
     responses = Failure("respond", {**WHERE, "metric": "faithfulness"}, "no responses")
-    assert names(responses) == {("s", "faithfulness"), ("one", "faithfulness")}
+    tuned = Failure("finetune", {"model": "m", "seed": "0", "metric": "faithfulness"}, "diverged")
+    for failure in (responses, tuned):
+        assert is_of_method_or_metric(failure)
+        assert names(failure) == {("s", "faithfulness"), ("one", "faithfulness")}
 
 
 def test_jobs_of_a_study_cost_their_method_in_this_study() -> None:

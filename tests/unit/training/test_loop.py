@@ -21,7 +21,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from saliency_assay.models.classifier import Blueprint, Classifier, build, digest
 from saliency_assay.models.inference import logits
-from saliency_assay.runtime.provenance import SOURCE
+from saliency_assay.runtime.provenance import SOURCE, seed_of
 from saliency_assay.storage import zarr_store
 from saliency_assay.training.loop import (
     COLUMNS,
@@ -52,7 +52,9 @@ DROPPING = Blueprint(  # with dropout
     cam_layer="block3",
     concept_layers=[],
 )
-SHORT = training_from({"epochs": 3, "batch_size": 16, "augment_flip": True, "augment_shift": 2})
+SHORT = training_from(
+    {"epochs": 3, "batch_size": 16, "augment_flip": True, "augment_shift": 2, "augment_removal": 0.1}
+)
 STEPS = 3 * 3  # of SHORT: 50 training images
 
 
@@ -64,6 +66,10 @@ def state_path(tmp_path: Path) -> Path:
 def classifier(seed: int = 0, blueprint: Blueprint = BLUEPRINT) -> Classifier:
     generator = torch.Generator().manual_seed(seed)
     return build(blueprint, classes=CLASSES, mean=[0.5] * 3, std=[0.25] * 3, generator=generator)
+
+
+def seeded(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
 
 
 def data() -> dict[str, Tensor]:
@@ -132,7 +138,11 @@ def test_equals_a_plain_loop(state_path: Path) -> None:
         for step in range(3):
             part = slice(16 * step, 16 * (step + 1))
             chosen = given["train_indices"][draws.order[part]]
-            batch = augment(given["images"][chosen], draws.flip[part], draws.shift[part]) / 255
+            batch = augment(given["images"][chosen], draws.flip[part], draws.shift[part])
+            keys = torch.rand(16, SIZE**2, generator=seeded(seed_of(0, "removal", str(epoch), str(step))))
+            for image, image_keys in zip(batch, keys, strict=True):
+                image[:, image_keys.reshape(SIZE, SIZE) >= image_keys.sort().values[-6]] = 128  # 6.4 pixels
+            batch = batch / 255
             found = plain(batch)
             loss = functional.cross_entropy(found, given["labels"][chosen], label_smoothing=0.1)
             optimizer.zero_grad()
@@ -149,6 +159,27 @@ def test_equals_a_plain_loop(state_path: Path) -> None:
     for row, (loss, accuracy) in zip(rows, expected, strict=True):
         assert row["train_loss"] == pytest.approx(loss, abs=1e-4)
         assert row["train_accuracy"] == pytest.approx(accuracy)
+
+
+def test_removed_pixels_are_other_ones_in_every_step(state_path: Path) -> None:
+    seen: list[Tensor] = []
+
+    def note(model: Classifier, given: tuple[Tensor]) -> None:
+        if model.training:
+            seen.append(given[0])
+
+    white = torch.full((COUNT, 3, SIZE, SIZE), 255, dtype=torch.uint8)
+    for fill, color in (("mean", 128 / 255), ("black", 0.0)):
+        seen.clear()
+        settings = replace(SHORT, augment_removal=0.25, augment_fill=fill)
+        trained(state_path, settings, on_step=note, images=white)
+        remove_state(state_path)
+        removed = torch.stack(seen) < 1
+        assert removed.shape == (STEPS, 16, 3, SIZE, SIZE)
+        assert torch.equal(removed, removed[:, :, :1].expand_as(removed))
+        assert bool((removed[:, :, 0].sum((2, 3)) == 16).all())
+        assert len(removed[:, :, 0].flatten(0, 1).flatten(1).unique(dim=0)) == STEPS * 16
+        np.testing.assert_allclose(torch.stack(seen)[removed], color, rtol=1e-6)
 
 
 def test_curve(state_path: Path) -> None:

@@ -307,5 +307,5 @@ def test_settings_that_do_not_exist_are_refused(runtime: RuntimeOptions) -> None
     with pytest.raises(ValueError, match="epoch") as error:
         fit(task(some_images()), RESNET, {"epoch": 3}, runtime, seed=7)
     assert str(error.value).startswith(
-        "unknown parameter 'epoch'; did you mean 'epochs'? valid: augment_flip, "
+        "unknown parameter 'epoch'; did you mean 'epochs'? valid: augment_fill, "
     )

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from saliency_assay.training.loop import augment, learning_rates, sample_epoch
-from saliency_assay.training.settings import PARAMETERS, Training, training_from
+from saliency_assay.training.loop import augment, learning_rates, remove_pixels, sample_epoch
+from saliency_assay.training.settings import PARAMETERS, Training, finetuning, training_from
 
 MOVED = training_from({"augment_flip": True, "augment_shift": 2})
 
@@ -40,6 +40,15 @@ def test_patience_needs_images_to_choose_by() -> None:
         training_from({"validation_share": 0.6})
 
 
+def test_fine_tuning_takes_over_all_but_rate_and_changes() -> None:
+    training = training_from({"epochs": 20, "learning_rate": 0.5, "momentum": 0.8})
+    assert finetuning(vars(training), {}) == {**vars(training), "learning_rate": 0.05}
+    assert finetuning(vars(training), {"epochs": 0, "learning_rate": 0.3, "augment_removal": 0.1}) == {
+        **vars(training), "epochs": 0, "learning_rate": 0.3, "augment_removal": 0.1,
+    }  # fmt: skip
+    assert finetuning(vars(training_from({"epochs": 0})), {})["epochs"] == 1
+
+
 def test_linear_schedule() -> None:
     settings = training_from({"learning_rate": 1.0, "warmup": 0.4, "decay": "linear"})
     assert learning_rates(settings, 10) == pytest.approx(
@@ -67,6 +76,20 @@ def test_augment_equals_flip_pad_and_crop() -> None:
         source = image[:, :, ::-1] if mirrored else image
         padded = np.pad(source, ((0, 0), (4, 4), (4, 4)), mode="reflect")
         np.testing.assert_array_equal(moved, padded[:, 4 - down : 10 - down, 4 - right : 9 - right])
+
+
+@pytest.mark.parametrize(("share", "count"), [(0.0, 0), (0.1, 3), (0.25, 8), (1.0, 30)])
+def test_removed_pixels_are_those_of_greatest_keys(share: float, count: int) -> None:
+    generator = torch.Generator().manual_seed(3)
+    images = torch.randint(100, 256, (9, 2, 6, 5), generator=generator, dtype=torch.uint8)
+    keys = torch.rand(9, 30, generator=generator)
+    found = remove_pixels(images, keys, share, torch.tensor([7, 9], dtype=torch.uint8))
+    assert found.dtype == torch.uint8
+    for image, image_keys, shown in zip(images, keys.tolist(), found, strict=True):
+        for pixel, key in enumerate(image_keys):
+            is_removed = sum(other > key for other in image_keys) < count
+            expected = [7, 9] if is_removed else image.flatten(1)[:, pixel].tolist()
+            assert shown.flatten(1)[:, pixel].tolist() == expected
 
 
 def test_draws_are_shared_by_whatever_has_the_same_seed() -> None:

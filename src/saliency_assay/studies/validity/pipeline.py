@@ -3,7 +3,7 @@
 from itertools import combinations
 
 from saliency_assay.config.records import Config, Study
-from saliency_assay.pipeline.inputs import StudyInputs, Wildcards
+from saliency_assay.pipeline.inputs import Files, StudyInputs, Wildcards
 from saliency_assay.pipeline.params import Settings, StudyParams, read_by
 from saliency_assay.pipeline.paths import expand
 from saliency_assay.studies.validity.settings import ValidityStudy
@@ -20,11 +20,12 @@ def degraded_methods(config: Config, study: Study) -> list[str]:
 class ValidityInputs(StudyInputs):
     """Inputs of the rules of validity studies."""
 
-    def score_validity(self, wildcards: Wildcards) -> dict[str, str]:
-        """Return the model and the images of a study."""
+    def score_validity(self, wildcards: Wildcards) -> Files:
+        """Return the model and the images of a study, and the fine-tuned model if the metric takes one."""
         study = self.studies.study(wildcards["study"])
-        weights = self.paths.weights.format(model=study.models[0], seed=wildcards["seed"])
-        return {"weights": weights, "data": self.study_data(wildcards)}
+        of_model = {"metric": wildcards["metric"], "model": study.models[0], "seed": wildcards["seed"]}
+        weights = self.paths.weights.format(**of_model)
+        return {"weights": weights, "data": self.study_data(wildcards), "finetuned": self.finetuned(of_model)}
 
     def rated_scores(self, wildcards: Wildcards) -> list[str]:
         """Return the scores of the maps of all methods."""

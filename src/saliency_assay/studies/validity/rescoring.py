@@ -1,6 +1,7 @@
 """Scores of one metric for degraded maps, changed models and changed images."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -71,7 +72,10 @@ class Rescoring:
             )
             responses = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
             inputs = replace(inputs, sliced={**inputs.sliced, "responses": responses})
-        with counted_rows(classifier) as rows:
+        finetuned = self.inputs.whole.get("finetuned_model")
+        with ExitStack() as stack:
+            evaluated = [model for model in (classifier, finetuned) if model is not None]
+            rows = [stack.enter_context(counted_rows(model)) for model in evaluated]
             scored = engine.score(
                 self.function,
                 self.parameters,
@@ -84,7 +88,7 @@ class Rescoring:
                 **arguments,
             )
             table = engine.table_of(list(scored), np.arange(len(images)), self.entry)
-        return table.assign(passes=sum(rows) / len(images), **columns)
+        return table.assign(passes=sum(map(sum, rows)) / len(images), **columns)
 
     def of_degraded(self, degradation: str, level: float, seed: int) -> "Rescoring":
         """Return the metric with the method whose maps are degraded."""
