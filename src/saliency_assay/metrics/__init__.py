@@ -107,7 +107,7 @@ _SPREAD_OF_SCORES = "saliency_assay.studies.bam.metric_tables:spread"
 _SPREAD = {"samples": Limits(minimum=2), "sample_size": Limits(minimum=1)}
 # A copy of fills.FILLS, since fills imports torch; a test compares them.
 _FILLS = ("black", "mean", "image_mean", "random", "blur")
-_OUTPUT = {"output": Limits(choices=("probability", "logit"))}
+_OUTPUT = {"output": Limits(choices=("probability", "logit", "accuracy"))}
 _STEPS = {"steps": Limits(minimum=1, words=("exact",))}
 _EXPLANATION = {"explanation": Limits(choices=("global", "local"))}
 _INFIDELITY = (Score("infidelity", "lower", (0, inf), "INFD", True, "squared logits"),)
@@ -231,11 +231,7 @@ METRICS: tuple[Metric, ...] = (
         ),
         measures=FAITHFULNESS,
         figures={"curves": _REMOVAL_CURVES, "scores": BOXES},
-        limits={
-            "points": Limits(minimum=1),
-            "noise": Limits(minimum=0),
-            "output": Limits(choices=("probability", "logit", "accuracy")),
-        },
+        limits={"points": Limits(minimum=1), "noise": Limits(minimum=0), **_OUTPUT},
     ),
     Metric(
         "f_fidelity",
@@ -257,7 +253,7 @@ METRICS: tuple[Metric, ...] = (
             "samples": Limits(minimum=1),
             **dict.fromkeys(("alpha_plus", "alpha_minus", "beta"), Limits(minimum=0, maximum=1)),
             "fill": Limits(choices=("mean", "black")),
-            "output": Limits(choices=("probability", "logit", "accuracy")),
+            **_OUTPUT,
         },
     ),
     Metric(

@@ -51,7 +51,7 @@ its training set: see ``Groups.name``."""
 PASSES: Mapping[str, float] = {
     "respond": 100,
     "score": 100,
-    "score_validity": 5000,
+    "score_validity": 1000,
     "score_bam": 10,
     "score_series": 10,
     "score_independence": 10,
