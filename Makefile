@@ -21,7 +21,7 @@ export XDG_CACHE_HOME := $(shell mkdir -p "$(CACHE)" 2>/dev/null && test -w "$(C
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help env dev demo run table plan dry download test test-all lint generate docs format lock clean
+.PHONY: help env dev demo run table plan dry download test test-ci test-all lint generate docs format lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -80,6 +80,10 @@ download: $(READY) ## Download public data: DATA="cifar10 coco"; MIRROR=https://
 # Tests of a file that share a finished run run in one process (tests/conftest.py).
 test: $(READY_DEV) ## Run the tests in ten minutes: all but the slow ones and those on real images or a Slurm cluster
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadscope -m "not (slow or real or slurm)"
+
+# Half of the time of all tests is spent on further cases of behavior that these tests check, too.
+test-ci: $(READY_DEV) ## Run the tests of continuous integration: all but the exhaustive ones
+	$(BIN)/python -m pytest --numprocesses 4 --dist loadscope -m "not exhaustive"
 
 # Four processes on two cores, because many tests wait: for a Slurm cluster's scheduler, or for a run that others share.
 test-all: $(READY_DEV) ## Run all tests, with more examples of the property-based ones

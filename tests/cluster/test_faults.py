@@ -15,6 +15,8 @@ from processes import epoch_of, kill_job, wait_until
 from slurm import Slurm, said
 from studies import PROFILE, change_profile, profile_of, small_study
 
+pytestmark = pytest.mark.exhaustive
+
 EPOCHS = 80
 """Ten seconds or so: long enough to be caught in the middle."""
 DATA = "results/data/digits.zarr.zip"

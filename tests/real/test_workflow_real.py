@@ -15,6 +15,8 @@ from saliency_assay.data.bam.miniplaces import Scene, read_scene
 from saliency_assay.data.splits import TEST
 from saliency_assay.storage.zarr_store import open_store
 
+pytestmark = pytest.mark.exhaustive
+
 SMALL_SETS = {
     **dict.fromkeys((f"bam_{name}" for name in ("os", "0s", "og", "os_scale", "os_location")), 2000),
     **dict.fromkeys((f"bam_{name}" for name in ("os_k01", "os_k05", "os_k10", "0s_k")), 400),

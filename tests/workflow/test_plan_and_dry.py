@@ -52,6 +52,7 @@ def test_jobs_that_have_never_run_are_counted(fresh: Checkout) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("file", CONFIGURATIONS, ids=lambda path: path.stem)
 def test_a_plan_needs_no_data(file: Path, fresh: Checkout) -> None:
     if file.stem == "iteroar":  # thousands of jobs of each seed

@@ -564,6 +564,7 @@ def dependents(finished_once: Checkout) -> Dependents:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", EDITS)
 def test_an_edit_runs_what_it_concerns(name: str, plans: Plans, dependents: Dependents) -> None:
     edit, expected = EDITS[name]

@@ -16,7 +16,7 @@ from checkout import Checkout
 
 from saliency_assay.data.synthetic.sources import write_sources
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.exhaustive]
 
 CONFIGURATION = {
     "results": "results",

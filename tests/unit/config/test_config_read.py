@@ -250,6 +250,7 @@ def test_configurations_that_are_shipped_are_valid(path: Path, tmp_path: Path) -
         if entry["kind"] == "bam":
             entry |= {"coco": str(coco), "miniplaces": str(miniplaces)}
         entry |= dict.fromkeys(CATALOG.data_kinds[entry["kind"]].sources, str(tmp_path))  # any folder
+        entry |= {"masks": str(coco)} if "masks" in entry else {}
     for entry in raw["models"].values():
         if "weights" in entry:
             entry["weights"] = str(coco / "annotations/instances_val2017.json")  # any file that exists
