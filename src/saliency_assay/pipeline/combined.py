@@ -161,7 +161,7 @@ class Groups:
         """Return the passes through the model for each explained image; None for a custom function."""
         if rule == "attribute":
             return self._passes(self.config.methods[wildcards["method"]], wildcards)
-        if "metric" not in wildcards or rule.startswith("plot_"):
+        if rule not in ("respond", "score", "score_validity"):
             return PASSES.get(rule, 0)
         metric = self.config.metrics[wildcards["metric"]]
         if not metric.metric:
