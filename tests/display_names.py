@@ -17,6 +17,7 @@ WORDS = frozenset(
         "caption",
         "captioned",
         "captions",
+        "complexity",
         "constant",
         "criteria",
         "deletion",
@@ -33,6 +34,7 @@ WORDS = frozenset(
         "occlusion",
         "picture",
         "random",
+        "randomization",
         "retrain",
         "searched",
         "sensitivity",
@@ -40,6 +42,7 @@ WORDS = frozenset(
         "smooth",
         "square",
         "synthetic",
+        "validity",
         "f_o",
         "f_s",
     ]
