@@ -34,7 +34,7 @@ class Rescoring:
     names: Sequence[str]
     """Registered names of its scores."""
     responses: Callable[..., Mapping[str, Tensor]] | None
-    """Function of its model responses, which are computed again for every model and image."""
+    """Function of its model responses, if it takes any."""
     response_parameters: Mapping[str, Any]
     seed: int
     explainer: engine.Explainer
@@ -62,16 +62,6 @@ class Rescoring:
         self, classifier: Classifier, images: Any, targets: np.ndarray, maps: np.ndarray, **columns: Any
     ) -> "pd.DataFrame":
         """Return ``image`` (its position), ``metric``, ``variant``, ``score``, ``passes`` per image and ``columns``."""
-        arguments: dict[str, Any] = {"seed": self.seed, "batch_size": self.batch_size}
-        inputs = replace(self.inputs, explainer=self.explainer if self.takes_method else None)
-        if self.responses:
-            blocks = list(
-                engine.model_responses(
-                    self.responses, self.response_parameters, classifier, images, targets, **arguments
-                )
-            )
-            responses = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
-            inputs = replace(inputs, sliced={**inputs.sliced, "responses": responses})
         finetuned = self.inputs.whole.get("finetuned_model")
         with ExitStack() as stack:
             evaluated = [model for model in (classifier, finetuned) if model is not None]
@@ -84,11 +74,31 @@ class Rescoring:
                 targets,
                 maps,
                 names=self.names,
-                inputs=inputs,
-                **arguments,
+                seed=self.seed,
+                batch_size=self.batch_size,
+                inputs=replace(self.inputs, explainer=self.explainer if self.takes_method else None),
             )
             table = engine.table_of(list(scored), np.arange(len(images)), self.entry)
         return table.assign(passes=sum(map(sum, rows)) / len(images), **columns)
+
+    def with_responses(self, classifier: Classifier, images: Any, targets: np.ndarray) -> "Rescoring":
+        """Return the metric with its model responses, if it has any, for this model and these images."""
+        if not self.responses:
+            return self
+        blocks = list(
+            engine.model_responses(
+                self.responses,
+                self.response_parameters,
+                classifier,
+                images,
+                targets,
+                seed=self.seed,
+                batch_size=self.batch_size,
+            )
+        )
+        responses = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
+        sliced = {**self.inputs.sliced, "responses": responses}
+        return replace(self, inputs=replace(self.inputs, sliced=sliced))
 
     def of_degraded(self, degradation: str, level: float, seed: int) -> "Rescoring":
         """Return the metric with the method whose maps are degraded."""
@@ -135,13 +145,14 @@ def rescored(
     """
     maps = rescoring.maps(classifier, images, targets)
     none = {"level": 0.0, "sample": 0, "kept": True}
-    yield rescoring.scores(classifier, images, targets, maps, test=ORIGINAL, **none)
+    of_original = rescoring.with_responses(classifier, images, targets)
+    yield of_original.scores(classifier, images, targets, maps, test=ORIGINAL, **none)
     order_seed = seed_of(seed, "degrade")
     for degradation in degradations:
         for number in range(1, levels + 1):
             level = number / levels
             degraded = degrade(torch.from_numpy(maps), degradation, level, seed=order_seed).numpy()
-            yield rescoring.of_degraded(degradation, level, order_seed).scores(
+            yield of_original.of_degraded(degradation, level, order_seed).scores(
                 classifier, images, targets, degraded, test=degradation, level=level, sample=0, kept=True
             )
     pixels = pixels_of(images, torch.device("cpu"))
@@ -152,7 +163,7 @@ def rescored(
             changed = perturbed_model(classifier, noise, generator)
             kept = _predicted(changed, images, rescoring.batch_size) == predicted
             changed_maps = rescoring.maps(changed, images, targets)
-            table = rescoring.scores(
+            table = rescoring.with_responses(changed, images, targets).scores(
                 changed, images, targets, changed_maps, test=MODEL, level=noise, sample=sample
             )
             yield table.assign(kept=kept[table["image"]])
@@ -160,7 +171,7 @@ def rescored(
             generator = torch.Generator().manual_seed(seed_of(seed, INPUT, str(noise), str(sample)))
             changed_images = perturbed_images(pixels, noise, generator).numpy()
             kept = _predicted(classifier, changed_images, rescoring.batch_size) == predicted
-            table = rescoring.scores(
+            table = rescoring.with_responses(classifier, changed_images, targets).scores(
                 classifier, changed_images, targets, maps, test=INPUT, level=noise, sample=sample
             )
             yield table.assign(kept=kept[table["image"]])
