@@ -1,4 +1,4 @@
-"""Write MetaQuantus' test images and masks as PNG files: ``python -m benchmarks.metaquantus_images SOURCE TARGET``.
+"""Write MetaQuantus' test images and masks as PNG files: ``python benchmarks/metaquantus_images.py SOURCE TARGET``.
 
 SOURCE is a folder with ``mnist_test_set.npz`` and ``fmnist_test_set.npz`` (arrays ``x_batch`` in [0, 1], ``y_batch``
 and ``s_batch``); TARGET gets the folders ``mnist`` and ``fmnist``, in the layout of the kind of data set ``folder``.

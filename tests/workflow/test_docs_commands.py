@@ -73,12 +73,16 @@ TINY = {
 }
 LONG = (
     "demo",
+    "emprt",
     "memory",
     "memory_rules",
+    "meta_consistency",
+    "metaquantus_images",
     "mistakes",
     "mutation",
     "parity_attention",
     "parity_cam",
+    "parity_meta_consistency",
     "parity_metrics",
     "parity_path",
     "parity_perturbation",
