@@ -274,7 +274,7 @@ METRICS: tuple[Metric, ...] = (
             "largest": Limits(minimum=0, maximum=1),
             "subsets": Limits(minimum=2),
             "fill": Limits(choices=_FILLS),
-            "output": Limits(choices=("probability", "logit")),
+            **_OUTPUT,
         },
     ),
     Metric(

@@ -352,7 +352,7 @@ def test_other_studies_have_one_part(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", [kind.name for kind in STUDY_KINDS.values() if kind.is_rated])
 def test_a_study_without_a_score_that_rates_has_empty_tables(kind: str, tmp_path: Path) -> None:
-    rows = [] if kind == "fidelity" else [row(metric="other")]
+    rows = [] if kind in ("fidelity", "validity") else [row(metric="other")]
     path = tmp_path / "0.parquet"
     scores.write(path, pd.DataFrame(rows, columns=list(scores.COLUMNS)))
     assert rated(kind, [path]).empty
