@@ -121,7 +121,7 @@ def test_block_ends_are_rounded_shares() -> None:
         ({"steps": "every"}, "steps: found 'every', expected at least 1 or 'exact'"),
         ({"fill": "white"}, "fill: found 'white', valid: black, mean, image_mean, random, blur"),
         ({"fill": "mean"}, "mean: found none, expected the data set's mean [3] for fill 'mean'"),
-        ({"output": "odds"}, "output: found 'odds', valid: probability, logit"),
+        ({"output": "odds"}, "output: found 'odds', valid: probability, logit, accuracy"),
     ],
 )
 @pytest.mark.parametrize("name", BOTH)

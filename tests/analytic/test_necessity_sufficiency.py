@@ -351,7 +351,7 @@ def test_ratio_is_at_most_1_and_never_0() -> None:
         ({"steps": "every"}, "steps: found 'every', expected at least 1 or 'exact'"),
         ({"protocol": "released"}, "protocol: found 'released', valid: corrected, printed"),
         ({"fill": "white"}, "fill: found 'white', valid: black, mean, image_mean, random, blur"),
-        ({"output": "odds"}, "output: found 'odds', valid: probability, logit"),
+        ({"output": "odds"}, "output: found 'odds', valid: probability, logit, accuracy"),
     ],
 )
 def test_what_does_not_fit_is_refused(options: dict[str, object], message: str) -> None:
