@@ -5,11 +5,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from saliency_assay.methods.passes import reported
-from saliency_assay.methods.sampling import sample_seeds, uniform
 from saliency_assay.metrics.perturbation import Predict
 from saliency_assay.metrics.scored import Scored
-from saliency_assay.metrics.sensitivity_max import norms
+from saliency_assay.metrics.sensitivity_max import changes, norms
 
 
 def local_lipschitz(
@@ -31,14 +29,11 @@ def local_lipschitz(
     the maps are normalized. NaN where a map is not finite. Alvarez-Melis & Jaakkola (2018).
 
     Raises:
-        ValueError: a parameter out of range.
+        ValueError: a parameter out of range, or ``explain`` returns maps of another shape.
     """
     if radius <= 0 or samples < 1:
         raise ValueError(f"radius, samples: found {radius}, {samples}, expected above 0 and at least 1")
-    seeds = sample_seeds(len(images), samples, generator)
     largest = maps.new_zeros(len(maps), dtype=torch.float64)
-    for sample in reported(samples, 1, "neighbors explained"):
-        neighbors = images + radius * uniform(seeds[sample::samples], images)
-        change = norms(explain(neighbors, targets).double() - maps.double())
+    for neighbors, change in changes(images, targets, maps, generator, explain, radius, samples):
         largest = largest.maximum(change / norms(neighbors.double() - images.double()))  # propagates NaN
     return Scored({("local_lipschitz", ""): torch.where(largest.isfinite(), largest, torch.nan)})

@@ -1,6 +1,6 @@
 """Max-sensitivity: largest change of a map under a small change of the image (Yeh et al., 2019, definition 3.1)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
@@ -35,8 +35,28 @@ def sensitivity_max(
     """
     if radius < 0 or samples < 1:
         raise ValueError(f"radius, samples: found {radius}, {samples}, expected at least 0 and 1")
-    seeds = sample_seeds(len(images), samples, generator)
     largest = maps.new_zeros(len(maps), dtype=torch.float64)
+    for _, change in changes(images, targets, maps, generator, explain, radius, samples):
+        largest = largest.maximum(change)  # maximum propagates NaN
+    scores = largest / norms(maps.double()) if relative else largest
+    return Scored({("sensitivity_max", ""): torch.where(scores.isfinite(), scores, torch.nan)})
+
+
+def changes(
+    images: Tensor,
+    targets: Tensor,
+    maps: Tensor,
+    generator: torch.Generator,
+    explain: Callable[..., Tensor],
+    radius: float,
+    samples: int,
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield ``samples`` times a neighbor y of every image x, uniform in the L∞ ball, and ‖Φ(y) − Φ(x)‖₂, ``[N]``.
+
+    Raises:
+        ValueError: ``explain`` returns maps of another shape.
+    """
+    seeds = sample_seeds(len(images), samples, generator)
     for sample in reported(samples, 1, "neighbors explained"):
         # Seeds are ordered by image, so this is one neighbor of every image.
         neighbors = images + radius * uniform(seeds[sample::samples], images)
@@ -45,9 +65,7 @@ def sensitivity_max(
             raise ValueError(
                 f"explain: returned {list(explained.shape)}, expected {list(maps.shape)} like the maps"
             )
-        largest = largest.maximum(norms(explained.double() - maps.double()))  # maximum propagates NaN
-    scores = largest / norms(maps.double()) if relative else largest
-    return Scored({("sensitivity_max", ""): torch.where(scores.isfinite(), scores, torch.nan)})
+        yield neighbors, norms(explained.double() - maps.double())
 
 
 def norms(maps: Tensor) -> Tensor:
