@@ -1,5 +1,6 @@
 """Output of a run: lines of text and, on a terminal, a block below them that is updated in place."""
 
+import fcntl
 import os
 import re
 import sys
@@ -63,6 +64,9 @@ class Capture:
 
     def __init__(self, *, output: bool) -> None:
         self.file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
+        # Jobs write at the same time; without O_APPEND, some file systems let one overwrite another's line.
+        flags = fcntl.fcntl(self.file, fcntl.F_GETFL)
+        fcntl.fcntl(self.file, fcntl.F_SETFL, flags | os.O_APPEND)
         self.position, self.rest = 0, b""
         sys.stdout.flush()
         sys.stderr.flush()

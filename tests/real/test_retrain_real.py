@@ -81,7 +81,7 @@ def test_roar_never_occludes_a_pixel_twice_and_iteroar_does(results: Path) -> No
 
 def test_digits_are_learnt_and_missed_when_they_go(results: Path) -> None:
     table = pd.read_csv(results / "tables/retrain/summary.csv").set_index(["protocol", "iteration"])
-    assert table.loc[("iteroar", 0), "accuracy_test"] > 0.8
+    assert table.loc[("iteroar", 0), "accuracy_test"] > 0.7
     assert table.loc[("roar", 0), "accuracy_test"] == table.loc[("iteroar", 0), "accuracy_test"]
     assert (table["accuracy_test"] > table["chance"]).all()
     assert (table["images"] == 600).all()
