@@ -125,6 +125,7 @@ rule tabulate_retrain:
         scores="<results>/tables/{study}/scores.parquet",
         means="<results>/tables/{study}/means.parquet",
         summary="<results>/tables/{study}/summary.csv",
+        rank_agreement="<results>/tables/{study}/rank_agreement.csv",
     log:
         "<logs>/tabulate_retrain/{study}.log",
     benchmark:
@@ -165,6 +166,7 @@ rule plot_retrain:
     input:
         means="<results>/tables/{study}/means.parquet",
         summary="<results>/tables/{study}/summary.csv",
+        rank_agreement="<results>/tables/{study}/rank_agreement.csv",
         data=RETRAIN_INPUTS.study_data,
     output:
         accuracy=report(

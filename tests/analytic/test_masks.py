@@ -280,6 +280,16 @@ def test_masks_are_of_the_highest_reduced_values(reduction: str) -> None:
             assert found["mean"][image, step].tolist() == plain_mean(images[image].numpy(), mask)
 
 
+def test_the_least_important_pixels_are_the_most_important_ones_of_the_negative_map() -> None:
+    def negative(*arguments: Any, **keywords: Any) -> Tensor:
+        return -gradient(*arguments, **keywords)
+
+    images = some_images()
+    first, last = (remask(images, masks=3, reduction="sum", least_first=least) for least in (False, True))
+    assert equal(last, remask(images, negative, masks=3, reduction="sum"))
+    assert not (first["mask"].any(1) & last["mask"].any(1)).any()  # 21 of 54 pixels each
+
+
 @pytest.mark.parametrize("masks", [1, 3])
 @pytest.mark.parametrize("shape", [{"kind": "dilation", "radius": 1}, {"kind": "convex_hull"}])
 def test_a_transform_changes_masks_and_colors_follow_it(shape: dict[str, Any], masks: int) -> None:

@@ -10,6 +10,7 @@ from saliency_assay.storage.csv_tables import read_table
 from saliency_assay.storage.zarr_store import open_store
 from saliency_assay.studies.retrain.curves import accuracy_curves, overlap_curves
 from saliency_assay.studies.retrain.parameters import pixels
+from saliency_assay.studies.retrain.rank_agreement import displayed_agreement
 from saliency_assay.studies.retrain.tables import summary_tables
 
 with run_job(snakemake) as job:
@@ -27,5 +28,8 @@ with run_job(snakemake) as job:
         save(accuracy_curves(table, **counts, classes=classes, labels=labels), job.output.accuracy)
         save(overlap_curves(table, **counts, labels=labels), job.output.overlap)
     tables = summary_tables(read_table(job.input.summary), study, labels)
+    agreement = displayed_agreement(read_table(job.input.rank_agreement, "iteration"), labels)
+    if len(agreement):
+        tables[f"{labels.study(study)}: agreement of the rankings of methods (Spearman’s ρ)"] = agreement
     page = tables_page(tables, title=f"{labels.study(study)}: accuracy and overlap of masks", digits=1)
     job.output.summary.write_text(page, encoding="utf-8")

@@ -53,6 +53,7 @@ with run_job(snakemake) as job:
         count=pixels(images.shape[2] * images.shape[3], settings["percentile"]),
         masks=settings["masks"],
         shape=settings["transform"],
+        least_first=settings["least_first"],
         keep_maps=settings["keep_maps"],
         offset=image_range.start,
         state=state,

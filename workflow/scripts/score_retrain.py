@@ -11,8 +11,6 @@ from saliency_assay.storage import score_tables, zarr_store
 from saliency_assay.studies.retrain.occluded import layers_of, open_masks
 from saliency_assay.studies.retrain.scores import accuracy_scores, leakage_scores, overlap_scores
 
-COLUMNS = ["image", "split", "label", "predicted"]
-
 with run_job(snakemake) as job:
     settings, wildcards, paths = job.settings, job.wildcards, job.input
     data = job.open(zarr_store.open_store(paths.data, kind="data"))
@@ -20,7 +18,7 @@ with run_job(snakemake) as job:
     masks = open_masks(job.stack, paths.masks, data)
     layers = layers_of(masks, wildcards.fill, settings["iterations"])
     # Predictions of f_0 may contain several sets. Tables are read one at a time and reduced to scores, to save memory.
-    read_predictions = partial(pd.read_parquet, columns=COLUMNS, filters=[("data", "==", settings["data"])])
+    read_predictions = partial(pd.read_parquet, filters=[("data", "==", settings["data"])])
     tables = [accuracy_scores(map(read_predictions, paths.predictions)), overlap_scores(layers, test)]
     if paths.leakage:
         leakage_tables = map(pd.read_csv, paths.leakage)

@@ -18,7 +18,6 @@ with run_job(snakemake, f"metrics.{snakemake.wildcards.metric}") as job:
     data = job.open(zarr_store.open_store(job.input.data, kind="data"))
     classifier = load_model(job, data)
     indices, targets, _ = explained(data, classifier, **settings["explained"])
-    indices, targets = indices[: settings["images"]], targets[: settings["images"]]
     seed_parts = (settings["seed"], settings["model_name"], settings["data"])
     shared_inputs = {}
     if "randomized_model" in takes:

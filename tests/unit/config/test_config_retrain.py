@@ -46,8 +46,8 @@ def test_a_study_of_a_bam_set_with_the_papers_defaults() -> None:
 def test_every_key_of_a_study_is_heard() -> None:
     given = {
         "methods": ["smooth", "gradcam"],
-        "protocols": ["roar", "iteroar"],
-        "fills": ["mean"],
+        "protocols": ["roar", "roar_lerf", "iteroar"],
+        "fills": ["mean", "linear"],
         "percentile": 90,
         "occluded": 0.3,
         "reduction": "abs_max",
@@ -61,8 +61,8 @@ def test_every_key_of_a_study_is_heard() -> None:
     found = reading(with_study(**given)).studies["r"]
     assert found.methods == ("smooth", "gradcam")
     assert found.settings == Retraining(
-        protocols=("roar", "iteroar"),
-        fills=("mean",),
+        protocols=("roar", "roar_lerf", "iteroar"),
+        fills=("mean", "linear"),
         percentile=90.0,
         occluded=0.3,
         reduction="abs_max",
@@ -94,10 +94,10 @@ protocols: []
     .protocols: found [], expected 1 or more entries
 
 protocols: [iteroar, raor]
-    .protocols.1: found 'raor'; valid: iteroar, roar
+    .protocols.1: found 'raor'; valid: iteroar, roar, roar_lerf
 
 fills: [black]
-    .fills.0: found 'black'; valid: zero, mean
+    .fills.0: found 'black'; valid: zero, mean, linear
 
 percentile: 0
     .percentile: found 0, expected above 0
@@ -172,6 +172,14 @@ leakage: {iterations: [2, 2]}
 def test_what_is_wrong_with_a_study(change: str, message: str) -> None:
     key, _, value = change.partition(": ")
     assert fault(with_study(**{key: yaml.safe_load(value)})) == f"studies.r{message}"
+
+
+def test_masks_that_may_cover_an_image_leave_nothing_to_interpolate_from() -> None:
+    grown = with_study(fills=["linear"], transform={"kind": "dilation"})
+    assert fault(grown) == (
+        "studies.r.fills: found 'linear' with transform 'dilation', which may leave no pixel to interpolate from; "
+        "valid: zero, mean"
+    )
 
 
 def test_a_study_needs_a_model() -> None:

@@ -255,6 +255,27 @@ def retrained(path: Path) -> None:
                 append(pd.DataFrame(rows))
 
 
+def test_accuracy_without_the_least_important_pixels_is_better_if_higher(tmp_path: Path) -> None:
+    rows = [
+        row(metric="accuracy", variant=f"{protocol}/zero/{step}", method="a") | {"image": image, "score": 1.0}
+        for protocol in ("roar", "roar_lerf")
+        for step in range(2)
+        for image in range(3)
+    ]
+    with scores.writer(tmp_path / "scores.parquet") as append:
+        append(pd.DataFrame(rows))
+    kind = STUDY_KINDS["retrain"]
+    table = resolve(kind.rated_scores)([tmp_path / "scores.parquet"], data="d", models=["m"])
+    expected = [("accuracy", "roar/zero iteration 1"), ("accuracy_lerf", "roar_lerf/zero iteration 1")]
+    for keys in (("metric",), ("metric", "variant")):
+        found = [part[["metric", "variant"]].drop_duplicates() for part in table.chunks(*keys)]
+        assert [tuple(names) for part in found for names in part.itertuples(index=False)] == expected
+    assert {score.name: score.direction for score in kind.scores} == {
+        "accuracy": "lower",
+        "accuracy_lerf": "higher",
+    }
+
+
 def test_tables_of_retraining_are_the_same_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scores, "ROW_GROUP", 100)
     retrained(path := tmp_path / "scores.parquet")

@@ -15,7 +15,7 @@ RETRAIN = StudyKind(
     on_device=("remask", "retrain", "measure_mask_leakage"),
     outputs=(
         Outputs(
-            ("summary",),
+            ("summary", "rank_agreement"),
             (
                 *("accuracy.svg", "overlap.svg", "summary.html"),
                 *("{protocol}_{fill}/matrices.svg", "{protocol}_{fill}/images.html"),
@@ -31,10 +31,18 @@ RETRAIN = StudyKind(
             "test accuracy of a model that is retrained without the pixels that a method highlights",
             FAITHFULNESS,
         ),
+        RatingScore(
+            "accuracy_lerf",
+            "Accuracy after retraining, least important pixels first",
+            "higher",  # unimportant pixels are occluded
+            "test accuracy of a model that is retrained without the pixels that a method ranks lowest",
+            FAITHFULNESS,
+        ),
     ),
     rated_scores="saliency_assay.studies.retrain.rated_scores:rated_scores",
     sub_variants={
         "roar/(.+) iteration (.+)": "(ROAR, {} fill, iteration {})",
+        "roar_lerf/(.+) iteration (.+)": "(ROAR LeRF, {} fill, iteration {})",
         "iteroar/(.+) iteration (.+)": "(IteROAR, {} fill, iteration {})",
     },
     explains_all_images=True,

@@ -69,6 +69,7 @@ def remasked(
     count: int,
     masks: int,
     shape: Mapping[str, Any],
+    least_first: bool = False,
     keep_maps: bool = False,
     offset: int = 0,
     state: MaskState | None = None,
@@ -89,6 +90,7 @@ def remasked(
         count: pixels of a mask.
         masks: 1 for IteROAR; for ROAR one per iteration, each of the next highest ranks.
         shape: the transform of each mask, its ``kind`` and parameters (``mask_transforms``).
+        least_first: True to occlude the pixels of lowest values first.
         keep_maps: True to include the raw maps in blocks, as ``map`` float32 ``[n, C or 1, H, W]``.
         offset: number of images of the set before these; masks do not depend on how the set is divided into shards.
         state: contains the blocks that an interrupted attempt has saved, and saves new ones.
@@ -115,7 +117,7 @@ def remasked(
         saliency = reduce(maps, reduction)
         ranked = is_rankable(saliency)
         unranked += int((~ranked).sum())
-        occluded = highest(nan_unless(ranked, saliency), count, masks)
+        occluded = highest(nan_unless(ranked, -saliency if least_first else saliency), count, masks)
         occluded = _apply_transform(
             occluded,
             shape,

@@ -1,7 +1,8 @@
 """D_i: images occluded by the masks of all iterations before i (IteROAR, section 3).
 
 A mask is True where the pixel is occluded (m̄ in the paper). D_0 is the data set, and D_{i+1} is D_i with the pixels of
-m̄_i filled. Only mask bits and fill colors are stored; occluded images are composed when they are read.
+m̄_i filled. With the fill ``linear``, D_i is D_0 with the pixels of m̄_0 … m̄_{i−1} interpolated from all others. Only
+mask bits and fill colors are stored; occluded images are composed when they are read.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,10 +16,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from saliency_assay.methods.sampling import standard_normal
+from saliency_assay.metrics.road import impute
 from saliency_assay.runtime.shards import SUFFIX
 from saliency_assay.storage.shards import open_stores
 from saliency_assay.storage.zarr_store import Store
-from saliency_assay.studies.retrain.parameters import FILLS
+from saliency_assay.studies.retrain.parameters import FILLS, INTERPOLATED
+
+NOISE = 0.01
+"""Standard deviation of the noise on interpolated pixels, for pixels in [0, 1], as in ``metrics.road``."""
 
 
 @dataclass(frozen=True)
@@ -26,12 +32,13 @@ class Layer:
     """The first ``used`` masks of a store and, for fill ``mean``, their fill colors.
 
     ``mask`` contains L masks per image, bool ``[N, L, H, W]``, and returns their bits by ``packed_rows``; ``mean`` is
-    uint8 ``[N, L, C]``.
+    uint8 ``[N, L, C]``. ``interpolated`` is True for fill ``linear``.
     """
 
     mask: Any
     mean: Any | None
     used: int
+    interpolated: bool = False
 
 
 def open_masks(stack: ExitStack, paths: Iterable[Path], data: Store) -> list[Store]:
@@ -64,7 +71,8 @@ def layers_of(stores: Sequence[Any], fill: str, iteration: int) -> list[Layer]:
     remaining = iteration
     for store in stores:
         used = min(remaining, store["mask"].shape[1])
-        layers.append(Layer(store["mask"], store[color_array] if color_array else None, used))
+        colors = store[color_array] if color_array else None
+        layers.append(Layer(store["mask"], colors, used, interpolated=fill == INTERPOLATED))
         remaining -= used
     if remaining or any(not layer.used for layer in layers):
         mask_count = sum(store["mask"].shape[1] for store in stores)
@@ -75,7 +83,7 @@ def layers_of(stores: Sequence[Any], fill: str, iteration: int) -> list[Layer]:
 
 
 class Occluded:
-    """D_i: ``images`` uint8 ``[N, C, H, W]`` with the masks of ``layers`` filled one after another.
+    """D_i: ``images`` uint8 ``[N, C, H, W]`` with the pixels of the masks of ``layers`` filled.
 
     Indexing with a slice or integers reads those images and composes them on ``device``, uint8.
     """
@@ -93,6 +101,9 @@ class Occluded:
     def __getitem__(self, index: Any) -> Tensor:
         rows = _to_numpy_index(index)
         composed = _to_tensor(self._images[rows], self._device)
+        if self._layers and self._layers[0].interpolated:
+            masks = [unpacked(layer, rows, self.shape[2:], self._device) for layer in self._layers]
+            return interpolate(composed, torch.cat(masks, 1).any(1), np.arange(len(self))[rows].tolist())
         for mask, color in _masks_and_colors(self._layers, rows, composed):
             composed = occlude(composed, mask, color)
         return composed
@@ -112,6 +123,22 @@ class ImageRange:
     def __getitem__(self, rows: slice) -> Any:
         start, stop, _ = rows.indices(len(self))
         return self._images[self._where.start + start : self._where.start + stop]
+
+
+class ImagesAt:
+    """View of ``images`` at ascending ``indices`` int64 ``[N]``, indexed from 0."""
+
+    def __init__(self, images: Any, indices: np.ndarray) -> None:
+        self._images = images
+        self._indices = indices
+        self.shape: tuple[int, ...] = (len(indices), *images.shape[1:])
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice) -> Any:
+        indices = self._indices[rows]
+        return self._images[torch.from_numpy(indices) if isinstance(self._images, Tensor) else indices]
 
 
 class MaskImages:
@@ -139,14 +166,32 @@ def states_of(images: Any, layers: Sequence[Layer], index: Any) -> tuple[Tensor,
     composed = [_to_tensor(images[index], cpu)]
     mask_steps: list[Tensor] = []
     for mask, color in _masks_and_colors(layers, index, composed[0]):
-        composed.append(occlude(composed[-1], mask, color))
         mask_steps.append(mask)
+        if layers[0].interpolated:
+            occluded = torch.stack(mask_steps).any(0)
+            composed.append(interpolate(composed[0], occluded, np.arange(len(images))[index].tolist()))
+        else:
+            composed.append(occlude(composed[-1], mask, color))
     return torch.stack(composed), torch.stack(mask_steps)
 
 
 def occlude(images: Tensor, mask: Tensor, color: Tensor) -> Tensor:
     """Fill the pixels of ``mask`` bool ``[N, H, W]`` in images ``[N, C, H, W]`` with ``color`` ``[N, C]``."""
     return torch.where(mask[:, None], color[:, :, None, None], images)
+
+
+def interpolate(images: Tensor, occluded: Tensor, rows: Sequence[int]) -> Tensor:
+    """Interpolate the pixels ``occluded``, bool ``[N, H, W]``, of uint8 images ``[N, C, H, W]``, as ROAD does, plus noise.
+
+    The noise of an image depends only on its index in the data set, its element of ``rows``, and not on its masks.
+
+    Raises:
+        ValueError: an image in which all pixels are occluded.
+    """
+    pixels = images.cpu().double() / 255
+    imputed = impute(pixels, occluded.cpu()) + NOISE * standard_normal(list(rows), pixels)
+    filled = (imputed * 255).round().clamp(0, 255).to(torch.uint8).to(images.device)
+    return torch.where(occluded[:, None], filled, images)
 
 
 def unpacked(layer: Layer, index: Any, size: Sequence[int], device: torch.device) -> Tensor:

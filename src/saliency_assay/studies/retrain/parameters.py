@@ -7,15 +7,22 @@ from typing import Any, Literal
 
 from saliency_assay.registry.records import Parameter, short_repr, unknown, with_defaults
 
-PROTOCOLS: Mapping[str, str] = {"iteroar": "IteROAR", "roar": "ROAR"}
+PROTOCOLS: Mapping[str, str] = {"iteroar": "IteROAR", "roar": "ROAR", "roar_lerf": "ROAR LeRF"}
 """Label of each protocol."""
-Fill = Literal["zero", "mean"]
-FILLS: Mapping[str, str] = {"zero": "", "mean": "mean"}
-"""For each fill of occluded pixels, the array of its colors in a store of masks; empty for black.
+OF_FIRST_MAPS = ("roar", "roar_lerf")
+"""Protocols that take all masks from the maps of f_0."""
+LEAST_FIRST = "roar_lerf"
+"""The protocol that occludes the least important pixels first."""
+Fill = Literal["zero", "mean", "linear"]
+INTERPOLATED = "linear"
+"""The fill that is interpolated from the pixels that no mask occludes (``occluded.interpolate``)."""
+FILLS: Mapping[str, str] = {"zero": "", "mean": "mean", INTERPOLATED: ""}
+"""For each fill of occluded pixels, the array of its colors in a store of masks; empty if it needs none.
 
-A mask has one fill color per image. A fill with several colors, such as blurred pixels, needs a change of
-``occluded.occlude``. The fills of metrics are in ``metrics.fills``.
+``zero`` and ``mean`` have one color per image. The fills of metrics are in ``metrics.fills``.
 """
+GROWING = ("dilation", "convex_hull")
+"""Mask transforms that may occlude all pixels, so that there is nothing to interpolate from."""
 TOLERANCE = 1e-9  # deviation of ρ · 100 / (100 − τ) from an integer, because ρ and τ are rounded decimals
 
 TRANSFORMS: Mapping[str, Mapping[str, Parameter]] = {

@@ -7,7 +7,7 @@ from saliency_assay.pipeline.inputs import StudyInputs, Wildcards
 from saliency_assay.pipeline.params import Settings, StudyParams, rebuilding
 from saliency_assay.pipeline.paths import expand, flatten
 from saliency_assay.runtime.shards import shard_suffixes
-from saliency_assay.studies.retrain.parameters import PROTOCOLS
+from saliency_assay.studies.retrain.parameters import LEAST_FIRST, OF_FIRST_MAPS, PROTOCOLS
 from saliency_assay.studies.retrain.settings import Retraining
 
 SHARED = "shared"
@@ -71,8 +71,8 @@ class RetrainInputs(StudyInputs):
         return flatten(self.arm_masks({**wildcards, "method": method, "seed": seed}) for method in methods)
 
     def _masks_up_to(self, arm: Wildcards, iteration: int) -> list[str]:
-        """Return the stores of masks that occlude D_i: ROAR has one for all iterations, IteROAR one per iteration."""
-        steps = range(min(iteration, 1) if arm["protocol"] == "roar" else iteration)
+        """Return the stores of masks that occlude D_i: IteROAR has one per iteration, ROAR one for all."""
+        steps = range(min(iteration, 1) if arm["protocol"] in OF_FIRST_MAPS else iteration)
         return [path for step in steps for path in self._masks(arm, step)]
 
     def _masks(self, arm: Wildcards, iteration: int) -> list[str]:
@@ -113,7 +113,8 @@ class RetrainParams(StudyParams):
         retraining = self.inputs.retraining(study)
         arms = len(self.studies.study(study).methods) * len(self.config.seeds)
         classifiers, like = 2 * retraining.repeats, plan["like"]
-        stores = [[arms, retraining.iterations]] if "roar" in retraining.protocols else []
+        of_first_maps = sum(protocol in OF_FIRST_MAPS for protocol in retraining.protocols)
+        stores = [[arms * of_first_maps, retraining.iterations]] if of_first_maps else []
         if "iteroar" in retraining.protocols:
             later = arms * len(retraining.fills) * (retraining.iterations - 1)
             stores.append([arms + later, 1])
@@ -162,7 +163,8 @@ class RetrainParams(StudyParams):
             **self.read_files(model, method),
             fill=wildcards["fill"],
             percentile=retraining.percentile,
-            masks=retraining.iterations if wildcards["protocol"] == "roar" else 1,
+            masks=retraining.iterations if wildcards["protocol"] in OF_FIRST_MAPS else 1,
+            least_first=wildcards["protocol"] == LEAST_FIRST,
             reduction=retraining.reduction_of(method.name),
             transform=retraining.transform,
             keep_maps=retraining.keep_maps,
@@ -218,8 +220,17 @@ class RetrainParams(StudyParams):
         )
 
     def tabulate_retrain(self, wildcards: Wildcards) -> Settings:
-        retrained = self._retrained(wildcards["study"])
-        return self.settings("tabulate_retrain", **retrained, seeds=len(self.config.seeds))
+        study, reliability = wildcards["study"], self.config.reliability
+        return self.settings(
+            "tabulate_retrain",
+            **self._retrained(study),
+            seeds=len(self.config.seeds),
+            agreement={
+                "baselines": self.studies.baselines(study),
+                "resamples": reliability.resamples,
+                "level": reliability.level,
+            },
+        )
 
     def plot_retrain(self, wildcards: Wildcards) -> Settings:
         return self.settings(

@@ -4,16 +4,21 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from saliency_assay.storage import score_tables
+from saliency_assay.studies.retrain.parameters import LEAST_FIRST
 
 ACCURACY = ("metric", "==", "accuracy")
 
 
 @dataclass(frozen=True)
 class RetrainedAccuracies:
-    """Accuracies of f_i on occluded test images (lower is better), without f_0, which does not depend on a method.
+    """Accuracies of f_i on occluded test images, without f_0, which does not depend on a method.
+
+    ``accuracy`` (lower is better) becomes ``accuracy_lerf`` (higher is better) where the least important pixels were
+    occluded first.
 
     Models are scored on all test images, which are tens of millions of rows for ImageNet, so tables are read one
     combination of keys at a time.
@@ -30,8 +35,10 @@ class RetrainedAccuracies:
             for key_values in score_tables.combinations(path, keys, only=accuracy):
                 filters = [*accuracy, *((name, "==", value) for name, value in key_values.items())]
                 table = _retrained(score_tables.read([path], compact=True, only=filters))
-                if len(table):
+                if "metric" not in keys:
                     yield table
+                else:  # one of the names at a time
+                    yield from (rated for _, rated in table.groupby("metric", sort=False, observed=True))
 
 
 def rated_scores(
@@ -49,12 +56,17 @@ def rated_scores(
 
 
 def _retrained(table: pd.DataFrame) -> pd.DataFrame:
-    """Rename variants to ``PROTOCOL/FILL iteration I`` and drop iteration 0."""
+    """Rename variants to ``PROTOCOL/FILL iteration I``, drop iteration 0, and name the metric by the order."""
     variants = table["variant"].cat.remove_unused_categories()
     variant_names = {
         variant: " iteration ".join(variant.rsplit("/", 1)) for variant in variants.cat.categories
     }
     table = table.assign(variant=variants.cat.rename_categories(variant_names))
-    return table[
+    table = table[
         ~table["variant"].isin([name for name in variant_names.values() if name.endswith(" iteration 0")])
     ]
+    is_least_first = table["variant"].isin(
+        [name for name in variant_names.values() if name.startswith(f"{LEAST_FIRST}/")]
+    )
+    metrics = np.where(is_least_first, "accuracy_lerf", "accuracy")
+    return table.assign(metric=pd.Categorical(metrics))

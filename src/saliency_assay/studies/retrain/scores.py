@@ -22,7 +22,7 @@ def accuracy_scores(predictions: Sequence[pd.DataFrame]) -> pd.DataFrame:
         predictions: rows of ``training.evaluation.predict`` of every f_i, in order.
 
     The variant is i. ``accuracy_train`` and ``accuracy_validation`` have one row per f_i, the share of correctly
-    classified images.
+    classified images. ``accuracy_without_retraining`` is that of f_0 on the test images of D_1, D_2, …
     """
     tables = []
     for step, table in enumerate(predictions):
@@ -31,6 +31,16 @@ def accuracy_scores(predictions: Sequence[pd.DataFrame]) -> pd.DataFrame:
         tables.append(
             _rows("accuracy", str(step), table.loc[test, "image"].to_numpy(), is_correct[test].to_numpy())
         )
+        if "predicted_by_original" in table:
+            is_correct_before = (table["predicted_by_original"] == table["label"]).astype(float)
+            tables.append(
+                _rows(
+                    "accuracy_without_retraining",
+                    str(step),
+                    table.loc[test, "image"].to_numpy(),
+                    is_correct_before[test].to_numpy(),
+                )
+            )
         for split, score in is_correct[~test].groupby(table.loc[~test, "split"]).mean().items():
             tables.append(_rows(f"accuracy_{split}", str(step), np.array([WHOLE_SET]), np.array([score])))
     return pd.concat(tables, ignore_index=True)

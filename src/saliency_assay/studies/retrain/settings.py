@@ -8,9 +8,15 @@ from pydantic import Field
 
 from saliency_assay.config.settings import StudySettings
 from saliency_assay.registry.settings import INTEGER, NUMBER, Distinct, OrAbsent, Positive, Settings
-from saliency_assay.studies.retrain.parameters import Fill, iterations, transform_from
+from saliency_assay.studies.retrain.parameters import (
+    GROWING,
+    INTERPOLATED,
+    Fill,
+    iterations,
+    transform_from,
+)
 
-Protocol = Literal["iteroar", "roar"]
+Protocol = Literal["iteroar", "roar", "roar_lerf"]
 Reduction = Literal["sum", "abs_sum", "abs_max", "positive_sum", "squared_sum", "visual"]
 
 
@@ -38,12 +44,14 @@ class RetrainStudy(StudySettings):
     protocols: Distinct[Protocol] = Field(
         ("iteroar",),
         min_length=1,
-        description="`iteroar` computes new maps for every f_i; `roar` uses the maps of f_0 for all iterations.",
+        description="`iteroar` computes new maps for every f_i; `roar` uses the maps of f_0 for all iterations;"
+        " `roar_lerf` does so, too, but occludes the least important pixels first.",
     )
     fills: Distinct[Fill] = Field(
         ("zero", "mean"),
         min_length=1,
-        description="Fill of occluded pixels: black (`zero`), or the mean color of the pixels under the mask (`mean`).",
+        description="Fill of occluded pixels: black (`zero`), the mean color of the pixels under the mask (`mean`), or"
+        " ROAD's noisy linear interpolation from the pixels that no mask occludes (`linear`).",
     )
     percentile: Annotated[float, Field(gt=0, lt=100), NUMBER] = Field(
         95, description="τ: an iteration occludes the pixels above this percentile of the map."
@@ -112,6 +120,12 @@ def retraining_from(study: RetrainStudy) -> Retraining:
         ValueError: inconsistent settings; the message begins with the key.
     """
     count = iterations(study.percentile, study.occluded)
+    transform = transform_from(study.transform)
+    if INTERPOLATED in study.fills and transform["kind"] in GROWING:
+        raise ValueError(
+            f"fills: found {INTERPOLATED!r} with transform {transform['kind']!r}, which may leave no pixel to "
+            "interpolate from; valid: zero, mean"
+        )
     leak_iterations: tuple[int, ...] = ()
     if study.leakage:
         leak_iterations = tuple(sorted(study.leakage.iterations or {1, count}))
@@ -126,7 +140,7 @@ def retraining_from(study: RetrainStudy) -> Retraining:
         occluded=float(study.occluded),
         reduction=study.reduction,
         reductions=study.reductions,
-        transform=transform_from(study.transform),
+        transform=transform,
         repeats=(study.leakage or LeakageSettings()).repeats,
         leak_iterations=leak_iterations,
         keep_maps=study.keep_maps,

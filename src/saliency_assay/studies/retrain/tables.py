@@ -11,7 +11,12 @@ from saliency_assay.studies.retrain.overlap import expected_cma, expected_mamo, 
 from saliency_assay.studies.retrain.parameters import PROTOCOLS
 
 KEYS = ["protocol", "fill", "method", "iteration"]
-ACCURACIES = {"accuracy": "test", "accuracy_validation": "validation", "accuracy_train": "train"}
+ACCURACIES = {
+    "accuracy": "test",
+    "accuracy_validation": "validation",
+    "accuracy_train": "train",
+    "accuracy_without_retraining": "without_retraining",
+}
 OVERLAPS = ("mmo", "mamo", "cma")
 ARM = r"(?P<protocol>[^/]+)/(?P<fill>[^/]+)"
 # Forms of variants in score tables, each with the regular expression that parses it.
@@ -126,9 +131,10 @@ def summary(table: pd.DataFrame, *, area: int, occluded: int, iterations: int, c
         One row for each of ``KEYS`` in the order of ``table``, with
 
         - ``nominal``, ``masked``: the share of pixels occluded in D_i: i·k/A, that of disjoint masks, and the measured
-        one; - ``accuracy_test``, ``…_validation``, ``…_train`` in 0–1, means over seeds, and ``…_sd`` over seeds (NaN
-        for a
-          single seed), with ``chance`` = 1/K;
+        one;
+        - ``accuracy_test``, ``…_validation``, ``…_train``, and ``…_without_retraining``, that of f_0 on test images
+          of D_i, NaN for i = 0, in 0–1, means over seeds, and ``…_sd`` over seeds (NaN for a single seed), with
+          ``chance`` = 1/K;
         - ``seeds`` and ``images``, the numbers of seeds and test images;
         - for ``mmo``, ``mamo``, ``cma``: the mean in pixels; ``…_sd`` over images, of each image's mean over seeds;
           ``…_random``, the expectation for random masks; and each of these as ``…_share`` of k (MMO and MAMO) or A
@@ -192,7 +198,8 @@ def summary_tables(table: pd.DataFrame, study: str, labels: Labels = UNLABELED) 
     )
     shares = {"occluded, nominal (%)": "nominal", "occluded, measured (%)": "masked"}
     accuracies = dict(shares)
-    for split, name in {"test": "test", "validation": "validation", "train": "training"}.items():
+    split_names = {"test": "test", "validation": "validation", "train": "training"}
+    for split, name in {**split_names, "without_retraining": "without retraining: test"}.items():
         accuracies[f"{name} accuracy (%)"] = f"accuracy_{split}"
         accuracies[f"{name}: sd over seeds"] = f"accuracy_{split}_sd"
     accuracies["chance (%)"] = "chance"

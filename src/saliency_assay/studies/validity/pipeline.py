@@ -53,6 +53,7 @@ class ValidityParams(StudyParams):
         entry: ValidityStudy = study.settings
         metric, model = self.config.metrics[wildcards["metric"]], self.config.models[study.models[0]]
         degraded = method in degraded_methods(self.config, study)
+        explained = self.explained({"model": model.name, "data": study.data})
         functions = [model.function, metric.function, *filter(None, [metric.responses])]
         return self.settings(
             "score_validity",
@@ -60,7 +61,7 @@ class ValidityParams(StudyParams):
             model=self.explaining_model(model.name, method),
             model_name=model.name,
             data=study.data,
-            explained=self.explained({"model": model.name, "data": study.data}),
+            explained={**explained, "limit": min(entry.images, explained["limit"])},
             method=self.method(method),
             function=metric.function,
             parameters=read_by(metric.function, metric.parameters) if metric.metric else metric.parameters,
@@ -69,7 +70,6 @@ class ValidityParams(StudyParams):
             takes=metric.takes,
             scores=list(metric.directions),
             noise_group=self.metric_noise_group(metric),
-            images=entry.images,
             tests={
                 "degradations": entry.degradations if degraded else [],
                 "levels": entry.levels,

@@ -97,6 +97,62 @@ def test_images_are_those_occluded_one_by_one(
             assert torch.equal(found[part], torch.from_numpy(expected[part]))
 
 
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("channels", [1, 3])
+def test_interpolated_pixels_are_weighted_means_of_their_neighbors(
+    opened: Open, channels: int, split: tuple[int, ...]
+) -> None:
+    """Up to the noise and rounding, from all pixels that no mask occludes, whichever mask occluded them."""
+    free = MASK[:, :MASKS].any(1).sum((1, 2)) < np.prod(SIZE)
+    rows = np.flatnonzero(free)
+    assert len(rows) > 3
+    stores = opened(channels, split)
+    for iteration in (1, 3, MASKS):
+        layers = layers_of(stores[: needed(split, iteration)], "linear", iteration)
+        found = Occluded(IMAGES[channels], layers, CPU)[rows].numpy()
+        occluded = MASK[rows, :iteration].any(1)
+        for image, row, mask in zip(found, rows, occluded, strict=True):
+            original = IMAGES[channels][row]
+            assert (image[:, ~mask] == original[:, ~mask]).all()
+            expected = plain_interpolation(original, mask)
+            difference = (image - expected)[:, mask]
+            assert np.abs(difference).max(initial=0) < 5 * 2.55 + 0.5
+    assert np.std([difference]) > 0  # there is noise
+
+
+def plain_interpolation(image: Bytes, mask: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Solve for the occluded pixels with a dense matrix: each is the weighted mean of the neighbors that it has."""
+    places = [(int(row), int(column)) for row, column in np.argwhere(mask)]
+    number = {place: index for index, place in enumerate(places)}
+    matrix, right = np.eye(len(places)), np.zeros((len(places), len(image)))
+    for (row, column), index in number.items():
+        neighbors = {
+            (row + down, column + across): 1 / 6 if 0 in (down, across) else 1 / 12
+            for down, across in product((-1, 0, 1), repeat=2)
+            if (down, across) != (0, 0) and 0 <= row + down < SIZE[0] and 0 <= column + across < SIZE[1]
+        }
+        for place, weight in neighbors.items():
+            share = weight / sum(neighbors.values())
+            if place in number:
+                matrix[index, number[place]] -= share
+            else:
+                right[index] += share * image[:, place[0], place[1]]
+    filled = image.astype(np.float64)
+    if places:
+        filled[:, mask] = np.linalg.solve(matrix, right).T
+    return filled
+
+
+def test_noise_of_interpolated_pixels_depends_on_the_image_alone(opened: Open) -> None:
+    stores = opened(3, (MASKS,))
+    one, other = (Occluded(IMAGES[3], layers_of(stores, "linear", iteration), CPU) for iteration in (1, 1))
+    assert torch.equal(one[2:5], other[np.array([2, 3, 4])])
+    assert torch.equal(one[torch.tensor([4, 2])], one[2:5][[2, 0]])
+    states, _ = states_of(IMAGES[3], layers_of(stores, "linear", 2), slice(2, 5))
+    assert torch.equal(states[1], one[2:5])
+    assert torch.equal(states[2], Occluded(IMAGES[3], layers_of(stores, "linear", 2), CPU)[2:5])
+
+
 def test_the_order_of_masks_and_fills_is_seen() -> None:
     """Of what the tests above rest on: under fill ``mean`` another order of the masks gives other images."""
     both = MASK[:, 0] & MASK[:, 1]
@@ -185,7 +241,7 @@ def test_too_few_or_too_many_stores_are_refused(opened: Open, stores: int, itera
 def test_another_fill_is_refused(opened: Open) -> None:
     with pytest.raises(ValueError, match=r"^fill: ") as error:
         layers_of(opened(1, (5,)), "shared", 1)
-    assert str(error.value) == "fill: found 'shared', valid: zero, mean"
+    assert str(error.value) == "fill: found 'shared', valid: zero, mean, linear"
 
 
 def test_bits_in_the_last_byte_belong_to_no_pixel(opened: Open) -> None:

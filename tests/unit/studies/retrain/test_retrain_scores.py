@@ -82,6 +82,20 @@ def test_a_training_without_validation_images_has_no_row_for_them() -> None:
     is_whole(found)
 
 
+def test_accuracy_without_retraining_is_that_of_the_original_on_test_images() -> None:
+    original, retrained = predictions(["train", "test"], 2)
+    retrained["predicted_by_original"] = np.where(retrained["split"] == "test", original["label"] % 2, -1)
+    found = accuracy_scores([original, retrained])
+    is_whole(found)
+    of_test = retrained[retrained["split"] == "test"]
+    expected = of_test["predicted_by_original"] == of_test["label"]
+    assert 0 < expected.mean() < 1
+    assert rows(found, "accuracy_without_retraining", "1") == dict(
+        zip(of_test["image"], expected, strict=True)
+    )
+    assert set(found.loc[found["metric"] == "accuracy_without_retraining", "variant"]) == {"1"}
+
+
 # ----------------------------------------------------------------------------------------------- overlap
 
 

@@ -1,0 +1,153 @@
+"""Agreement of rankings of methods with and without retraining, of two protocols, and of two fills (ROAD, section 5)."""
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy import ndarray as Array
+from scipy.stats import rankdata
+
+from saliency_assay.registry.labels import UNLABELED, Labels
+from saliency_assay.studies.retrain.parameters import LEAST_FIRST
+from saliency_assay.studies.retrain.tables import protocol_label, split_variants
+
+SETTINGS = ("protocol", "fill", "retraining")
+METRICS = {"accuracy": "yes", "accuracy_without_retraining": "no"}
+"""Value of ``retraining`` for the accuracies of f_i and of f_0."""
+COLUMNS = [*SETTINGS, "setting", "other", "iteration", "rho", "rho_low", "rho_high", "methods", "images"]
+MEAN = "mean"
+"""Value of ``iteration`` in rows of the mean over iterations."""
+FEWEST_METHODS = 3
+BLOCK = 64  # resamples whose means are in memory at a time
+
+Evaluation = tuple[str, str, str]
+"""Values of ``SETTINGS``."""
+
+
+def image_accuracies(scores: pd.DataFrame) -> dict[tuple[Evaluation, str], Array]:
+    """Return by evaluation and method the accuracy on each test image of D_1 … D_I, float32 ``[I, images]``.
+
+    ``scores`` is a score table of one or several arms; accuracies are means over its seeds.
+    """
+    rows = split_variants(scores, list(METRICS), "protocol/fill/iteration")
+    rows = rows[rows["iteration"] > 0]
+    found = {}
+    keys = ["protocol", "fill", "metric", "method"]
+    for (protocol, fill, metric, method), of_arm in rows.groupby(keys, sort=False, observed=True):
+        by_image = of_arm.pivot_table(index="iteration", columns="image", values="score", observed=True)
+        evaluation = str(protocol), str(fill), METRICS[str(metric)]
+        found[evaluation, str(method)] = by_image.to_numpy(np.float32)
+    return found
+
+
+def rank_agreement(
+    accuracies: Mapping[tuple[Evaluation, str], Array],
+    *,
+    baselines: Sequence[str],
+    resamples: int,
+    level: float,
+) -> pd.DataFrame:
+    """Return Spearman's ρ between the rankings of methods by each two evaluations that differ in one setting.
+
+    A method ranks high if accuracy is low or, if the protocol occludes the least important pixels first, if it is high.
+
+    Args:
+        accuracies: see ``image_accuracies``; all evaluations have the same methods, iterations and images.
+        baselines: methods that are left out, because they do not use the model.
+        resamples: bootstrap resamples of test images, the same for all evaluations. Models are not resampled.
+        level: level of the intervals.
+
+    Returns:
+        One row for each pair and iteration, and one with ``iteration`` ``MEAN``, the mean ρ over iterations:
+        ``protocol``, ``fill`` and ``retraining`` of the first evaluation; ``setting``, the one that differs, and
+        ``other``, its value in the second; ``rho`` with its interval; ``methods`` and ``images``. ρ is 0 if all methods
+        have the same accuracy. Empty with fewer than three methods.
+    """
+    methods = list(dict.fromkeys(method for _, method in accuracies if method not in baselines))
+    evaluations = list(dict.fromkeys(evaluation for evaluation, _ in accuracies))
+    if len(methods) < FEWEST_METHODS:
+        return pd.DataFrame(columns=COLUMNS)
+    higher_is_better = {
+        evaluation: np.stack([accuracies[evaluation, method] for method in methods])
+        * (1 if evaluation[0] == LEAST_FIRST else -1)
+        for evaluation in evaluations
+    }
+    images = next(iter(higher_is_better.values())).shape[-1]
+    ranks = _resampled_ranks(higher_is_better, images, resamples)
+    rows: list[dict[str, Any]] = []
+    for first, second in combinations(evaluations, 2):
+        differing = [index for index in range(len(SETTINGS)) if first[index] != second[index]]
+        if len(differing) > 1:
+            continue
+        pair = {
+            **dict(zip(SETTINGS, first, strict=True)),
+            "setting": SETTINGS[differing[0]],
+            "other": second[differing[0]],
+        }
+        rho = _correlation(ranks[first], ranks[second])  # [1 + resamples, I]
+        by_iteration = {str(step): values for step, values in enumerate(rho.T, start=1)}
+        for iteration, values in {MEAN: rho.mean(1), **by_iteration}.items():
+            low, high = np.quantile(values[1:], [(1 - level) / 2, (1 + level) / 2])
+            found = {"rho": values[0], "rho_low": low, "rho_high": high}
+            rows.append({**pair, "iteration": iteration, **found, "methods": len(methods), "images": images})
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def displayed_agreement(table: pd.DataFrame, labels: Labels = UNLABELED) -> pd.DataFrame:
+    """Return a ``rank_agreement`` for display: the mean over iterations of each pair."""
+    means = table[table["iteration"] == MEAN]
+    compared = [
+        f"{_value(row.setting, getattr(row, row.setting))} and {_value(row.setting, row.other)}"
+        for row in means.itertuples()
+    ]
+    common = [
+        ", ".join(_value(name, getattr(row, name)) for name in SETTINGS if name != row.setting)
+        for row in means.itertuples()
+    ]
+    return pd.DataFrame(
+        {
+            "compared": compared,
+            "under": common,
+            "ρ": means["rho"],
+            "from": means["rho_low"],
+            "to": means["rho_high"],
+            "methods": means["methods"],
+            "images": means["images"],
+        }
+    )
+
+
+def _value(setting: str, value: str) -> str:
+    """Return a value of a setting as text."""
+    if setting == "retraining":
+        return "with retraining" if value == "yes" else "without retraining"
+    return protocol_label(value) if setting == "protocol" else f"{value} fill"
+
+
+def _resampled_ranks(
+    values: Mapping[Evaluation, Array], images: int, resamples: int
+) -> dict[Evaluation, Array]:
+    """Return for each evaluation ranks ``[1 + resamples, methods, I]``, those of all images first."""
+    generator = np.random.default_rng(0)
+    ranks: dict[Evaluation, list[Array]] = {evaluation: [] for evaluation in values}
+    weights, drawn = np.ones((1, images)), 0
+    while True:
+        for evaluation, of_methods in values.items():
+            # Rounded, because means over seeds that are equal may differ in the last digit of their sums.
+            sums = np.einsum("ri,msi->rms", weights, of_methods, optimize=True).round(3)
+            ranks[evaluation].append(rankdata(sums, axis=1))
+        if drawn == resamples:
+            return {evaluation: np.concatenate(blocks) for evaluation, blocks in ranks.items()}
+        size = min(BLOCK, resamples - drawn)
+        weights = generator.multinomial(images, np.full(images, 1 / images), size=size).astype(np.float64)
+        drawn += size
+
+
+def _correlation(first: Array, second: Array) -> Array:
+    """Return the correlation over the second axis; 0 where one of the two is constant."""
+    first, second = (ranks - ranks.mean(1, keepdims=True) for ranks in (first, second))
+    scale = np.sqrt((first**2).sum(1) * (second**2).sum(1))
+    correlation: Array = np.where(scale == 0, 0, (first * second).sum(1) / np.where(scale == 0, 1, scale))
+    return correlation
