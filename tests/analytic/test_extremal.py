@@ -287,6 +287,7 @@ def test_mirrored_images_have_mirrored_masks() -> None:
         assert (expected - expected.flip(flip)).abs().max() > 0.1
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("top", "left"), [(20, 14), (20, 0), (30, 30)], ids=["inside", "border", "corner"])
 def test_a_small_logit_is_found_anywhere(top: int, left: int) -> None:
     """Without a margin, masks of cells of two pixels lie at the border, where fewer of their soft pixels count."""

@@ -122,7 +122,7 @@ def test_an_identical_order_is_1_whatever_is_missing(there: npt.NDArray[np.bool_
 
 @pytest.mark.parametrize("by_method", [False, True])
 @pytest.mark.parametrize("missing", [0.0, 0.3, 0.6, 0.9])
-@pytest.mark.parametrize("methods", [2, 5, 10])
+@pytest.mark.parametrize("methods", [2, pytest.param(5, marks=pytest.mark.exhaustive), 10])
 def test_noise_is_0_on_average_whatever_is_missing(methods: int, missing: float, by_method: bool) -> None:
     generator = np.random.default_rng(methods)
     share = missing * (np.arange(methods) % 2 if by_method else np.ones(methods))

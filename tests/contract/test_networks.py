@@ -107,6 +107,7 @@ def test_train(name: str, alone: dict[str, Any]) -> None:
     assert np.isfinite(alone[name]["loss"])
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", KINDS)
 def test_two_processes_train_as_one(name: str, alone: dict[str, Any], together: list[dict[str, Any]]) -> None:
     expected = alone[name]

@@ -230,6 +230,7 @@ PLANS = sorted({arguments(command) for command in of_kind("planned")} - SHIPPED)
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("given", PLANS, ids=" ".join)
 def test_a_plan_is_made(given: tuple[str, ...], project: Checkout) -> None:
     run = subprocess.run(
@@ -288,6 +289,7 @@ def test_a_download_is_planned(command: str, project: Checkout) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("command", of_kind("tiny"))
 def test_a_benchmark_runs(command: str) -> None:
     _, program, *options = shlex.split(command)

@@ -78,6 +78,7 @@ def test_an_extension_is_a_new_module_and_a_record(section: str) -> None:
     assert package == "studies" or len(new_files(section)) == 1
 
 
+@pytest.mark.exhaustive
 def test_the_contract_tests_cover_the_new_records(extended: Checkout) -> None:
     command = [sys.executable, "-m", "pytest", "tests/contract", "-v", "-k", " or ".join(NAMES)]
     environment = {**os.environ, "PYTHONPATH": str(extended.root / "src")}
@@ -90,6 +91,7 @@ def test_the_contract_tests_cover_the_new_records(extended: Checkout) -> None:
     assert [name for name in NAMES if not any(name in test for test in passed)] == []
 
 
+@pytest.mark.exhaustive
 def test_studies_use_the_new_records(extended: Checkout) -> None:
     assert {"tabulate__removed", "plot__removed", "report"} <= extended.planned()
     tables = {study: f"results/tables/{study}/summary.csv" for study in ("all", "removed")}

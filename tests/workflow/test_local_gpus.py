@@ -70,6 +70,7 @@ def test_jobs_at_once_have_a_gpu_each(trainings: Checkout, monkeypatch: pytest.M
     assert trainings.planned(*WEIGHTS) == set()  # how many there are is no reason to train again
 
 
+@pytest.mark.exhaustive
 def test_a_user_may_allow_more_jobs_than_gpus(trainings: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")
     run(trainings, "--resources", "gpu=3")
@@ -77,6 +78,7 @@ def test_a_user_may_allow_more_jobs_than_gpus(trainings: Checkout, monkeypatch: 
     assert {gpu for _, _, gpu in jobs(trainings)} == {"4", "7"}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("device", "visible"), [("auto", ""), ("cpu", "4,7")])
 def test_jobs_on_cpus_are_limited_by_cores_alone(
     device: str, visible: str, trainings: Checkout, monkeypatch: pytest.MonkeyPatch

@@ -226,6 +226,7 @@ def poor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     os.umask(before)
 
 
+@pytest.mark.exhaustive
 def test_the_same_seeds_give_the_same_bytes_elsewhere(
     finished_once: Checkout, fresh: Checkout, poor: None
 ) -> None:

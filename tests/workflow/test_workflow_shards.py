@@ -12,7 +12,7 @@ from tiny_jobs import combined
 from saliency_assay.storage.shards import open_stores
 from saliency_assay.storage.zarr_store import open_store
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.exhaustive]
 
 CONFIGURATION = Path(__file__).parent / "shards.yaml"
 SIZES = (256, 256, 256, 130)

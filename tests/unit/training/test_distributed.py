@@ -196,6 +196,7 @@ def test_a_training_goes_on_in_as_many_processes_or_fewer(
         assert same == (processes == 2)
 
 
+@pytest.mark.exhaustive
 def test_sigterm_while_processes_evaluate(tmp_path: Path) -> None:
     for found in results(parallel.evaluated, tmp_path, 2):
         assert (found["status"], found["before"], found["steps"]) == (143, 16, 32)
@@ -203,6 +204,7 @@ def test_sigterm_while_processes_evaluate(tmp_path: Path) -> None:
         assert repr(found["rows"]) == repr(found["whole"]["rows"])
 
 
+@pytest.mark.exhaustive
 def test_sigterm_to_the_process_that_started_the_others(tmp_path: Path) -> None:
     ended = parallel.run(parallel.terminated, tmp_path, 2)
     assert (ended.status, ended.said, ended.found) == (143, "", [])
@@ -213,6 +215,7 @@ def test_sigterm_to_the_process_that_started_the_others(tmp_path: Path) -> None:
 # --- faults -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.exhaustive
 def test_a_fault_of_all_is_told_once(tmp_path: Path) -> None:
     ended = parallel.run(parallel.indivisible, tmp_path, 2)
     said = "indivisible: batch_size: found 33, expected a multiple of 2, the number of processes\n"
@@ -226,6 +229,7 @@ def test_a_fault_of_one_is_told_and_not_what_follows_from_it(tmp_path: Path) -> 
     assert "OSError: images: truncated" in (tmp_path / "faulty.log.process1").read_text()
 
 
+@pytest.mark.exhaustive
 def test_a_process_that_is_killed_is_named(tmp_path: Path) -> None:
     ended = parallel.run(parallel.killed, tmp_path, 2)
     said = "parallel: process 1 was killed by SIGKILL\n"

@@ -181,7 +181,7 @@ def occlude(images: Tensor, mask: Tensor, color: Tensor) -> Tensor:
 
 
 def interpolate(images: Tensor, occluded: Tensor, rows: Sequence[int]) -> Tensor:
-    """Interpolate the pixels ``occluded``, bool ``[N, H, W]``, of uint8 images ``[N, C, H, W]``, as ROAD does, plus noise.
+    """Interpolate the pixels ``occluded``, bool ``[N, H, W]``, of uint8 images ``[N, C, H, W]``, as ROAD does.
 
     The noise of an image depends only on its index in the data set, its element of ``rows``, and not on its masks.
 

@@ -1,4 +1,4 @@
-"""Agreement of rankings of methods with and without retraining, of two protocols, and of two fills (ROAD, section 5)."""
+"""Agreement of the rankings of methods with and without retraining, of two protocols, and of two fills (ROAD)."""
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
@@ -98,13 +98,13 @@ def rank_agreement(
 def displayed_agreement(table: pd.DataFrame, labels: Labels = UNLABELED) -> pd.DataFrame:
     """Return a ``rank_agreement`` for display: the mean over iterations of each pair."""
     means = table[table["iteration"] == MEAN]
+    pairs = [{str(name): str(value) for name, value in row.items()} for row in means.to_dict("records")]
     compared = [
-        f"{_value(row.setting, getattr(row, row.setting))} and {_value(row.setting, row.other)}"
-        for row in means.itertuples()
+        f"{_value(pair['setting'], pair[pair['setting']])} and {_value(pair['setting'], pair['other'])}"
+        for pair in pairs
     ]
     common = [
-        ", ".join(_value(name, getattr(row, name)) for name in SETTINGS if name != row.setting)
-        for row in means.itertuples()
+        ", ".join(_value(name, pair[name]) for name in SETTINGS if name != pair["setting"]) for pair in pairs
     ]
     return pd.DataFrame(
         {
