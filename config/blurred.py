@@ -1,4 +1,4 @@
-"""Blurred copies of methods, as controls: an evaluation that ranks them above the originals rewards smooth maps."""
+"""Methods whose maps are blurred, for roar_and_road.yaml: an evaluation that prefers them rewards smooth maps."""
 
 from saliency_assay.methods import guided, path
 from saliency_assay.studies.validity.degrade import degrade

@@ -125,7 +125,6 @@ rule tabulate_retrain:
         scores="<results>/tables/{study}/scores.parquet",
         means="<results>/tables/{study}/means.parquet",
         summary="<results>/tables/{study}/summary.csv",
-        rank_agreement="<results>/tables/{study}/rank_agreement.csv",
     log:
         "<logs>/tabulate_retrain/{study}.log",
     benchmark:
@@ -138,6 +137,26 @@ rule tabulate_retrain:
         settings=RETRAIN_PARAMS.tabulate_retrain,
     script:
         "../../workflow/scripts/tabulate_retrain.py"
+
+
+rule tabulate_rank_agreement:
+    """Tabulate how far rankings agree with and without retraining, in both orders of occlusion, and with all fills."""
+    input:
+        scores="<results>/tables/{study}/scores.parquet",
+    output:
+        "<results>/tables/{study}/rank_agreement.csv",
+    log:
+        "<logs>/tabulate_rank_agreement/{study}.log",
+    benchmark:
+        "<benchmarks>/tabulate_rank_agreement/{study}.tsv"
+    wildcard_constraints:
+        study=one_of(STUDIES.of_kind("retrain")),
+    conda:
+        "../../envs/report.yaml"
+    params:
+        settings=RETRAIN_PARAMS.tabulate_rank_agreement,
+    script:
+        "../../workflow/scripts/tabulate_rank_agreement.py"
 
 
 rule tabulate_leakage:

@@ -9,7 +9,8 @@ from support import CLASSES, conv_classifier, cyclic_targets, generator, random_
 from torch import Tensor
 
 from saliency_assay.methods.sampling import sample_seeds, standard_normal
-from saliency_assay.metrics.road import impute, road, shares, solve
+from saliency_assay.metrics.interpolation import impute, solve
+from saliency_assay.metrics.road import road, shares
 from saliency_assay.metrics.scored import Scored
 
 NAN = float("nan")

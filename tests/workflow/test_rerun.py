@@ -104,6 +104,7 @@ ALL = {
     "plot_retrain retrain",
     "plot_masks retrain iteroar mean",
     "tabulate_leakage retrain",
+    "tabulate_rank_agreement retrain",
     "plot_leakage retrain",
     "plot_gallery retrain",
     "plot_training",
@@ -166,7 +167,12 @@ def of_rules(*rules: str) -> set[str]:
 
 SEARCH = {"trial searched 0", "trial searched 1", "select_hyperparameters searched"}
 RETRAINED_SHOWN = of_rules(
-    "tabulate_retrain", "plot_retrain", "plot_masks", "tabulate_leakage", "plot_leakage"
+    "tabulate_retrain",
+    "plot_retrain",
+    "plot_masks",
+    "tabulate_leakage",
+    "plot_leakage",
+    "tabulate_rank_agreement",
 )
 RETRAINED_SHOWN |= rated("retrain") | REPORT
 REMASKED = of_rules("remask", "retrain", "measure_mask_leakage", "score_retrain") | RETRAINED_SHOWN

@@ -29,7 +29,9 @@ with run_job(snakemake) as job:
         save(overlap_curves(table, **counts, labels=labels), job.output.overlap)
     tables = summary_tables(read_table(job.input.summary), study, labels)
     agreement = displayed_agreement(read_table(job.input.rank_agreement, "iteration"), labels)
+    agreement_title = f"{labels.study(study)}: agreement of the rankings of methods (Spearman’s ρ)"
     if len(agreement):
-        tables[f"{labels.study(study)}: agreement of the rankings of methods (Spearman’s ρ)"] = agreement
-    page = tables_page(tables, title=f"{labels.study(study)}: accuracy and overlap of masks", digits=1)
+        tables[agreement_title] = agreement
+    title = f"{labels.study(study)}: accuracy and overlap of masks"
+    page = tables_page(tables, title=title, digits=1, digits_of={agreement_title: 2})
     job.output.summary.write_text(page, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Tabulate the scores of all arms of a retrain study: by image, as means, as a summary, and agreement of rankings."""
+"""Tabulate the scores of all arms of a retrain study: by image, as means, and as a summary."""
 
 import pandas as pd
 
@@ -6,12 +6,10 @@ from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import score_tables
 from saliency_assay.storage.zarr_store import open_store
 from saliency_assay.studies.retrain.parameters import pixels
-from saliency_assay.studies.retrain.rank_agreement import image_accuracies, rank_agreement
 from saliency_assay.studies.retrain.tables import means, summary
 
 with run_job(snakemake) as job:
-    settings, seeds, files = job.settings, job.settings["seeds"], job.input.scores
-    tables, accuracies = [], {}
+    settings, seeds, files, tables = job.settings, job.settings["seeds"], job.input.scores, []
     data = job.open(open_store(job.input.data, kind="data"))
     _, _, height, width = data["image"].shape
     classes = len(data.attributes["classes"][settings["label"]])
@@ -21,12 +19,9 @@ with run_job(snakemake) as job:
             arm = score_tables.read(files[start : start + seeds], compact=True)
             append(arm)
             tables.append(means(arm))
-            accuracies |= image_accuracies(arm)
     table = pd.concat(tables, ignore_index=True)
     table.to_parquet(job.output.means, index=False)
     area = height * width
     occluded = pixels(area, settings["percentile"])
     counts = {"area": area, "occluded": occluded, "iterations": settings["iterations"], "classes": classes}
     summary(table, **counts).to_csv(job.output.summary, index=False)
-    agreement = rank_agreement(accuracies, **settings["agreement"])
-    agreement.to_csv(job.output.rank_agreement, index=False)

@@ -10,7 +10,7 @@ from functools import cache, reduce
 from operator import or_
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import Discriminator, Field, Tag, create_model
+from pydantic import ConfigDict, Discriminator, Field, Tag, create_model
 
 from saliency_assay.data import DATA_KINDS
 from saliency_assay.data.bam.classes import OBJECTS, SCENES
@@ -39,6 +39,10 @@ PLAIN = tuple(kind.name for kind in DATA_KINDS if kind.name not in (*COMPOSED, *
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
 Above0 = Annotated[float, Field(gt=0), NUMBER]
+WITHOUT_FUNCTION = ConfigDict(
+    json_schema_extra={"additionalProperties": True, "not": {"required": ["function"]}}
+)
+"""In the schema, an entry with a function is a custom one."""
 LABEL = "Name in figures, tables and the report; see [Display names](#display-names) for the default."
 FUNCTION = "as `package.module:name`; the module is in the folder of the configuration or on `PYTHONPATH`."
 FILES = (
@@ -283,6 +287,8 @@ class CustomModel(ModelSettings):
 class RegisteredMethod(Entry):
     """A registered method. Any other key is a parameter of the method."""
 
+    model_config = WITHOUT_FUNCTION
+
     method: OrAbsent[str] = Field(
         None, description="The registered [method](methods.md); by default the name of the entry."
     )
@@ -307,6 +313,8 @@ class CustomMethod(Entry):
 
 class RegisteredMetric(Entry):
     """A registered metric. Any other key is a parameter of the metric."""
+
+    model_config = WITHOUT_FUNCTION
 
     metric: OrAbsent[str] = Field(
         None, description="The registered [metric](metrics.md); by default the name of the entry."

@@ -68,9 +68,11 @@ def table_page(table: pd.DataFrame, *, title: str, digits: int) -> str:
     return tables_page({title: table}, title=title, digits=digits)
 
 
-def tables_page(tables: Mapping[str, pd.DataFrame], *, title: str, digits: int) -> str:
-    """Return several tables, by title, as an HTML page like ``table_page``."""
-    contents = [table_of(table, name, digits) for name, table in tables.items()]
+def tables_page(
+    tables: Mapping[str, pd.DataFrame], *, title: str, digits: int, digits_of: Mapping[str, int] | None = None
+) -> str:
+    """Return several tables, by title, as an HTML page like ``table_page``; ``digits_of`` has exceptions by title."""
+    contents = [table_of(table, name, (digits_of or {}).get(name, digits)) for name, table in tables.items()]
     return page_templates().get_template("tables.html.j2").render(title=title, tables=contents)
 
 

@@ -243,7 +243,10 @@ def test_defaults_of_all_registries_are_valid() -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_configurations_that_are_shipped_are_valid(path: Path, tmp_path: Path) -> None:
+def test_configurations_that_are_shipped_are_valid(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(path.parent)  # of custom methods
     coco, miniplaces = bam_folders(tmp_path)
     raw = yaml.safe_load(path.read_text())
     for entry in raw["data"].values():

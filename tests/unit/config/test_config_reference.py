@@ -66,6 +66,14 @@ def test_every_model_has_a_section_with_its_keys() -> None:
         assert set(re.findall(r"^\| `(\w+)` \|", sections[heading], re.MULTILINE)) == keys
 
 
+def test_editors_accept_custom_functions() -> None:
+    """Parameters may have any name, also those of keys of registered methods and metrics."""
+    raw = yaml.safe_load((FOLDER / "config.yaml").read_text())
+    raw["methods"]["mine"] = {"function": "mine:bright", "steps": 5, "base": "gradient"}
+    raw["metrics"]["my_score"] = {"function": "mine:share", "direction": "higher", "training": {}}
+    VALIDATOR.validate(raw)
+
+
 @pytest.mark.parametrize(
     "row",
     [

@@ -47,7 +47,7 @@ def test_every_key_of_a_study_is_heard() -> None:
     given = {
         "methods": ["smooth", "gradcam"],
         "protocols": ["roar", "roar_lerf", "iteroar"],
-        "fills": ["mean", "linear"],
+        "fills": ["mean"],
         "percentile": 90,
         "occluded": 0.3,
         "reduction": "abs_max",
@@ -62,7 +62,7 @@ def test_every_key_of_a_study_is_heard() -> None:
     assert found.methods == ("smooth", "gradcam")
     assert found.settings == Retraining(
         protocols=("roar", "roar_lerf", "iteroar"),
-        fills=("mean", "linear"),
+        fills=("mean",),
         percentile=90.0,
         occluded=0.3,
         reduction="abs_max",

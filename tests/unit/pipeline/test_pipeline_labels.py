@@ -71,7 +71,7 @@ def test_results_do_not_depend_on_labels(kind: str, rule: str, wildcards: dict[s
         ("fidelity", "plot_scatter", {"study": "digits"}),
         ("fidelity", "plot_scores", {"study": "digits"}),
         ("retrain", "plot_retrain", {"study": "retrain"}),
-        ("retrain", "plot_masks", {"study": "retrain"}),
+        ("retrain", "plot_masks", {"study": "retrain", "fill": "mean"}),
         ("retrain", "plot_leakage", {"study": "retrain"}),
     ],
 )

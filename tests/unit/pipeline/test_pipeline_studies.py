@@ -53,7 +53,7 @@ def test_directions_and_questions_are_of_the_scores_that_rate_methods() -> None:
     assert (
         set(tiny.directions("bam")) == set(tiny.questions("bam")) == {"mcs", "idr", "iir", "iir_difference"}
     )
-    assert tiny.directions("retrain") == {"accuracy": "lower"}
+    assert tiny.directions("retrain") == {"accuracy": "lower", "accuracy_lerf": "higher"}
     assert tiny.directions("digits")["faithfulness"] == "higher"
     assert tiny.class_label("bam") == "scene"
     assert tiny.class_label("digits") == "class"

@@ -8,6 +8,7 @@ import pandas as pd
 from saliency_assay.plotting import latex
 from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.studies.latex_tables import METHOD_LETTERS, StudyTableSpec, floats_of, reference_of
+from saliency_assay.studies.retrain.parameters import LEAST_FIRST
 from saliency_assay.studies.retrain.tables import protocol_label
 
 MOST_COLUMNS = 8
@@ -76,11 +77,12 @@ def _accuracy_float(caption: str, reference: str, rows: pd.DataFrame, labels: La
 
 def _accuracy_caption(study: str, protocol: str, fill: str, rows: pd.DataFrame) -> str:
     seeds, chance = rows["seeds"].max(), _percent(100 * rows["chance"].iloc[0])
+    better = "higher" if protocol == LEAST_FIRST else "lower"
     spread = " Below: standard deviation between seeds." if seeds > 1 else ""
     return (
         f"Study {latex.escaped(study)}, {latex.escaped(protocol_label(protocol))}, {latex.escaped(fill)} fill: test "
-        r"accuracy (\%) after retraining on images with the share of occluded pixels in the header; lower accuracy "
-        f"means that the method ranks pixels better. n = {rows['images'].max():.0f} images, "
+        r"accuracy (\%) after retraining on images with the share of occluded pixels in the header; "
+        f"{better} accuracy means that the method ranks pixels better. n = {rows['images'].max():.0f} images, "
         rf"{seeds:.0f} training seed{'s' if seeds > 1 else ''}; chance: {chance}\,\%.{spread}"
     )
 

@@ -24,11 +24,12 @@ from saliency_assay.studies.retrain.state import Block, MaskState
 log = logging.getLogger(__name__)
 
 
-def highest(maps: Tensor, count: int, masks: int = 1) -> Tensor:
+def highest(maps: Tensor, count: int, masks: int = 1, *, least_first: bool = False) -> Tensor:
     """Return the pixels of rank l·count … (l + 1)·count − 1 for each mask l, bool ``[N, masks, H, W]``.
 
     ``maps`` ``[N, H, W]`` are ranked from the highest value; equal values are ranked in reading order, NaN and
-    infinite values last, so that each mask has exactly ``count`` pixels for any map.
+    infinite values last, so that each mask has exactly ``count`` pixels for any map. ``least_first`` reverses the
+    ranks of all maps that are not NaN throughout.
 
     Raises:
         ValueError: the masks need more pixels than an image has.
@@ -39,6 +40,9 @@ def highest(maps: Tensor, count: int, masks: int = 1) -> Tensor:
             f"occluded: found {count * masks} pixels in total, expected at most {pixels}, those of an image"
         )
     ranks = ranks_of(maps.nan_to_num(nan=-torch.inf, posinf=torch.inf, neginf=-torch.inf))
+    if least_first:
+        is_ranked = ~maps.isnan().flatten(1).all(1)
+        ranks = torch.where(is_ranked[:, None], pixels - 1 - ranks.flatten(1), ranks.flatten(1))
     # Mask l contains the ranks whose quotient by ``count`` is l.
     step = ranks.div(count, rounding_mode="floor").reshape(len(maps), 1, *maps.shape[1:])
     return step == torch.arange(masks, device=maps.device)[:, None, None]
@@ -117,7 +121,7 @@ def remasked(
         saliency = reduce(maps, reduction)
         ranked = is_rankable(saliency)
         unranked += int((~ranked).sum())
-        occluded = highest(nan_unless(ranked, -saliency if least_first else saliency), count, masks)
+        occluded = highest(nan_unless(ranked, saliency), count, masks, least_first=least_first)
         occluded = _apply_transform(
             occluded,
             shape,

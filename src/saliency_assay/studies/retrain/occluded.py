@@ -16,15 +16,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from saliency_assay.methods.sampling import standard_normal
-from saliency_assay.metrics.road import impute
+from saliency_assay.registry.records import resolve
 from saliency_assay.runtime.shards import SUFFIX
 from saliency_assay.storage.shards import open_stores
 from saliency_assay.storage.zarr_store import Store
-from saliency_assay.studies.retrain.parameters import FILLS, INTERPOLATED
-
-NOISE = 0.01
-"""Standard deviation of the noise on interpolated pixels, for pixels in [0, 1], as in ``metrics.road``."""
+from saliency_assay.studies.retrain.parameters import FILLS, INTERPOLATE, INTERPOLATED
 
 
 @dataclass(frozen=True)
@@ -103,7 +99,7 @@ class Occluded:
         composed = _to_tensor(self._images[rows], self._device)
         if self._layers and self._layers[0].interpolated:
             masks = [unpacked(layer, rows, self.shape[2:], self._device) for layer in self._layers]
-            return interpolate(composed, torch.cat(masks, 1).any(1), np.arange(len(self))[rows].tolist())
+            return _interpolated(composed, torch.cat(masks, 1).any(1), np.arange(len(self))[rows])
         for mask, color in _masks_and_colors(self._layers, rows, composed):
             composed = occlude(composed, mask, color)
         return composed
@@ -168,8 +164,8 @@ def states_of(images: Any, layers: Sequence[Layer], index: Any) -> tuple[Tensor,
     for mask, color in _masks_and_colors(layers, index, composed[0]):
         mask_steps.append(mask)
         if layers[0].interpolated:
-            occluded = torch.stack(mask_steps).any(0)
-            composed.append(interpolate(composed[0], occluded, np.arange(len(images))[index].tolist()))
+            rows = np.arange(len(images))[index]
+            composed.append(_interpolated(composed[0], torch.stack(mask_steps).any(0), rows))
         else:
             composed.append(occlude(composed[-1], mask, color))
     return torch.stack(composed), torch.stack(mask_steps)
@@ -178,20 +174,6 @@ def states_of(images: Any, layers: Sequence[Layer], index: Any) -> tuple[Tensor,
 def occlude(images: Tensor, mask: Tensor, color: Tensor) -> Tensor:
     """Fill the pixels of ``mask`` bool ``[N, H, W]`` in images ``[N, C, H, W]`` with ``color`` ``[N, C]``."""
     return torch.where(mask[:, None], color[:, :, None, None], images)
-
-
-def interpolate(images: Tensor, occluded: Tensor, rows: Sequence[int]) -> Tensor:
-    """Interpolate the pixels ``occluded``, bool ``[N, H, W]``, of uint8 images ``[N, C, H, W]``, as ROAD does.
-
-    The noise of an image depends only on its index in the data set, its element of ``rows``, and not on its masks.
-
-    Raises:
-        ValueError: an image in which all pixels are occluded.
-    """
-    pixels = images.cpu().double() / 255
-    imputed = impute(pixels, occluded.cpu()) + NOISE * standard_normal(list(rows), pixels)
-    filled = (imputed * 255).round().clamp(0, 255).to(torch.uint8).to(images.device)
-    return torch.where(occluded[:, None], filled, images)
 
 
 def unpacked(layer: Layer, index: Any, size: Sequence[int], device: torch.device) -> Tensor:
@@ -213,6 +195,12 @@ def _masks_and_colors(layers: Sequence[Layer], index: Any, images: Tensor) -> It
         colors = black if layer.mean is None else _to_tensor(layer.mean[index], images.device)
         for step in range(layer.used):
             yield masks[:, step], colors[:, step]
+
+
+def _interpolated(images: Tensor, occluded: Tensor, rows: np.ndarray) -> Tensor:
+    """Return images ``[N, C, H, W]`` at the indices ``rows`` with the pixels ``occluded`` interpolated."""
+    filled: Tensor = resolve(INTERPOLATE)(images, occluded, rows.tolist())
+    return filled
 
 
 def _to_numpy_index(index: Any) -> Any:

@@ -15,13 +15,15 @@ LEAST_FIRST = "roar_lerf"
 """The protocol that occludes the least important pixels first."""
 Fill = Literal["zero", "mean", "linear"]
 INTERPOLATED = "linear"
-"""The fill that is interpolated from the pixels that no mask occludes (``occluded.interpolate``)."""
+"""The fill that is interpolated from the pixels that no mask occludes."""
+INTERPOLATE = "saliency_assay.studies.retrain.interpolation:interpolate"
+"""The function of this fill, by reference, so that other fills do not depend on its code."""
 FILLS: Mapping[str, str] = {"zero": "", "mean": "mean", INTERPOLATED: ""}
 """For each fill of occluded pixels, the array of its colors in a store of masks; empty if it needs none.
 
 ``zero`` and ``mean`` have one color per image. The fills of metrics are in ``metrics.fills``.
 """
-GROWING = ("dilation", "convex_hull")
+GROWING = ("dilation", "convex_hull", "noise")
 """Mask transforms that may occlude all pixels, so that there is nothing to interpolate from."""
 TOLERANCE = 1e-9  # deviation of ρ · 100 / (100 − τ) from an integer, because ρ and τ are rounded decimals
 

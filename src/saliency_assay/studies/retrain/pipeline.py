@@ -7,7 +7,13 @@ from saliency_assay.pipeline.inputs import StudyInputs, Wildcards
 from saliency_assay.pipeline.params import Settings, StudyParams, rebuilding
 from saliency_assay.pipeline.paths import expand, flatten
 from saliency_assay.runtime.shards import shard_suffixes
-from saliency_assay.studies.retrain.parameters import LEAST_FIRST, OF_FIRST_MAPS, PROTOCOLS
+from saliency_assay.studies.retrain.parameters import (
+    INTERPOLATE,
+    INTERPOLATED,
+    LEAST_FIRST,
+    OF_FIRST_MAPS,
+    PROTOCOLS,
+)
 from saliency_assay.studies.retrain.settings import Retraining
 
 SHARED = "shared"
@@ -150,7 +156,7 @@ class RetrainParams(StudyParams):
         retraining = self.inputs.retraining(wildcards["study"])
         return self.settings(
             "remask",
-            [model.function, *self.method_functions(method.name)],
+            [model.function, *self.method_functions(method.name), *_fill_functions(wildcards)],
             model=self.explaining_model(model.name, method.name),
             name=model.name,
             data=model.data,
@@ -178,7 +184,7 @@ class RetrainParams(StudyParams):
         model = self.studies.first_model(wildcards["study"])
         return self.settings(
             "retrain",
-            [model.function],
+            [model.function, *_fill_functions(wildcards)],
             model=rebuilding(model),
             name=model.name,
             data=model.data,
@@ -220,16 +226,16 @@ class RetrainParams(StudyParams):
         )
 
     def tabulate_retrain(self, wildcards: Wildcards) -> Settings:
-        study, reliability = wildcards["study"], self.config.reliability
+        retrained = self._retrained(wildcards["study"])
+        return self.settings("tabulate_retrain", **retrained, seeds=len(self.config.seeds))
+
+    def tabulate_rank_agreement(self, wildcards: Wildcards) -> Settings:
+        baselines = self.studies.baselines(wildcards["study"])
+        methods = self.studies.study(wildcards["study"]).methods
         return self.settings(
-            "tabulate_retrain",
-            **self._retrained(study),
-            seeds=len(self.config.seeds),
-            agreement={
-                "baselines": self.studies.baselines(study),
-                "resamples": reliability.resamples,
-                "level": reliability.level,
-            },
+            "tabulate_rank_agreement",
+            methods=[method for method in methods if method not in baselines],
+            resamples=self.config.reliability.resamples,
         )
 
     def plot_retrain(self, wildcards: Wildcards) -> Settings:
@@ -243,6 +249,7 @@ class RetrainParams(StudyParams):
         data = self.config.sets[self.studies.gallery_set(wildcards["study"])]
         return self.settings(
             "plot_masks",
+            _fill_functions(wildcards),
             labels=self.facts.labels(wildcards["study"]),
             **self._retrained(wildcards["study"]),
             methods=self.studies.study(wildcards["study"]).methods,
@@ -278,6 +285,11 @@ class RetrainParams(StudyParams):
     def _arm_state(self, rule: str, wildcards: Wildcards) -> str:
         state = f"{self.paths.state}/{rule}/{self.paths.arm}/iteration{{iteration}}"
         return state.format(**wildcards)
+
+
+def _fill_functions(wildcards: Wildcards) -> list[str]:
+    """Return the functions that compose the images of an arm and that not all fills need."""
+    return [INTERPOLATE] if wildcards["fill"] == INTERPOLATED else []
 
 
 def _arm_label(wildcards: Wildcards) -> str:

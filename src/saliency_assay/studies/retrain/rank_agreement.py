@@ -1,6 +1,6 @@
 """Agreement of the rankings of methods with and without retraining, of two protocols, and of two fills (ROAD)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import combinations
 from typing import Any
 
@@ -20,6 +20,7 @@ COLUMNS = [*SETTINGS, "setting", "other", "iteration", "rho", "rho_low", "rho_hi
 MEAN = "mean"
 """Value of ``iteration`` in rows of the mean over iterations."""
 FEWEST_METHODS = 3
+LEVEL = 0.95
 BLOCK = 64  # resamples whose means are in memory at a time
 
 Evaluation = tuple[str, str, str]
@@ -27,50 +28,44 @@ Evaluation = tuple[str, str, str]
 
 
 def image_accuracies(scores: pd.DataFrame) -> dict[tuple[Evaluation, str], Array]:
-    """Return by evaluation and method the accuracy on each test image of D_1 … D_I, float32 ``[I, images]``.
+    """Return for each test image of D_1 … D_I the number of seeds that classify it correctly, uint8 ``[I, images]``.
 
-    ``scores`` is a score table of one or several arms; accuracies are means over its seeds.
+    The keys are evaluations and methods. ``scores`` is a score table of one or several arms.
     """
     rows = split_variants(scores, list(METRICS), "protocol/fill/iteration")
     rows = rows[rows["iteration"] > 0]
-    found = {}
+    accuracies = {}
     keys = ["protocol", "fill", "metric", "method"]
     for (protocol, fill, metric, method), of_arm in rows.groupby(keys, sort=False, observed=True):
-        by_image = of_arm.pivot_table(index="iteration", columns="image", values="score", observed=True)
+        by_image = of_arm.pivot_table(
+            index="iteration", columns="image", values="score", aggfunc="sum", observed=True
+        )
         evaluation = str(protocol), str(fill), METRICS[str(metric)]
-        found[evaluation, str(method)] = by_image.to_numpy(np.float32)
-    return found
+        accuracies[evaluation, str(method)] = by_image.to_numpy(np.uint8)
+    return accuracies
 
 
-def rank_agreement(
-    accuracies: Mapping[tuple[Evaluation, str], Array],
-    *,
-    baselines: Sequence[str],
-    resamples: int,
-    level: float,
-) -> pd.DataFrame:
-    """Return Spearman's ρ between the rankings of methods by each two evaluations that differ in one setting.
+def rank_agreement(accuracies: Mapping[tuple[Evaluation, str], Array], *, resamples: int) -> pd.DataFrame:
+    """Return Spearman's ρ between the rankings of methods under every two evaluations that differ in one setting.
 
     A method ranks high if accuracy is low or, if the protocol occludes the least important pixels first, if it is high.
 
     Args:
         accuracies: see ``image_accuracies``; all evaluations have the same methods, iterations and images.
-        baselines: methods that are left out, because they do not use the model.
         resamples: bootstrap resamples of test images, the same for all evaluations. Models are not resampled.
-        level: level of the intervals.
 
     Returns:
         One row for each pair and iteration, and one with ``iteration`` ``MEAN``, the mean ρ over iterations:
         ``protocol``, ``fill`` and ``retraining`` of the first evaluation; ``setting``, the one that differs, and
-        ``other``, its value in the second; ``rho`` with its interval; ``methods`` and ``images``. ρ is 0 if all methods
-        have the same accuracy. Empty with fewer than three methods.
+        ``other``, its value in the second; ``rho`` with its interval of ``LEVEL``; ``methods`` and ``images``. ρ is
+        0 if all methods have the same accuracy. Empty with fewer than three methods.
     """
-    methods = list(dict.fromkeys(method for _, method in accuracies if method not in baselines))
+    methods = list(dict.fromkeys(method for _, method in accuracies))
     evaluations = list(dict.fromkeys(evaluation for evaluation, _ in accuracies))
     if len(methods) < FEWEST_METHODS:
         return pd.DataFrame(columns=COLUMNS)
     higher_is_better = {
-        evaluation: np.stack([accuracies[evaluation, method] for method in methods])
+        evaluation: np.stack([accuracies[evaluation, method] for method in methods]).astype(np.int16)
         * (1 if evaluation[0] == LEAST_FIRST else -1)
         for evaluation in evaluations
     }
@@ -89,9 +84,11 @@ def rank_agreement(
         rho = _correlation(ranks[first], ranks[second])  # [1 + resamples, I]
         by_iteration = {str(step): values for step, values in enumerate(rho.T, start=1)}
         for iteration, values in {MEAN: rho.mean(1), **by_iteration}.items():
-            low, high = np.quantile(values[1:], [(1 - level) / 2, (1 + level) / 2])
-            found = {"rho": values[0], "rho_low": low, "rho_high": high}
-            rows.append({**pair, "iteration": iteration, **found, "methods": len(methods), "images": images})
+            low, high = np.quantile(values[1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+            estimate = {"rho": values[0], "rho_low": low, "rho_high": high}
+            rows.append(
+                {**pair, "iteration": iteration, **estimate, "methods": len(methods), "images": images}
+            )
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
@@ -111,7 +108,7 @@ def displayed_agreement(table: pd.DataFrame, labels: Labels = UNLABELED) -> pd.D
             "compared": compared,
             "under": common,
             "ρ": means["rho"],
-            "from": means["rho_low"],
+            f"from ({LEVEL:.0%} CI)".replace("%", " %"): means["rho_low"],
             "to": means["rho_high"],
             "methods": means["methods"],
             "images": means["images"],
@@ -132,17 +129,17 @@ def _resampled_ranks(
     """Return for each evaluation ranks ``[1 + resamples, methods, I]``, those of all images first."""
     generator = np.random.default_rng(0)
     ranks: dict[Evaluation, list[Array]] = {evaluation: [] for evaluation in values}
-    weights, drawn = np.ones((1, images)), 0
+    weights, sampled = np.ones((1, images)), 0
     while True:
         for evaluation, of_methods in values.items():
-            # Rounded, because means over seeds that are equal may differ in the last digit of their sums.
-            sums = np.einsum("ri,msi->rms", weights, of_methods, optimize=True).round(3)
+            # Sums of integers are exact, so that equal accuracies are ties.
+            sums = np.einsum("ri,msi->rms", weights, of_methods, optimize=True)
             ranks[evaluation].append(rankdata(sums, axis=1))
-        if drawn == resamples:
+        if sampled == resamples:
             return {evaluation: np.concatenate(blocks) for evaluation, blocks in ranks.items()}
-        size = min(BLOCK, resamples - drawn)
+        size = min(BLOCK, resamples - sampled)
         weights = generator.multinomial(images, np.full(images, 1 / images), size=size).astype(np.float64)
-        drawn += size
+        sampled += size
 
 
 def _correlation(first: Array, second: Array) -> Array:

@@ -45,7 +45,7 @@ class RetrainStudy(StudySettings):
         ("iteroar",),
         min_length=1,
         description="`iteroar` computes new maps for every f_i; `roar` uses the maps of f_0 for all iterations;"
-        " `roar_lerf` does so, too, but occludes the least important pixels first.",
+        " `roar_lerf` also uses the maps of f_0, but occludes the least important pixels first.",
     )
     fills: Distinct[Fill] = Field(
         ("zero", "mean"),
