@@ -116,7 +116,10 @@ RESULTS = {
     ),
     f"{ARM}/mean/seed0/iteration2/leakage.csv",
     "scores/retrain/retrain/iteroar/gradient/mean/seed0.parquet",
-    *(f"tables/retrain/{name}" for name in ("summary.csv", "scores.parquet", "means.parquet", "leakage.csv")),
+    *(
+        f"tables/retrain/{name}"
+        for name in ("summary.csv", "scores.parquet", "means.parquet", "leakage.csv", "rank_agreement.csv")
+    ),
     *(f"figures/retrain/{name}" for name in ("accuracy.svg", "overlap.svg", "summary.html")),
     *(
         f"figures/retrain/{name}"
