@@ -197,7 +197,7 @@ def test_every_job_leaves_a_log_and_a_benchmark(finished_once: Checkout) -> None
     logs = {name.removesuffix(".log") for name in finished_once.files("results/logs")}
     logs = {name for name in logs if not name.startswith("combined/")} - {"check_models"}  # no job
     benchmarks = finished_once.files("results/benchmarks")
-    assert len(logs) == 145
+    assert len(logs) == 146
     assert logs == {name.removesuffix(".tsv") for name in benchmarks}
     assert all(content.startswith(b"s\th:m:s\tmax_rss") for content in benchmarks.values())
 
