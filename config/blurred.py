@@ -8,12 +8,12 @@ LEVEL = 0.25  # a standard deviation of 2 pixels at 32 × 32
 
 def integrated_gradients(model, images, targets, *, generator, steps):
     """Return maps of Integrated Gradients, blurred, [N, C, H, W]."""
-    return blurred(path.integrated_gradients(model, images, targets, steps=steps))
+    return blurred(path.integrated_gradients(model, images, targets, generator=generator, steps=steps))
 
 
 def guided_backprop(model, images, targets, *, generator):
     """Return maps of Guided Backpropagation, blurred, [N, C, H, W]."""
-    return blurred(guided.guided_backprop(model, images, targets))
+    return blurred(guided.guided_backprop(model, images, targets, generator=generator))
 
 
 def blurred(maps):
