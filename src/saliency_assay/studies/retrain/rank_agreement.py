@@ -93,8 +93,8 @@ def rank_agreement(accuracies: Mapping[tuple[Evaluation, str], Array], *, resamp
 
 
 def displayed_agreement(table: pd.DataFrame, labels: Labels = UNLABELED) -> pd.DataFrame:
-    """Return a ``rank_agreement`` for display: the mean over iterations of each pair."""
-    means = table[table["iteration"] == MEAN]
+    """Return a ``rank_agreement`` for display: the mean over iterations of each pair, by setting."""
+    means = table[table["iteration"] == MEAN].sort_values("setting", ascending=False, kind="stable")
     pairs = [{str(name): str(value) for name, value in row.items()} for row in means.to_dict("records")]
     compared = [
         f"{_value(pair['setting'], pair[pair['setting']])} and {_value(pair['setting'], pair['other'])}"
