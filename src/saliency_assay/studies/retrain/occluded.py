@@ -133,8 +133,7 @@ class ImagesAt:
         return self.shape[0]
 
     def __getitem__(self, rows: slice) -> Any:
-        indices = self._indices[rows]
-        return self._images[torch.from_numpy(indices) if isinstance(self._images, Tensor) else indices]
+        return self._images[self._indices[rows]]
 
 
 class MaskImages:

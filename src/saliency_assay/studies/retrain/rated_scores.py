@@ -35,10 +35,10 @@ class RetrainedAccuracies:
             for key_values in score_tables.combinations(path, keys, only=accuracy):
                 filters = [*accuracy, *((name, "==", value) for name, value in key_values.items())]
                 table = _retrained(score_tables.read([path], compact=True, only=filters))
-                if "metric" not in keys:
-                    yield table
-                else:  # one of the names at a time
+                if "metric" in keys:  # one of its names at a time
                     yield from (rated for _, rated in table.groupby("metric", sort=False, observed=True))
+                elif len(table):
+                    yield table
 
 
 def rated_scores(
@@ -65,8 +65,6 @@ def _retrained(table: pd.DataFrame) -> pd.DataFrame:
     table = table[
         ~table["variant"].isin([name for name in variant_names.values() if name.endswith(" iteration 0")])
     ]
-    is_least_first = table["variant"].isin(
-        [name for name in variant_names.values() if name.startswith(f"{LEAST_FIRST}/")]
-    )
+    is_least_first = table["variant"].str.startswith(f"{LEAST_FIRST}/")
     metrics = np.where(is_least_first, "accuracy_lerf", "accuracy")
     return table.assign(metric=pd.Categorical(metrics))
