@@ -7,11 +7,7 @@ CONFIG ?= config/config.yaml
 BIN := .venv/bin
 READY := .venv/.ready
 READY_DEV := .venv/.ready-dev
-# --configfile takes several values, so another option must follow it before any target. The YAML file is read beforehand
-# for a one-line error message; for some errors Snakemake prints a traceback.
-CHECK := $(BIN)/python -m saliency_assay.config.yaml_text $(CONFIG)
-OPTIONS := --configfile $(CONFIG) --profile profiles/local
-SNAKEMAKE := $(CHECK) && $(BIN)/snakemake $(OPTIONS)
+ASSAY := $(BIN)/saliency-assay
 
 # Snakemake fails if its cache in the home directory is not writable; the cache is then placed in this folder.
 CACHE := $(or $(XDG_CACHE_HOME),$(if $(HOME),$(HOME)/.cache,$(CURDIR)/.snakemake/cache))
@@ -28,21 +24,21 @@ help: ## List the targets
 
 # CPU=1 leaves out the CUDA packages that PyTorch does not load on a machine without a GPU; .venv/.cpu remembers it.
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
-EXCLUDES := $(if $(or $(CPU),$(wildcard .venv/.cpu)),--excludes envs/cpu_excludes.txt)
+EXCLUDES := $(if $(or $(CPU),$(wildcard .venv/.cpu)),--excludes workflow/envs/cpu_excludes.txt)
 INSTALL_PINNED := $(INSTALL) --compile-bytecode --require-hashes $(EXCLUDES) -r
 
-$(READY): requirements.txt envs/bootstrap.txt envs/cpu_excludes.txt
+$(READY): pyproject.toml requirements.txt workflow/envs/bootstrap.txt workflow/envs/cpu_excludes.txt
 	$(PYTHON) -m venv .venv
 	$(if $(CPU),$(if $(wildcard .venv/bin),,@touch .venv/.cpu))
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r envs/bootstrap.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r workflow/envs/bootstrap.txt
 	$(INSTALL_PINNED) requirements.txt
 	$(INSTALL) --no-deps --no-build-isolation --editable .
 	touch $@
 
 # lxt, against which AttnLRP is tested, without the packages for language models that it also requires.
-$(READY_DEV): $(READY) requirements-dev.txt envs/lxt.txt
+$(READY_DEV): $(READY) requirements-dev.txt workflow/envs/lxt.txt
 	$(INSTALL_PINNED) requirements-dev.txt
-	$(INSTALL) --no-deps --require-hashes -r envs/lxt.txt
+	$(INSTALL) --no-deps --require-hashes -r workflow/envs/lxt.txt
 	touch $@
 
 env: $(READY) ## Create .venv with the pinned packages of a run; CPU=1 leaves out most of what only GPUs need
@@ -56,26 +52,23 @@ $(CONFIG):
 	@echo "CONFIG: $(CONFIG): no such file" >&2; exit 1
 
 run: $(READY) $(CONFIG) ## Run CONFIG=path/to/configuration.yaml on this machine
-	@$(CHECK) && $(BIN)/python -m saliency_assay.pipeline.partial $(OPTIONS)
-	@$(BIN)/python -m saliency_assay.report.outcome $(CONFIG)
+	@$(ASSAY) run $(CONFIG)
 
 table: $(READY) $(CONFIG) ## Export all results of CONFIG as CSV and LaTeX; runs missing jobs
-	@$(SNAKEMAKE) table
-	@$(BIN)/python -c "import pathlib, yaml; \
-	  results = yaml.safe_load(open('$(CONFIG)')).get('results', 'results'); \
-	  print('Tables:', pathlib.Path(results, 'export').resolve())"
+	@$(ASSAY) table $(CONFIG)
 
 plan: $(READY) $(CONFIG) ## Show the number of jobs and models, time and storage of each study of CONFIG, without running it
-	@$(CHECK) && $(BIN)/python -m saliency_assay.pipeline.plan $(OPTIONS)
+	@$(ASSAY) plan $(CONFIG)
 
 dry: $(READY) $(CONFIG) ## Show how many jobs of each rule CONFIG would run, and what causes them, without running any
-	@$(CHECK) && $(BIN)/python -m saliency_assay.pipeline.dry $(OPTIONS)
+	@$(ASSAY) dry $(CONFIG)
 
 # The rule runs every time, so that deleted files are restored; existing files are not downloaded again.
 download: export SALIENCY_ASSAY_MIRROR := $(MIRROR)
 download: $(READY) ## Download public data: DATA="cifar10 coco"; MIRROR=https://… replaces the publishers; without DATA, list the names
 	@$(BIN)/python -m saliency_assay.data.download.command $(DATA) >$(if $(DATA),/dev/null,/dev/stdout)
-	@$(if $(DATA),$(SNAKEMAKE) --nolock --quiet all --forcerun download -- $(DATA:%=data/downloaded/%.json))
+	@$(if $(DATA),$(BIN)/snakemake --configfile $(CONFIG) --profile profiles/local --nolock --quiet all --forcerun download \
+	  -- $(DATA:%=data/downloaded/%.json))
 
 # Tests of a file that share a finished run run in one process (tests/conftest.py).
 test: $(READY_DEV) ## Run the tests in 20 minutes: all but the slow ones and those on real images or a Slurm cluster
@@ -105,13 +98,13 @@ lint: $(READY_DEV) docs ## Check style, types, spelling, the source tree, the wo
 	$(BIN)/mypy
 	$(BIN)/codespell
 	$(BIN)/python -m tools.check_tree
-	$(BIN)/snakefmt --check Snakefile rules
+	$(BIN)/snakefmt --check workflow
 	$(BIN)/snakemake --lint
 
 format: $(READY_DEV) ## Format all code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(BIN)/snakefmt Snakefile rules
+	$(BIN)/snakefmt workflow
 
 COMPILE := $(BIN)/uv pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 --generate-hashes \
   --no-header --no-annotate
@@ -119,8 +112,8 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --fork-strategy fewest --py
 lock: $(READY_DEV) ## Update the pinned requirements and their hashes
 	$(COMPILE) --upgrade --all-extras --output-file requirements-dev.txt pyproject.toml
 	$(COMPILE) --upgrade --extra workflow --constraints requirements-dev.txt --output-file requirements.txt pyproject.toml
-	echo lxt | $(COMPILE) --upgrade --no-deps --output-file envs/lxt.txt -
-	echo uv | $(COMPILE) --upgrade --output-file envs/bootstrap.txt -
+	echo lxt | $(COMPILE) --upgrade --no-deps --output-file workflow/envs/lxt.txt -
+	echo uv | $(COMPILE) --upgrade --output-file workflow/envs/bootstrap.txt -
 
 clean: ## Remove results and caches, but not the environment
 	rm -rf results results_* .snakemake .pytest_cache .mypy_cache .ruff_cache

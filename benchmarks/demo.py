@@ -69,7 +69,7 @@ def rules(folder: Path) -> dict[str, dict[str, float]]:
 def run(configuration: Path, cores: str, folder: Path) -> dict[str, object]:
     settings = yaml.safe_load(configuration.read_text(encoding="utf-8"))
     command = [
-        *(sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile")),
+        *(sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "workflow/Snakefile")),
         *("--configfile", str(configuration), "--profile", str(ROOT / "profiles/local"), "--cores", cores),
     ]
     start, usage_before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -91,7 +91,13 @@ def peaks(images: int, folder: Path, cores: int) -> dict[str, float]:
     for target, name, text in ((folder / "hook", "sitecustomize.py", NOTE), (notes, ".keep", "")):
         target.mkdir()
         (target / name).write_text(text)
-    command = [sys.executable, "-m", "snakemake", f"--snakefile={ROOT / 'Snakefile'}", f"--cores={cores}"]
+    command = [
+        sys.executable,
+        "-m",
+        "snakemake",
+        f"--snakefile={ROOT / 'workflow/Snakefile'}",
+        f"--cores={cores}",
+    ]
     command += ["--configfile", "configuration.yaml", "--quiet", "all"]
     environment = {**os.environ, "PYTHONPATH": str(folder / "hook"), "MEMORY_NOTES": str(notes)}
     subprocess.run(command, check=True, cwd=folder, env=environment, stdout=sys.stderr)

@@ -26,7 +26,7 @@ def report(mistake: Mistake, folder: Path) -> tuple[float, str]:
     study = folder / "study.yaml"
     study.write_text(yaml.safe_dump(mistake.configuration), encoding="utf-8")
     python = sys.executable
-    options = ["--snakefile", f"{ROOT}/Snakefile", "--profile", f"{ROOT}/profiles/local"]
+    options = ["--snakefile", f"{ROOT}/workflow/Snakefile", "--profile", f"{ROOT}/profiles/local"]
     start = time.perf_counter()
     # The two commands of ``make run``, in the folder of the study.
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}

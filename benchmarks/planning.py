@@ -29,7 +29,7 @@ SNAKEMAKE = [
     "--profile",
     str(ROOT / "profiles/local"),
     "--snakefile",
-    str(ROOT / "Snakefile"),
+    str(ROOT / "workflow/Snakefile"),
 ]
 DRY = ["--dry-run", "--quiet", "rules"]
 METHODS, METRICS = 12, 7

@@ -68,7 +68,7 @@ def plan_jobs(file: Path) -> Iterator[Job]:
         "-m",
         "snakemake",
         "--snakefile",
-        str(ROOT / "Snakefile"),
+        str(ROOT / "workflow/Snakefile"),
         "--dry-run",
         "--forceall",
         "--nolock",

@@ -17,7 +17,7 @@ import yaml
 from saliency_assay.runtime.provenance import SOURCE
 
 PROJECT = SOURCE.parent
-PARTS = ("src", "rules", "workflow", "config", "envs", "profiles", "slurm", "Snakefile", "pyproject.toml")
+PARTS = ("src", "workflow", "config", "profiles", "slurm", "pyproject.toml")
 TINY = Path(__file__).parent / "workflow/tiny.yaml"
 SMALLEST = Path(__file__).parent / "workflow/smallest.yaml"
 CONFIGURATION = "tiny.yaml"
@@ -72,6 +72,12 @@ class Checkout:
         process = self.start("--cores=2", *arguments, profile=profile)
         said, _ = process.communicate()
         return process.returncode, said
+
+    def assay(self, command: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        """Run a command of ``saliency-assay`` on the tiny configuration."""
+        source = {**os.environ, "PYTHONPATH": str(self.root / "src")}
+        command_line = [sys.executable, "-m", "saliency_assay.cli", command, self.configuration, *arguments]
+        return subprocess.run(command_line, cwd=self.root, env=source, capture_output=True, text=True)
 
     def make(self, *arguments: str) -> None:
         """Run Snakemake, which must work."""
@@ -133,7 +139,14 @@ def run_beside(folder: Path, configuration: Any, *targets: str) -> None:
     """Run the project as it stands, from another working directory in which the configuration is; it must work."""
     (folder / "real.yaml").write_text(yaml.safe_dump(configuration))
     command = [sys.executable, "-m", "snakemake", *targets, "--profile", str(PROJECT / "profiles/local")]
-    command += ["--cores", "2", "--snakefile", str(PROJECT / "Snakefile"), "--configfile", "real.yaml"]
+    command += [
+        "--cores",
+        "2",
+        "--snakefile",
+        str(PROJECT / "workflow/Snakefile"),
+        "--configfile",
+        "real.yaml",
+    ]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
 

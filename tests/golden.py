@@ -90,7 +90,14 @@ def run(folder: Path, configuration: dict[str, Any]) -> Path:
         "--cores",
         "2",
     ]
-    command += ["--snakefile", str(PROJECT / "Snakefile"), "--configfile", "golden.yaml", "--quiet", "all"]
+    command += [
+        "--snakefile",
+        str(PROJECT / "workflow/Snakefile"),
+        "--configfile",
+        "golden.yaml",
+        "--quiet",
+        "all",
+    ]
     subprocess.run(command, cwd=folder, check=True)
     return folder / "results"
 

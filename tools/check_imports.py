@@ -21,7 +21,7 @@ from tools.source_tree import (
 
 ORDER = (
     "registry", "runtime", "storage", "data", "models", "training", "methods", "metrics", "config", "pipeline",
-    "plotting", "reliability", "studies", "catalog", "report", "api", "plot",
+    "plotting", "reliability", "studies", "catalog", "report", "api", "plot", "cli",
 )  # fmt: skip
 """Order of packages; each imports only from itself and from earlier ones."""
 HOMES = {
@@ -127,7 +127,7 @@ def check_snakefile_imports() -> Iterator[Problem]:
 def _parsed_modules() -> dict[str, tuple[Path, int]]:
     """Return the modules imported when the Snakefile is parsed, each with a file and line that names it."""
     modules = {}
-    for path in (ROOT / "Snakefile", *sorted((ROOT / "rules").rglob("*.smk"))):
+    for path in (ROOT / "workflow/Snakefile", *sorted((ROOT / "workflow/rules").rglob("*.smk"))):
         for number, line in enumerate(path.read_text().splitlines(), 1):
             if match := re.match(r"from (saliency_assay\.[\w.]+) import", line):
                 modules[match[1]] = path, number

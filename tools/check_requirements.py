@@ -25,11 +25,11 @@ OF_A_RUN = [Requirement(line) for line in PROJECT["dependencies"] + EXTRAS["work
 DEPENDENCIES = OF_A_RUN + [Requirement(line) for line in EXTRAS["docs"] + EXTRAS["dev"] + EXTRAS["timm"]]
 PYTHONS = ("3.11", "3.12", "3.13")
 """Supported versions of Python, for which packages are pinned."""
-PINNED = ("requirements.txt", "envs/bootstrap.txt")
+PINNED = ("requirements.txt", "workflow/envs/bootstrap.txt")
 """Pinned packages of a run, which the containers install."""
 DEVELOPMENT = "requirements-dev.txt"
 """All pinned packages."""
-CPU_EXCLUDES = ROOT / "envs/cpu_excludes.txt"
+CPU_EXCLUDES = ROOT / "workflow/envs/cpu_excludes.txt"
 """Names of packages that ``make env CPU=1`` leaves out."""
 DOCKER, APPTAINER = ROOT / "containers/Dockerfile", ROOT / "containers/saliency_assay.def"
 METHODS = [record.function for record in CATALOG.methods.values()]
@@ -57,7 +57,7 @@ def check_requirements() -> Iterator[Problem]:
                 yield Problem(
                     lock, 1, f"{requirement.name} on Python {python}: {version!r}, expected {requirement}"
                 )
-    for path in sorted((ROOT / "envs").glob("*.yaml")):
+    for path in sorted((ROOT / "workflow/envs").glob("*.yaml")):
         yield from check_environment(path)
     yield from check_images()
     yield from check_version()

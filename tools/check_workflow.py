@@ -15,7 +15,7 @@ from saliency_assay.registry.records import resolve
 from saliency_assay.studies import STUDY_KINDS
 from tools.source_tree import PACKAGE, ROOT, SCRIPTS, Problem, line_of, project_imports
 
-RULE_FILES = [ROOT / "Snakefile", *sorted((ROOT / "rules").rglob("*.smk"))]
+RULE_FILES = [ROOT / "workflow/Snakefile", *sorted((ROOT / "workflow/rules").rglob("*.smk"))]
 TEXT = "\n".join(path.read_text() for path in RULE_FILES)
 PROFILES = sorted(ROOT.glob("profiles/*/config.yaml"))
 RERUN_TRIGGERS = ["mtime", "params", "input", "software-env"]
@@ -151,7 +151,7 @@ def check_captions() -> Iterator[Problem]:
     for path in RULE_FILES:
         text = path.read_text()
         for match in re.finditer(r"\breport\(\n(?:.*\n)*?\s+\),", text):
-            caption = re.search(r'caption="(?:\.\./)+workflow/report/(\w+)\.rst"', match[0])
+            caption = re.search(r'caption="(?:\.\./)+report/(\w+)\.rst"', match[0])
             name = caption[1] if caption else ""
             used.add(name)
             if not (folder / f"{name}.rst").is_file():

@@ -52,9 +52,8 @@ STYLE = (
 def captured(folder: Path) -> str:
     """Return the lines of the terminal with escape sequences of color, once the picture is worth taking."""
     tmux = ["tmux", "-L", f"picture{os.getpid()}"]
-    command = (
-        f"printf '$ {COMMAND}\\n'; {RUN} --snakefile {ROOT}/Snakefile --profile {ROOT}/profiles/local 2>&1"
-    )
+    options = f"--snakefile {ROOT}/workflow/Snakefile --profile {ROOT}/profiles/local"
+    command = f"printf '$ {COMMAND}\\n'; {RUN} {options} 2>&1"
     subprocess.run([*tmux, "new-session", "-d", "-x", "88", "-y", "20", command], cwd=folder, check=True)
     try:
         while True:

@@ -7,6 +7,8 @@ import PyTorch.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from saliency_assay.runtime.project import ROOT
+
 if TYPE_CHECKING:
     from saliency_assay import plot as plot
     from saliency_assay.api.agreement import Assessment as Assessment
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
     from saliency_assay.api.scores import score as score
 
 __version__ = "0.1.0"
+
+SNAKEFILE = str(ROOT / "workflow/Snakefile")
+"""Path of the workflow's Snakefile, which other Snakefiles import as a module."""
 
 _MODULES = {
     "Assessment": "api.agreement",

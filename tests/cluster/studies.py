@@ -28,7 +28,7 @@ def small_study(root: Path) -> Checkout:
     """A checkout with a profile of one thread a job: results are equal bit for bit for an equal number of threads."""
     checkout = Checkout.fresh(root, SMALL)
     change_profile(checkout, **{"set-threads": None})
-    checkout.edit("rules/cluster.smk", lambda text: text + OFTEN)
+    checkout.edit("workflow/rules/cluster.smk", lambda text: text + OFTEN)
     return checkout
 
 

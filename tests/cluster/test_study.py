@@ -123,7 +123,7 @@ def test_a_job_refuses_an_environment_that_changed_since_the_plan(
     # Once the run is planned, torch 99.0 is replaced by the one that is there.
     begun = "begin_submitting(Path.cwd())\n"
     removal = f"{begun}        import shutil\n\n        shutil.rmtree('site')\n"
-    untrained.edit("rules/cluster.smk", lambda text: text.replace(begun, removal, 1))
+    untrained.edit("workflow/rules/cluster.smk", lambda text: text.replace(begun, removal, 1))
     status, _ = untrained.snakemake(WEIGHTS, "--retries=0", profile=PROFILE)
     assert status == 1
     found = f"environment: found torch {version('torch')}, expected 99.0, with which this run was planned"

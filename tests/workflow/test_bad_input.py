@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from checkout import PROJECT, SMALLEST, Checkout
+from checkout import SMALLEST, Checkout
 from PIL import Image
 
 from saliency_assay.catalog import CATALOG
@@ -129,7 +129,7 @@ def test_hostile_values_of_a_configuration_are_one_line(fresh: Checkout) -> None
 def test_the_reader_refuses_a_wrong_configuration_in_one_line(
     change: Callable[[str], str], line: str, tmp_path: Path
 ) -> None:
-    """As ``rules/common.smk`` calls it."""
+    """As ``workflow/rules/common.smk`` calls it."""
     text = change(SMALLEST.read_text())
     assert text != SMALLEST.read_text()
     path = tmp_path / "tiny.yaml"
@@ -156,16 +156,11 @@ def test_the_reader_refuses_a_wrong_configuration_in_one_line(
 def test_make_asks_first_whether_a_configuration_can_be_read(text: str, line: str, tmp_path: Path) -> None:
     """Snakemake answers these with a traceback, or not at all, before anything of ours runs."""
     (tmp_path / "my.yaml").write_text(text)
-    module = "saliency_assay.config.yaml_text"
-    ran = subprocess.run(
-        [sys.executable, "-m", module, "my.yaml"], cwd=tmp_path, capture_output=True, text=True
-    )
+    command = [sys.executable, "-m", "saliency_assay.cli", "run", "my.yaml"]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert ran.returncode == 1
     assert len(ran.stderr.splitlines()) == 1
     assert ran.stderr.startswith(line)
-    makefile = (PROJECT / "Makefile").read_text()
-    assert f"CHECK := $(BIN)/python -m {module} $(CONFIG)\n" in makefile
-    assert "SNAKEMAKE := $(CHECK) && $(BIN)/snakemake " in makefile
     assert [path.name for path in tmp_path.iterdir()] == ["my.yaml"]
 
 

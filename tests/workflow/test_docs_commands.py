@@ -39,7 +39,7 @@ OUTSIDE = {
     r"apptainer build .*": "Apptainer and a registry; tools/check_requirements.py checks the recipes",
     r"docker build .*": "Docker and a registry",
     r".* --software-deployment-method apptainer .*": "Apptainer",
-    r".* --snakefile /opt/assay/Snakefile .*": "a project in another place, which tests of such places run",
+    r".* --snakefile /opt/assay/workflow/Snakefile .*": "a project in another place, which tests of such places run",
     r"\.venv/bin/snakemake --unlock": "tests/workflow/test_kill.py",
     r"\.venv/bin/snakemake (--report|--touch)": "a word on what the workflow itself does",
     r"\.venv/bin/pytest (FILE|-m \w+|tests/\S+)( -k \w+)?": "it is what runs this",

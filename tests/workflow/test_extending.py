@@ -71,7 +71,7 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
 def test_an_extension_is_a_new_module_and_a_record(section: str) -> None:
     package, name = EXTENSIONS[section]
     folder = f"src/saliency_assay/{package}"
-    new = {f"{folder}/{name}", "rules/studies"} if package == "studies" else {folder}
+    new = {f"{folder}/{name}", "workflow/rules/studies"} if package == "studies" else {folder}
     assert {Path(file).parent.as_posix() for file in new_files(section)} == new
     changed = [re.findall(r"^\+\+\+ b/(.+)$", text, re.MULTILINE) for text in changes(section)]
     assert changed == [[f"{folder}/__init__.py"]]

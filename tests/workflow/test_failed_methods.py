@@ -2,8 +2,6 @@
 
 import html
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pandas as pd
@@ -58,14 +56,8 @@ def faulty(tmp_path: Path) -> Checkout:
 
 def make_run(checkout: Checkout) -> tuple[int, list[str], str]:
     """Do what ``make run`` does; return its exit status, its last lines, and all that Snakemake has printed."""
-    options = ["--configfile", checkout.configuration, "--profile", "profiles/local", "--cores=2"]
-    command = [sys.executable, "-m", "saliency_assay.pipeline.partial", *options]
-    run = subprocess.run(command, cwd=checkout.root, capture_output=True, text=True)
-    if run.returncode:
-        return run.returncode, [], run.stderr
-    command = [sys.executable, "-m", "saliency_assay.report.outcome", checkout.configuration]
-    outcome = subprocess.run(command, cwd=checkout.root, capture_output=True, text=True)
-    return outcome.returncode, outcome.stdout.splitlines(), run.stderr
+    run = checkout.assay("run", "--cores=2")
+    return run.returncode, run.stdout.splitlines(), run.stderr
 
 
 def listed(checkout: Checkout, page: str) -> list[str]:

@@ -38,7 +38,7 @@ def test_a_method_and_a_key_are_named_in_one_screen(finished: Checkout) -> None:
     lines = printed("dry", finished.root, finished.configuration).splitlines()
     assert len(lines) <= 30
     causes = dict(reversed(line.strip().split("  ", 1)) for line in lines if line.startswith("     "))
-    assert int(causes["code of src/saliency_assay/methods/cam.py"]) >= 10
+    assert int(causes["code of saliency_assay/methods/cam.py"]) >= 10
     assert int(causes["key metrics.infidelity.largest: 2 → 3"]) >= 4
     assert [count for cause, count in causes.items() if cause.startswith("output of ")] == ["1"]
     assert len(causes) == 4, "and the jobs that run because of these"

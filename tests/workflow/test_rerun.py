@@ -258,7 +258,7 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
     "a method's docstring": (prose(f"{METHODS}/cam.py"), NOTHING),
     "a method edited there and back": (there_and_back(f"{METHODS}/cam.py"), NOTHING),
     "a comment in a script": (comment("workflow/scripts/train.py"), NOTHING),
-    "a comment in the rules": (comment("rules/train.smk"), NOTHING),
+    "a comment in the rules": (comment("workflow/rules/train.smk"), NOTHING),
     "another method in the registry": (code(f"{METHODS}/__init__.py"), NOTHING),
     "code of one method": (code(f"{METHODS}/cam.py"), of_method("gradcam") | SMOOTH),
     "code of two methods": (code(f"{METHODS}/model_free.py"), of_method("random", "edge")),

@@ -221,7 +221,9 @@ def test_a_job_refuses_an_environment_that_changed_since_the_plan(
     monkeypatch.setenv("PYTHONPATH", str(checkout.root / "site"))
     # Snakemake has planned the jobs, and then torch 99.0 is replaced by the one that is there.
     removal = "    import shutil\n    shutil.rmtree('site')\n"
-    checkout.edit("rules/cluster.smk", lambda text: text.replace("onstart:\n", f"onstart:\n{removal}", 1))
+    checkout.edit(
+        "workflow/rules/cluster.smk", lambda text: text.replace("onstart:\n", f"onstart:\n{removal}", 1)
+    )
     status, printed = checkout.snakemake(*TARGETS)
     assert status != 0
     assert f"train: environment: found torch {version('torch')}, expected 99.0" in printed

@@ -3,12 +3,12 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import yaml
 
 from saliency_assay.report.pages.reader import with_reader
 from saliency_assay.runtime.job import run_job
+from saliency_assay.runtime.project import ROOT
 
 with run_job(snakemake) as job:
     settings, output = job.settings, job.output
@@ -18,7 +18,7 @@ with run_job(snakemake) as job:
         encoding="utf-8",
     )
     command = [sys.executable, "-m", "snakemake", *settings["targets"]]
-    command += ["--snakefile", str(Path(snakemake.scriptdir).parents[1] / "Snakefile")]
+    command += ["--snakefile", str(ROOT / "workflow/Snakefile")]
     command += ["--configfile", str(output.configuration), "--report", str(output.report), "--nolock"]
     if "not_computed" in settings:
         text = json.dumps(settings["not_computed"], ensure_ascii=False)

@@ -74,7 +74,7 @@ def code_of(*roots: str) -> Code:
             digests[path], files, imported = _read(path)
             packages.update(imported)
             # The content of an installed root counts too: a package may be edited without a new version.
-            if not INSTALLED & set(path.parts):
+            if not _is_installed(path):
                 pending.extend(files)
     # File names instead of absolute paths, so that the digest does not depend on the location of the checkout.
     digest = fingerprint(sorted([path.stem, digest] for path, digest in digests.items()))
@@ -102,15 +102,21 @@ def _read(path: Path) -> tuple[str, tuple[Path, ...], tuple[str, ...]]:
     analysis = analysis_of(path)
     files, packages = dict[Path, None](), dict[str, None]()
     for folders, modules in _sources_of(path, analysis.imports):
-        sources = [folder for folder in folders if not INSTALLED & set(folder.parts)]
+        is_own = any(name.startswith(f"{PACKAGE}.") for name in modules)
+        sources = [folder for folder in folders if is_own or not _is_installed(folder)]
         candidates = (_file_in(folder, name) for name in modules for folder in sources)
         if file := next(filter(None, candidates), None):
             files[file] = None
-        elif len(sources) < len(folders):
+        elif modules and len(sources) < len(folders):
             packages[modules[0].partition(".")[0]] = None
     if path.is_relative_to(SOURCE / PACKAGE):
         files |= dict.fromkeys(_companion_files(path, analysis.companions))
     return analysis.digest, tuple(files), tuple(packages)
+
+
+def _is_installed(path: Path) -> bool:
+    """Return True if a module belongs to an installed package other than this one."""
+    return bool(INSTALLED & set(path.parts)) and not path.is_relative_to(SOURCE / PACKAGE)
 
 
 def _companion_files(path: Path, companions: Iterable[tuple[int, str]]) -> Iterator[Path]:

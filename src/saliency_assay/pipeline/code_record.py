@@ -7,6 +7,8 @@ from pathlib import Path
 
 from saliency_assay.pipeline.code_digest import Code
 from saliency_assay.runtime.atomic import replacing
+from saliency_assay.runtime.project import ROOT
+from saliency_assay.runtime.provenance import SOURCE
 
 CODE_RECORD = Path(".snakemake/saliency_assay_code.jsonl")
 LARGEST = 20_000_000
@@ -34,9 +36,9 @@ class CodeRecord:
                     self._files.update(json.loads(line))
 
     def add(self, code: Code) -> None:
-        """Record the files of ``code``, with paths relative to the working directory."""
+        """Record the files of ``code``."""
         if code.digest not in self._files:
-            files = {os.path.relpath(path): digest[:16] for path, digest in code.files.items()}
+            files = {_name(path): digest[:16] for path, digest in code.files.items()}
             self._files[code.digest] = files
             # If this fails, a dry run only lacks the names of changed files.
             with suppress(OSError):
@@ -55,3 +57,11 @@ class CodeRecord:
             return []
         edited = [path for path in before.keys() & now.keys() if before[path] != now[path]]
         return sorted(edited or before.keys() ^ now.keys())
+
+
+def _name(path: Path) -> str:
+    """Return the name of a file, the same in a checkout and in an installed package; others relative to the folder."""
+    for folder in (SOURCE, ROOT):
+        if path.is_relative_to(folder / "saliency_assay") or path.is_relative_to(folder / "workflow"):
+            return str(path.relative_to(folder))
+    return os.path.relpath(path)

@@ -23,6 +23,7 @@ from saliency_assay.methods.cost import Map, passes
 from saliency_assay.pipeline.stand_ins import image_shape, image_size
 from saliency_assay.pipeline.studies import Studies
 from saliency_assay.runtime.parts import FORCED
+from saliency_assay.runtime.project import ROOT
 from saliency_assay.runtime.provenance import digest_of_file
 
 SEPARATE = "SALIENCY_ASSAY_SEPARATE"
@@ -110,12 +111,11 @@ def base_rule(name: str) -> str:
     return name.partition("__")[0]
 
 
-def is_combinable(rule: Any) -> bool:
+def is_combinable(name: str, rule: Any) -> bool:
     """Return True if the jobs of one of Snakemake's rules may be parts of combined jobs.
 
     Rules without wildcards are left out, because Snakemake runs them if an option such as ``--until`` names them.
     """
-    name: str = rule.name
     is_of_study = name in ("evaluate", "check_claims", "summarize") or name.startswith(("tabulate_", "plot_"))
     return bool(rule.has_wildcards()) and (name in GROUPS or is_of_study)
 
@@ -202,12 +202,12 @@ class Groups:
 class Jobs:
     """The jobs of rules that make files, found by the patterns of the rules' outputs."""
 
-    def __init__(self, rules: Iterable[Any]) -> None:
-        """Store Snakemake's rules."""
-        self._rules = {rule.name: rule for rule in rules}
+    def __init__(self, rules: Mapping[str, Any]) -> None:
+        """Store Snakemake's rules by name."""
+        self._rules = rules
         self._patterns = [
-            (pattern.constant_prefix(), pattern, rule.name)
-            for rule in self._rules.values()
+            (pattern.constant_prefix(), pattern, name)
+            for name, rule in rules.items()
             for pattern in rule.output
         ]
         self._found: set[tuple[str, tuple[str, ...]]] = set()
@@ -262,22 +262,30 @@ def combine(parts: Iterable[Part], groups: Groups) -> list[CombinedJob]:
     ]
 
 
-def inputs_of(job: CombinedJob, workflow: Any) -> Callable[[Any], list[Any]]:
+def inputs_of(job: CombinedJob, rules: Mapping[str, Any], workflow: Any) -> Callable[[Any], list[Any]]:
     """Return the input function of a combined job's rule.
 
     It also applies command-line options that name a rule of the parts to the combined job.
+
+    Args:
+        job: the combined job.
+        rules: Snakemake's rules by name, with that of the combined job when Snakemake calls the function.
+        workflow: Snakemake's workflow.
     """
 
     def inputs(_: Any) -> list[Any]:
         # Snakemake calls this function while it collects the jobs, when it has read the command line.
-        dag, settings, names = workflow.dag, workflow.dag_settings, set(job.rules)
-        groups = (workflow.group_settings.overwrite_groups.get(name) for name in job.rules)
-        workflow.get_rule(job.name).group = next(filter(None, groups), None)
-        if names & {rule.name for rule in dag.forcerules}:
-            dag.forcerules.add(workflow.get_rule(job.name))
+        dag, settings, combined = workflow.dag, workflow.dag_settings, rules[job.name]
+        names = [
+            rules[name].name for name in job.rules
+        ]  # on the command line; another Snakefile may change them
+        groups = (workflow.group_settings.overwrite_groups.get(name) for name in names)
+        combined.group = next(filter(None, groups), None)
+        if not dag.forcerules.isdisjoint(rules[name] for name in job.rules):
+            dag.forcerules.add(combined)
         for selected in (dag.untilrules, dag.omitrules):
-            if names & selected:
-                selected.add(job.name)
+            if not selected.isdisjoint(names):
+                selected.add(combined.name)
         if workflow.is_main_process:
             targets = settings.targets if settings.forcetargets else ()
             forced = "\n".join(map(str, [*settings.forcerun, *targets, *dag.forcefiles]))
@@ -306,32 +314,34 @@ def _output(file: Any, wildcards: Any) -> str:
     return flagged
 
 
-def settings_of(job: CombinedJob, workflow: Any, state: str) -> Callable[[Any], dict[str, Any]]:
+def settings_of(
+    job: CombinedJob, rules: Mapping[str, Any], workflow: Any, state: str
+) -> Callable[[Any], dict[str, Any]]:
     """Return the function that computes a combined job's parameter ``settings``, which ``runtime.parts`` reads.
 
     Args:
         job: the combined job.
+        rules: Snakemake's rules by name.
         workflow: Snakemake's workflow.
         state: the folder in which the job keeps the outputs of its parts.
     """
-    by_name = {name: workflow.get_rule(name) for name in job.rules}
 
     def describe(part: Part, settings: Mapping[str, Any]) -> dict[str, Any]:
         return {
             "name": part.name,
-            "rule": part.rule,
-            "script": Path(by_name[part.rule].script).name,
+            "rule": rules[part.rule].name,
+            "script": Path(rules[part.rule].script).name,
             "wildcards": part.wildcards,
             "input": _with_names(part.input),
             "output": _with_names(part.output),
             "log": part.log,
             "benchmark": part.benchmark,
             "settings": settings,
-            "software": _software(by_name[part.rule], workflow),
+            "software": _software(rules[part.rule], workflow),
         }
 
     def settings(_: Any) -> dict[str, Any]:
-        of_parts = [by_name[part.rule].params.settings(part.wildcards) for part in job.parts]
+        of_parts = [rules[part.rule].params.settings(part.wildcards) for part in job.parts]
         device = {"device": "auto"} if any(part.get("device") == "auto" for part in of_parts) else {}
         parts = [
             describe(part, part_settings) for part, part_settings in zip(job.parts, of_parts, strict=True)
@@ -345,7 +355,7 @@ def _software(rule: Any, workflow: Any) -> dict[str, str]:
     """Return the digests of a rule's Conda environment and its container, if jobs run in these; else nothing."""
     if not workflow.deployment_settings.deployment_method:
         return {}
-    files = sorted(Path(workflow.basedir, "envs").glob(f"{Path(rule.conda_env).stem}*"))
+    files = sorted((ROOT / "workflow/envs").glob(f"{Path(rule.conda_env).stem}*"))
     return {"container": str(rule.container_img), **{file.name: digest_of_file(file) for file in files}}
 
 

@@ -1,4 +1,4 @@
-"""Jobs that a run would start, and the causes: ``python -m saliency_assay.pipeline.dry``, with Snakemake's arguments.
+"""Jobs that a run would start, and the causes.
 
 Snakemake prints every job with its old and new settings. This module prints one line for each cause, such as the file
 whose code changed or the key of the configuration with both values. It compares the settings that Snakemake recorded
@@ -7,7 +7,6 @@ with the new ones.
 
 import ast
 import json
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -263,5 +262,6 @@ def report_text(counts: Mapping[str, int], causes: Mapping[str, int]) -> str:
     return "\n".join(lines)
 
 
-if __name__ == "__main__":
-    with_plan(sys.argv[1:], lambda workflow: print(report(workflow)))
+def main(arguments: Sequence[str]) -> None:
+    """Print the jobs and their causes for the command line ``arguments`` of Snakemake."""
+    with_plan(arguments, lambda workflow: print(report(workflow)))

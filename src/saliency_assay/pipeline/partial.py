@@ -1,6 +1,6 @@
-"""A run that also writes a report if methods or metrics fail: ``python -m saliency_assay.pipeline.partial``.
+"""A run that also writes a report if methods or metrics fail.
 
-The arguments are those of Snakemake. If jobs of methods or metrics fail, and no others, Snakemake runs again without
+If jobs of methods or metrics fail, and no others, Snakemake runs again without
 these methods and metrics, which the report then lists with their error lines.
 """
 
@@ -101,7 +101,3 @@ def main(arguments: Sequence[str]) -> int:
         with replacing(results / SENTENCES) as temporary:
             temporary.write_text(json.dumps(sentences), encoding="utf-8")
     return status
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

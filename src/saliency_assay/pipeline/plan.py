@@ -1,7 +1,5 @@
 """Estimate of the jobs, models, time and storage of each study before a configuration is run.
 
-    python -m saliency_assay.pipeline.plan --configfile config/config.yaml --profile profiles/local
-
 The plan counts the jobs that Snakemake would run if no results existed, before any are combined. Times are estimated
 from the benchmark files of jobs that have run here, or for rules without any, from the times of the demo's jobs that
 the package contains (``tools/rule_seconds.py``). Stand-ins replace missing data.
@@ -11,7 +9,6 @@ import argparse
 import csv
 import json
 import os
-import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -257,7 +254,3 @@ def main(arguments: Sequence[str]) -> None:
     os.environ[SEPARATE] = "1"
     with stand_ins(missing):
         with_plan([*arguments, "--forceall", "--nolock"], show)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

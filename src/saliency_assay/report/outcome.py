@@ -1,10 +1,6 @@
-"""Last lines of ``make run``: models that are not better than chance, the report's path, and what it lacks.
-
-``python -m saliency_assay.report.outcome CONFIG``; its exit status is 1 if methods or metrics could not be computed.
-"""
+"""Last lines of a run: models that are not better than chance, the report's path, and what it lacks."""
 
 import json
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -41,9 +37,9 @@ def not_computed(configuration: Mapping[str, Any]) -> list[str]:
     return sentences
 
 
-def main() -> int:
-    """Print the lines for the configuration file that the command line names; return 1 if the report lacks methods."""
-    configuration = yaml.safe_load(Path(sys.argv[1]).read_text(encoding="utf-8"))
+def print_outcome(file: Path) -> int:
+    """Print the lines for a configuration file; return the exit status, 1 if the report lacks methods or metrics."""
+    configuration = yaml.safe_load(file.read_text(encoding="utf-8"))
     for warning in warnings(configuration):
         print(f"Warning: {warning}")
     print("Report:", Path(configuration.get("results", "results"), "report.html").resolve())
@@ -51,7 +47,3 @@ def main() -> int:
     for sentence in missing:
         print(sentence)
     return 1 if missing else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,7 +1,7 @@
 """The kinds of study, each a folder with its record; the Snakefile imports this, so it must not import torch.
 
 To add one, write a folder in this package with its record, ``registry.study_kind.StudyKind``, its rules, if any, in
-``rules/studies/<kind>.smk``, and one line here. Scripts are in ``workflow/scripts``, captions of figures in
+``workflow/rules/studies/<kind>.smk``, and one line here. Scripts are in ``workflow/scripts``, captions of figures in
 ``workflow/report``. ``caption`` is the smallest kind that has rules.
 """
 

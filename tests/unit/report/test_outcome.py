@@ -1,31 +1,29 @@
 """Methods and metrics that were not computed, in the last lines of a run and on pages."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 from generated_studies import generated_study
 
 from saliency_assay.pipeline.partial import SENTENCES
-from saliency_assay.report.outcome import main
+from saliency_assay.report.outcome import print_outcome
 from saliency_assay.report.pages.overview import overview_page, summary_page
 
 SENTENCE = "Not computed: M in S: an error of <b>"
 
 
 def test_the_last_lines_list_what_was_not_computed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     configuration = tmp_path / "some.yaml"
     configuration.write_text(f"results: {json.dumps(str(tmp_path))}\n")
-    monkeypatch.setattr(sys, "argv", ["outcome", str(configuration)])
-    assert main() == 0
+    assert print_outcome(configuration) == 0
     report = f"Report: {tmp_path / 'report.html'}"
     assert capsys.readouterr().out.splitlines() == [report]
     (tmp_path / SENTENCES).parent.mkdir()
     (tmp_path / SENTENCES).write_text(json.dumps([SENTENCE]))
-    assert main() == 1
+    assert print_outcome(configuration) == 1
     assert capsys.readouterr().out.splitlines() == [report, SENTENCE]
 
 

@@ -64,7 +64,10 @@ FAULTS = {
     ),
     "src/saliency_assay/report/pages/words.py": ('KIND = "retrain"\n', "names the kind of study 'retrain'"),
     "src/saliency_assay/methods/sampling.py": ('"""See ``methods.nowhere.f``."""\n', "no methods.nowhere.f"),
-    "rules/score.smk": ("nothing = lambda wildcards: []\n", "a lambda; functions of inputs and parameters"),
+    "workflow/rules/score.smk": (
+        "nothing = lambda wildcards: []\n",
+        "a lambda; functions of inputs and parameters",
+    ),
     "workflow/report/left_over.rst": ("Left over.\n", "no rule shows this caption"),
     "docs/bam.md": ("[gone](nowhere.md)\n", "broken link: nowhere.md"),
     "docs/retrain.md": (
@@ -85,13 +88,15 @@ def test_each_fault_is_reported(tree: Checkout) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text((path.read_text() if path.exists() else "") + line)
     tree.edit(
-        "envs/report.yaml",
+        "workflow/envs/report.yaml",
         lambda text: "".join(line for line in text.splitlines(keepends=True) if "matplotlib=" not in line),
     )
     tree.edit("profiles/slurm/config.yaml", lambda text: text.replace("  train:", "  trian:"))
     problems = lint(tree.root)
     for name, (_, message) in FAULTS.items():
         assert any(line.startswith(f"{name}:") and message in line for line in problems), (name, problems)
-    lacking = {line.split()[-2] for line in problems if "envs/report.yaml:1: lacks matplotlib" in line}
+    lacking = {
+        line.split()[-2] for line in problems if "workflow/envs/report.yaml:1: lacks matplotlib" in line
+    }
     assert {"plot_training", "plot_bam", "plot_caption", "plot_retrain"} <= lacking
     assert "profiles/slurm/config.yaml:1: no rule trian" in problems

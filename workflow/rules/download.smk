@@ -20,4 +20,4 @@ rule download:
     params:
         settings=PARAMS.download,
     script:
-        "../workflow/scripts/download.py"
+        "../scripts/download.py"

@@ -21,7 +21,7 @@ rule score_validity:
     params:
         settings=VALIDITY_PARAMS.score_validity,
     script:
-        "../../workflow/scripts/score_validity.py"
+        "../../scripts/score_validity.py"
 
 
 rule tabulate_validity:
@@ -48,7 +48,7 @@ rule tabulate_validity:
     params:
         settings=VALIDITY_PARAMS.tabulate_validity,
     script:
-        "../../workflow/scripts/tabulate_validity.py"
+        "../../scripts/tabulate_validity.py"
 
 
 rule plot_validity:
@@ -58,13 +58,13 @@ rule plot_validity:
     output:
         scatter=report(
             "<results>/figures/{study}/validity.svg",
-            caption="../../workflow/report/validity.rst",
+            caption="../../report/validity.rst",
             category=STUDIES.report_page,
             labels={"result": "Reliability against validity"},
         ),
         page=report(
             "<results>/figures/{study}/validity.html",
-            caption="../../workflow/report/validity_page.rst",
+            caption="../../report/validity_page.rst",
             category=STUDIES.report_page,
             labels={"result": "Tables of validity"},
         ),
@@ -79,4 +79,4 @@ rule plot_validity:
     params:
         settings=VALIDITY_PARAMS.plot_validity,
     script:
-        "../../workflow/scripts/plot_validity.py"
+        "../../scripts/plot_validity.py"

@@ -30,7 +30,7 @@ rule score_bam:
     params:
         settings=BAM_PARAMS.score_bam,
     script:
-        "../../workflow/scripts/score_bam.py"
+        "../../scripts/score_bam.py"
 
 
 rule tabulate_bam:
@@ -52,7 +52,7 @@ rule tabulate_bam:
     params:
         settings=BAM_PARAMS.tabulate_bam,
     script:
-        "../../workflow/scripts/tabulate_bam.py"
+        "../../scripts/tabulate_bam.py"
 
 
 rule check_claims:
@@ -64,13 +64,13 @@ rule check_claims:
         claims="<results>/tables/{study}/claims.csv",
         ranking_page=report(
             "<results>/figures/{study}/ranking.html",
-            caption="../../workflow/report/ranking.rst",
+            caption="../../report/ranking.rst",
             category=STUDIES.report_page,
             labels={"result": "Ranking of the methods by every metric"},
         ),
         claims_page=report(
             "<results>/figures/{study}/claims.html",
-            caption="../../workflow/report/claims.rst",
+            caption="../../report/claims.rst",
             category=STUDIES.report_page,
             labels={"result": "Claims of the paper"},
         ),
@@ -85,7 +85,7 @@ rule check_claims:
     params:
         settings=BAM_PARAMS.check_claims,
     script:
-        "../../workflow/scripts/check_claims.py"
+        "../../scripts/check_claims.py"
 
 
 rule plot_bam:
@@ -96,25 +96,25 @@ rule plot_bam:
     output:
         premise=report(
             "<results>/figures/{study}/premise.html",
-            caption="../../workflow/report/premise.rst",
+            caption="../../report/premise.rst",
             category=STUDIES.report_page,
             labels={"result": "Premise: accuracy without object or scene"},
         ),
         mcs=report(
             "<results>/figures/{study}/mcs.svg",
-            caption="../../workflow/report/mcs.rst",
+            caption="../../report/mcs.rst",
             category=STUDIES.report_page,
             labels={"result": "MCS: model contrast score"},
         ),
         idr=report(
             "<results>/figures/{study}/idr.svg",
-            caption="../../workflow/report/idr.rst",
+            caption="../../report/idr.rst",
             category=STUDIES.report_page,
             labels={"result": "IDR: input dependence rate"},
         ),
         metrics=report(
             "<results>/figures/{study}/metrics.html",
-            caption="../../workflow/report/metrics.rst",
+            caption="../../report/metrics.rst",
             category=STUDIES.report_page,
             labels={"result": "Table of MCS and IDR"},
         ),
@@ -129,7 +129,7 @@ rule plot_bam:
     params:
         settings=BAM_PARAMS.plot_bam,
     script:
-        "../../workflow/scripts/plot_bam.py"
+        "../../scripts/plot_bam.py"
 
 
 rule score_series:
@@ -152,7 +152,7 @@ rule score_series:
     params:
         settings=BAM_PARAMS.score_series,
     script:
-        "../../workflow/scripts/score_series.py"
+        "../../scripts/score_series.py"
 
 
 rule tabulate_series:
@@ -176,7 +176,7 @@ rule tabulate_series:
     params:
         settings=BAM_PARAMS.tabulate_series,
     script:
-        "../../workflow/scripts/tabulate_series.py"
+        "../../scripts/tabulate_series.py"
 
 
 rule plot_series:
@@ -191,19 +191,19 @@ rule plot_series:
     output:
         accuracy=report(
             "<results>/figures/{study}/commonality.html",
-            caption="../../workflow/report/commonality.rst",
+            caption="../../report/commonality.rst",
             category=STUDIES.report_page,
             labels={"result": "Commonality series: accuracy with and without the common object"},
         ),
         figure=report(
             "<results>/figures/{study}/series.svg",
-            caption="../../workflow/report/series.rst",
+            caption="../../report/series.rst",
             category=STUDIES.report_page,
             labels={"result": "Commonality series: MCS by k"},
         ),
         maps=report(
             "<results>/figures/{study}/series_maps.png",
-            caption="../../workflow/report/series_maps.rst",
+            caption="../../report/series_maps.rst",
             category=STUDIES.report_page,
             labels={"result": "Commonality series: maps of one image by model"},
         ),
@@ -218,7 +218,7 @@ rule plot_series:
     params:
         settings=BAM_PARAMS.plot_series,
     script:
-        "../../workflow/scripts/plot_series.py"
+        "../../scripts/plot_series.py"
 
 
 rule score_concepts:
@@ -243,7 +243,7 @@ rule score_concepts:
     params:
         settings=BAM_PARAMS.score_concepts,
     script:
-        "../../workflow/scripts/score_concepts.py"
+        "../../scripts/score_concepts.py"
 
 
 rule tabulate_concepts:
@@ -263,7 +263,7 @@ rule tabulate_concepts:
     params:
         settings=BAM_PARAMS.tabulate_concepts,
     script:
-        "../../workflow/scripts/tabulate_concepts.py"
+        "../../scripts/tabulate_concepts.py"
 
 
 rule plot_concepts:
@@ -274,13 +274,13 @@ rule plot_concepts:
     output:
         figure=report(
             "<results>/figures/{study}/concepts.svg",
-            caption="../../workflow/report/concepts.rst",
+            caption="../../report/concepts.rst",
             category=STUDIES.report_page,
             labels={"result": "TCAV by layer"},
         ),
         page=report(
             "<results>/figures/{study}/concepts.html",
-            caption="../../workflow/report/concepts.rst",
+            caption="../../report/concepts.rst",
             category=STUDIES.report_page,
             labels={"result": "Table of TCAV"},
         ),
@@ -295,7 +295,7 @@ rule plot_concepts:
     params:
         settings=BAM_PARAMS.plot_concepts,
     script:
-        "../../workflow/scripts/plot_concepts.py"
+        "../../scripts/plot_concepts.py"
 
 
 rule optimize_patch:
@@ -319,7 +319,7 @@ rule optimize_patch:
     params:
         settings=BAM_PARAMS.optimize_patch,
     script:
-        "../../workflow/scripts/optimize_patch.py"
+        "../../scripts/optimize_patch.py"
 
 
 rule score_independence:
@@ -342,7 +342,7 @@ rule score_independence:
     params:
         settings=BAM_PARAMS.score_independence,
     script:
-        "../../workflow/scripts/score_independence.py"
+        "../../scripts/score_independence.py"
 
 
 rule tabulate_independence:
@@ -364,7 +364,7 @@ rule tabulate_independence:
     params:
         settings=BAM_PARAMS.tabulate_independence,
     script:
-        "../../workflow/scripts/tabulate_independence.py"
+        "../../scripts/tabulate_independence.py"
 
 
 rule plot_independence:
@@ -377,31 +377,31 @@ rule plot_independence:
     output:
         iir=report(
             "<results>/figures/{study}/iir.svg",
-            caption="../../workflow/report/iir.rst",
+            caption="../../report/iir.rst",
             category=STUDIES.report_page,
             labels={"result": "IIR: input independence rate"},
         ),
         iir_difference=report(
             "<results>/figures/{study}/iir_difference.svg",
-            caption="../../workflow/report/iir_difference.rst",
+            caption="../../report/iir_difference.rst",
             category=STUDIES.report_page,
             labels={"result": "IIR: relative change of attribution"},
         ),
         delta=report(
             "<results>/figures/{study}/delta.png",
-            caption="../../workflow/report/delta.rst",
+            caption="../../report/delta.rst",
             category=STUDIES.report_page,
             labels={"result": "IIR: examples of δ"},
         ),
         convergence=report(
             "<results>/figures/{study}/convergence.svg",
-            caption="../../workflow/report/convergence.rst",
+            caption="../../report/convergence.rst",
             category=STUDIES.report_page,
             labels={"result": "IIR: convergence of δ"},
         ),
         independence=report(
             "<results>/figures/{study}/independence.html",
-            caption="../../workflow/report/independence.rst",
+            caption="../../report/independence.rst",
             category=STUDIES.report_page,
             labels={"result": "Tables of IIR"},
         ),
@@ -416,7 +416,7 @@ rule plot_independence:
     params:
         settings=BAM_PARAMS.plot_independence,
     script:
-        "../../workflow/scripts/plot_independence.py"
+        "../../scripts/plot_independence.py"
 
 
 rule plot_pairs:
@@ -427,7 +427,7 @@ rule plot_pairs:
     output:
         image=report(
             "<results>/figures/{study}/pairs.png",
-            caption="../../workflow/report/pairs.rst",
+            caption="../../report/pairs.rst",
             category=STUDIES.report_page,
             labels={"result": "IIR: maps with and without δ"},
         ),
@@ -442,4 +442,4 @@ rule plot_pairs:
     params:
         settings=BAM_PARAMS.plot_pairs,
     script:
-        "../../workflow/scripts/plot_pairs.py"
+        "../../scripts/plot_pairs.py"

@@ -18,7 +18,7 @@ rule respond:
     params:
         settings=PARAMS.respond,
     script:
-        "../workflow/scripts/respond.py"
+        "../scripts/respond.py"
 
 
 rule score:
@@ -42,4 +42,4 @@ rule score:
     params:
         settings=PARAMS.score,
     script:
-        "../workflow/scripts/score.py"
+        "../scripts/score.py"

@@ -22,7 +22,7 @@ rule tabulate_scores:
     params:
         settings=FIDELITY_PARAMS.tabulate_scores,
     script:
-        "../../workflow/scripts/tabulate_scores.py"
+        "../../scripts/tabulate_scores.py"
 
 
 rule plot_scores:
@@ -32,7 +32,7 @@ rule plot_scores:
     output:
         report(
             "<results>/figures/{study}/scores.html",
-            caption="../../workflow/report/scores.rst",
+            caption="../../report/scores.rst",
             category=STUDIES.report_page,
             labels={"result": "Tables of all scores"},
         ),
@@ -47,7 +47,7 @@ rule plot_scores:
     params:
         settings=FIDELITY_PARAMS.plot_scores,
     script:
-        "../../workflow/scripts/plot_scores.py"
+        "../../scripts/plot_scores.py"
 
 
 rule plot_metric:
@@ -57,7 +57,7 @@ rule plot_metric:
     output:
         report(
             "<results>/figures/{study}/{metric}_{figure}.svg",
-            caption="../../workflow/report/metric.rst",
+            caption="../../report/metric.rst",
             category=STUDIES.report_page,
             labels=FIDELITY_PARAMS.figure_label,
         ),
@@ -73,7 +73,7 @@ rule plot_metric:
     params:
         settings=FIDELITY_PARAMS.plot_metric,
     script:
-        "../../workflow/scripts/plot_metric.py"
+        "../../scripts/plot_metric.py"
 
 
 use rule plot_metric as plot_curves with:
@@ -81,7 +81,7 @@ use rule plot_metric as plot_curves with:
     output:
         report(
             "<results>/figures/{study}/{metric}_{figure}.svg",
-            caption="../../workflow/report/metric_curves.rst",
+            caption="../../report/metric_curves.rst",
             category=STUDIES.report_page,
             labels=FIDELITY_PARAMS.figure_label,
         ),
@@ -101,7 +101,7 @@ use rule plot_metric as plot_areas with:
     output:
         report(
             "<results>/figures/{study}/{metric}_{figure}.svg",
-            caption="../../workflow/report/metric_areas.rst",
+            caption="../../report/metric_areas.rst",
             category=STUDIES.report_page,
             labels=FIDELITY_PARAMS.figure_label,
         ),
@@ -123,7 +123,7 @@ rule plot_scatter:
     output:
         report(
             "<results>/figures/{study}/infidelity_sensitivity.svg",
-            caption="../../workflow/report/scatter.rst",
+            caption="../../report/scatter.rst",
             category=STUDIES.report_page,
             labels={"result": "Infidelity against sensitivity"},
         ),
@@ -138,4 +138,4 @@ rule plot_scatter:
     params:
         settings=FIDELITY_PARAMS.plot_scatter,
     script:
-        "../../workflow/scripts/plot_scatter.py"
+        "../../scripts/plot_scatter.py"

@@ -41,7 +41,7 @@ rule remask:
     params:
         settings=RETRAIN_PARAMS.remask,
     script:
-        "../../workflow/scripts/remask.py"
+        "../../scripts/remask.py"
 
 
 rule retrain:
@@ -69,7 +69,7 @@ rule retrain:
     params:
         settings=RETRAIN_PARAMS.retrain,
     script:
-        "../../workflow/scripts/retrain.py"
+        "../../scripts/retrain.py"
 
 
 rule measure_mask_leakage:
@@ -92,7 +92,7 @@ rule measure_mask_leakage:
     params:
         settings=RETRAIN_PARAMS.measure_mask_leakage,
     script:
-        "../../workflow/scripts/measure_mask_leakage.py"
+        "../../scripts/measure_mask_leakage.py"
 
 
 rule score_retrain:
@@ -113,7 +113,7 @@ rule score_retrain:
     params:
         settings=RETRAIN_PARAMS.score_retrain,
     script:
-        "../../workflow/scripts/score_retrain.py"
+        "../../scripts/score_retrain.py"
 
 
 rule tabulate_retrain:
@@ -136,7 +136,7 @@ rule tabulate_retrain:
     params:
         settings=RETRAIN_PARAMS.tabulate_retrain,
     script:
-        "../../workflow/scripts/tabulate_retrain.py"
+        "../../scripts/tabulate_retrain.py"
 
 
 rule tabulate_rank_agreement:
@@ -156,7 +156,7 @@ rule tabulate_rank_agreement:
     params:
         settings=RETRAIN_PARAMS.tabulate_rank_agreement,
     script:
-        "../../workflow/scripts/tabulate_rank_agreement.py"
+        "../../scripts/tabulate_rank_agreement.py"
 
 
 rule tabulate_leakage:
@@ -177,7 +177,7 @@ rule tabulate_leakage:
     params:
         settings=RETRAIN_PARAMS.tabulate_leakage,
     script:
-        "../../workflow/scripts/tabulate_leakage.py"
+        "../../scripts/tabulate_leakage.py"
 
 
 rule plot_retrain:
@@ -190,19 +190,19 @@ rule plot_retrain:
     output:
         accuracy=report(
             "<results>/figures/{study}/accuracy.svg",
-            caption="../../workflow/report/retrain_accuracy.rst",
+            caption="../../report/retrain_accuracy.rst",
             category=STUDIES.report_page,
             labels={"result": "Accuracy by occluded share"},
         ),
         overlap=report(
             "<results>/figures/{study}/overlap.svg",
-            caption="../../workflow/report/retrain_overlap.rst",
+            caption="../../report/retrain_overlap.rst",
             category=STUDIES.report_page,
             labels={"result": "Overlap of masks by iteration: MMO, MAMO, CMA"},
         ),
         summary=report(
             "<results>/figures/{study}/summary.html",
-            caption="../../workflow/report/retrain_summary.rst",
+            caption="../../report/retrain_summary.rst",
             category=STUDIES.report_page,
             labels={"result": "Tables of accuracy and overlap"},
         ),
@@ -217,7 +217,7 @@ rule plot_retrain:
     params:
         settings=RETRAIN_PARAMS.plot_retrain,
     script:
-        "../../workflow/scripts/plot_retrain.py"
+        "../../scripts/plot_retrain.py"
 
 
 rule plot_masks:
@@ -229,13 +229,13 @@ rule plot_masks:
     output:
         matrices=report(
             "<results>/figures/{study}/{protocol}_{fill}/matrices.svg",
-            caption="../../workflow/report/retrain_matrices.rst",
+            caption="../../report/retrain_matrices.rst",
             category=STUDIES.report_page,
             labels=RETRAIN_PARAMS.matrices_label,
         ),
         images=report(
             "<results>/figures/{study}/{protocol}_{fill}/images.html",
-            caption="../../workflow/report/retrain_images.rst",
+            caption="../../report/retrain_images.rst",
             category=STUDIES.report_page,
             labels=RETRAIN_PARAMS.images_label,
         ),
@@ -250,7 +250,7 @@ rule plot_masks:
     params:
         settings=RETRAIN_PARAMS.plot_masks,
     script:
-        "../../workflow/scripts/plot_masks.py"
+        "../../scripts/plot_masks.py"
 
 
 rule plot_leakage:
@@ -261,13 +261,13 @@ rule plot_leakage:
     output:
         figure=report(
             "<results>/figures/{study}/leakage.svg",
-            caption="../../workflow/report/retrain_leakage.rst",
+            caption="../../report/retrain_leakage.rst",
             category=STUDIES.report_page,
             labels={"result": "Mask leakage: accuracy from masks alone"},
         ),
         page=report(
             "<results>/figures/{study}/leakage.html",
-            caption="../../workflow/report/retrain_leakage.rst",
+            caption="../../report/retrain_leakage.rst",
             category=STUDIES.report_page,
             labels={"result": "Table of mask leakage"},
         ),
@@ -282,4 +282,4 @@ rule plot_leakage:
     params:
         settings=RETRAIN_PARAMS.plot_leakage,
     script:
-        "../../workflow/scripts/plot_leakage.py"
+        "../../scripts/plot_leakage.py"

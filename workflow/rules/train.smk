@@ -23,7 +23,7 @@ rule train:
     params:
         settings=PARAMS.train,
     script:
-        "../workflow/scripts/train.py"
+        "../scripts/train.py"
 
 
 use rule train as trial with:
@@ -78,7 +78,7 @@ rule select_hyperparameters:
     params:
         settings=PARAMS.select_hyperparameters,
     script:
-        "../workflow/scripts/select_hyperparameters.py"
+        "../scripts/select_hyperparameters.py"
 
 
 rule evaluate:
@@ -99,4 +99,4 @@ rule evaluate:
     params:
         settings=PARAMS.evaluate,
     script:
-        "../workflow/scripts/evaluate.py"
+        "../scripts/evaluate.py"

@@ -18,7 +18,7 @@ rule write_sources:
     params:
         settings=PARAMS.write_sources,
     script:
-        "../workflow/scripts/write_sources.py"
+        "../scripts/write_sources.py"
 
 
 rule collect_bam:
@@ -38,7 +38,7 @@ rule collect_bam:
     params:
         settings=PARAMS.collect_bam,
     script:
-        "../workflow/scripts/collect_bam.py"
+        "../scripts/collect_bam.py"
 
 
 rule compose_bam:
@@ -60,7 +60,7 @@ rule compose_bam:
     params:
         settings=PARAMS.compose_bam,
     script:
-        "../workflow/scripts/compose_bam.py"
+        "../scripts/compose_bam.py"
 
 
 rule compose_caption:
@@ -81,7 +81,7 @@ rule compose_caption:
     params:
         settings=PARAMS.compose_caption,
     script:
-        "../workflow/scripts/compose_caption.py"
+        "../scripts/compose_caption.py"
 
 
 rule build_data:
@@ -100,4 +100,4 @@ rule build_data:
     params:
         settings=PARAMS.build_data,
     script:
-        "../workflow/scripts/build_data.py"
+        "../scripts/build_data.py"

@@ -22,7 +22,7 @@ rule tabulate_caption:
     params:
         settings=CAPTION_PARAMS.tabulate_caption,
     script:
-        "../../workflow/scripts/tabulate_caption.py"
+        "../../scripts/tabulate_caption.py"
 
 
 rule plot_caption:
@@ -33,19 +33,19 @@ rule plot_caption:
     output:
         page=report(
             "<results>/figures/{study}/caption.html",
-            caption="../../workflow/report/caption.rst",
+            caption="../../report/caption.rst",
             category=STUDIES.report_page,
             labels={"result": "Tables of the premise, INFD and attribution"},
         ),
         infidelity=report(
             "<results>/figures/{study}/infidelity.svg",
-            caption="../../workflow/report/caption_infidelity.rst",
+            caption="../../report/caption_infidelity.rst",
             category=STUDIES.report_page,
             labels={"result": "INFD of both models"},
         ),
         attribution=report(
             "<results>/figures/{study}/attribution.svg",
-            caption="../../workflow/report/caption_attribution.rst",
+            caption="../../report/caption_attribution.rst",
             category=STUDIES.report_page,
             labels={"result": "Attribution on the half that the model uses"},
         ),
@@ -60,4 +60,4 @@ rule plot_caption:
     params:
         settings=CAPTION_PARAMS.plot_caption,
     script:
-        "../../workflow/scripts/plot_caption.py"
+        "../../scripts/plot_caption.py"

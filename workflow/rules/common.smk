@@ -11,6 +11,7 @@ from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.yaml_text import check_text
 from saliency_assay.pipeline.code_record import CODE_RECORD, CodeRecord
 from saliency_assay.pipeline.inputs import Inputs
+from saliency_assay.pipeline.module import with_prefix
 from saliency_assay.pipeline.not_computed import KEY, read_remaining
 from saliency_assay.pipeline.params import Params
 from saliency_assay.pipeline.paths import Paths, one_of
@@ -18,14 +19,21 @@ from saliency_assay.pipeline.job_settings import JobSettings
 from saliency_assay.pipeline.studies import Studies
 from saliency_assay.runtime.shards import shard_suffixes
 
+# Of another Snakefile, which passes the configuration (docs/howto/module.md).
+IS_MODULE = not workflow.modifier.is_main_snakefile()
+# `make run` passes the methods and metrics that failed; a configuration file cannot contain this key.
+NOT_COMPUTED = [] if IS_MODULE else workflow.config_settings.config.get(KEY, [])
 try:
-    for configfile in workflow.configfiles:
-        check_text(Path(configfile), os.path.relpath(configfile))
-    # `make run` passes the methods and metrics that failed; a configuration file cannot contain this key.
-    NOT_COMPUTED = workflow.config_settings.config.get(KEY, [])
+    if IS_MODULE:
+        source = f"module {workflow.modifier.namespace}"
+        config = with_prefix(workflow, config)
+    else:
+        source = os.path.relpath(workflow.configfiles[-1])
+        for configfile in workflow.configfiles:
+            check_text(Path(configfile), os.path.relpath(configfile))
     if NOT_COMPUTED:
         del config[KEY]
-    options = {"catalog": CATALOG, "source": os.path.relpath(workflow.configfiles[-1])}
+    options = {"catalog": CATALOG, "source": source}
     COMPLETE = CONFIG = read(config, **options)
     if NOT_COMPUTED:
         CONFIG = read_remaining(config, COMPLETE, NOT_COMPUTED, **options)
@@ -43,7 +51,7 @@ STUDIES = Studies(CONFIG, CATALOG.study_kinds)
 # Inputs of rules that depend on wildcards or on the configuration.
 INPUTS = Inputs(CONFIG, Paths(CONFIG.results), STUDIES, ancient)
 JOB_SETTINGS = JobSettings(
-    Path(workflow.basedir) / "workflow/scripts",
+    ROOT / "workflow/scripts",
     CATALOG.study_kinds.values(),
     # Snakemake tracks containers and Conda environments itself.
     with_versions=not workflow.deployment_settings.deployment_method,
@@ -53,7 +61,7 @@ JOB_SETTINGS = JobSettings(
 PARAMS = Params(INPUTS, CATALOG, JOB_SETTINGS, config, not_computed=NOT_COMPUTED)
 
 # Relative to the working directory, as all inputs are, so that a moved or copied checkout reruns nothing.
-CAPTIONS = os.path.relpath(f"{workflow.basedir}/workflow/report")
+CAPTIONS = os.path.relpath(ROOT / "workflow/report")
 # Priorities: long jobs on which others depend start early, after the data that they need, so that no machine idles.
 EARLIEST, EARLY = 20, 10
 

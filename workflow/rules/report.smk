@@ -13,7 +13,7 @@ rule plot_gallery:
         thumbnails="<results>/figures/{study}/gallery.json",
         page=report(
             "<results>/figures/{study}/gallery.html",
-            caption="../workflow/report/gallery.rst",
+            caption="../report/gallery.rst",
             category=STUDIES.report_page,
             labels={"result": "Maps of the same images by every method"},
         ),
@@ -26,7 +26,7 @@ rule plot_gallery:
     params:
         settings=PARAMS.plot_gallery,
     script:
-        "../workflow/scripts/plot_gallery.py"
+        "../scripts/plot_gallery.py"
 
 
 rule plot_training:
@@ -37,13 +37,13 @@ rule plot_training:
     output:
         curves=report(
             "<results>/figures/training.svg",
-            caption="../workflow/report/training.rst",
+            caption="../report/training.rst",
             category="Models",
             labels={"result": "Training curves"},
         ),
         accuracy=report(
             "<results>/figures/accuracy.html",
-            caption="../workflow/report/accuracy.rst",
+            caption="../report/accuracy.rst",
             category="Models",
             labels={"result": "Accuracy by model and data set"},
         ),
@@ -56,7 +56,7 @@ rule plot_training:
     params:
         settings=PARAMS.plot_training,
     script:
-        "../workflow/scripts/plot_training.py"
+        "../scripts/plot_training.py"
 
 
 rule summarize:
@@ -67,7 +67,7 @@ rule summarize:
     output:
         report(
             "<results>/figures/{study}/study.html",
-            caption="../workflow/report/summary.rst",
+            caption="../report/summary.rst",
             category=STUDIES.report_page,
             labels={"result": "Summary"},
         ),
@@ -80,7 +80,7 @@ rule summarize:
     params:
         settings=PARAMS.summarize,
     script:
-        "../workflow/scripts/summarize.py"
+        "../scripts/summarize.py"
 
 
 rule document_methods:
@@ -92,13 +92,13 @@ rule document_methods:
     output:
         methods=report(
             "<results>/figures/methods.html",
-            caption="../workflow/report/methods.rst",
+            caption="../report/methods.rst",
             category="Methods",
             labels={"result": "Descriptions and cost of the methods"},
         ),
         metrics=report(
             "<results>/figures/metrics.html",
-            caption="../workflow/report/metrics_page.rst",
+            caption="../report/metrics_page.rst",
             category="Metrics",
             labels={"result": "Definitions and reliability of the metrics"},
         ),
@@ -111,7 +111,7 @@ rule document_methods:
     params:
         settings=PARAMS.document_methods,
     script:
-        "../workflow/scripts/document_methods.py"
+        "../scripts/document_methods.py"
 
 
 rule overview:
@@ -129,7 +129,7 @@ rule overview:
             {
                 "trust": report(
                     "<results>/figures/trust.html",
-                    caption="../workflow/report/trust.rst",
+                    caption="../report/trust.rst",
                     category="Trust in metrics",
                     labels={"result": "Which metrics can be trusted"},
                 )
@@ -139,7 +139,7 @@ rule overview:
         ),
         overview=report(
             "<results>/figures/overview.html",
-            caption="../workflow/report/overview.rst",
+            caption="../report/overview.rst",
             category="Overview",
             labels={"result": "Results of all studies"},
         ),
@@ -152,7 +152,7 @@ rule overview:
     params:
         settings=PARAMS.overview,
     script:
-        "../workflow/scripts/overview.py"
+        "../scripts/overview.py"
 
 
 rule provenance:
@@ -166,7 +166,7 @@ rule provenance:
     output:
         report(
             "<results>/figures/provenance.html",
-            caption="../workflow/report/provenance.rst",
+            caption="../report/provenance.rst",
             category="Provenance",
             labels={"result": "Configuration, versions, data and run times"},
         ),
@@ -179,7 +179,7 @@ rule provenance:
     params:
         settings=PARAMS.provenance,
     script:
-        "../workflow/scripts/provenance.py"
+        "../scripts/provenance.py"
 
 
 rule report:
@@ -200,4 +200,4 @@ rule report:
     params:
         settings=PARAMS.report,
     script:
-        "../workflow/scripts/report.py"
+        "../scripts/report.py"

@@ -24,7 +24,7 @@ rule tabulate_reliability:
     params:
         settings=PARAMS.tabulate_reliability,
     script:
-        "../workflow/scripts/tabulate_reliability.py"
+        "../scripts/tabulate_reliability.py"
 
 
 rule plot_reliability:
@@ -34,37 +34,37 @@ rule plot_reliability:
     output:
         reliability=report(
             "<results>/figures/{study}/reliability.svg",
-            caption="../workflow/report/reliability.rst",
+            caption="../report/reliability.rst",
             category=STUDIES.report_page,
             labels={"result": "Inter-rater and inter-method reliability"},
         ),
         agreement=report(
             "<results>/figures/{study}/agreement.svg",
-            caption="../workflow/report/agreement.rst",
+            caption="../report/agreement.rst",
             category=STUDIES.report_page,
             labels={"result": "Agreement of seeds, classes and halves"},
         ),
         order=report(
             "<results>/figures/{study}/order.svg",
-            caption="../workflow/report/order.rst",
+            caption="../report/order.rst",
             category=STUDIES.report_page,
             labels={"result": "Rank sets of the methods"},
         ),
         score_pairs=report(
             "<results>/figures/{study}/score_pairs.svg",
-            caption="../workflow/report/score_pairs.rst",
+            caption="../report/score_pairs.rst",
             category=STUDIES.report_page,
             labels={"result": "Methods under two metrics"},
         ),
         consistency=report(
             "<results>/figures/{study}/consistency.svg",
-            caption="../workflow/report/consistency.rst",
+            caption="../report/consistency.rst",
             category=STUDIES.report_page,
             labels={"result": "Correlations between metrics"},
         ),
         page=report(
             "<results>/figures/{study}/reliability.html",
-            caption="../workflow/report/reliability_page.rst",
+            caption="../report/reliability_page.rst",
             category=STUDIES.report_page,
             labels={"result": "Tables of reliability, agreement and ranks"},
         ),
@@ -79,4 +79,4 @@ rule plot_reliability:
     params:
         settings=PARAMS.plot_reliability,
     script:
-        "../workflow/scripts/plot_reliability.py"
+        "../scripts/plot_reliability.py"

@@ -19,4 +19,4 @@ rule attribute:
     params:
         settings=PARAMS.attribute,
     script:
-        "../workflow/scripts/attribute.py"
+        "../scripts/attribute.py"

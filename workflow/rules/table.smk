@@ -23,4 +23,4 @@ rule table:
     params:
         settings=PARAMS.table,
     script:
-        "../workflow/scripts/table.py"
+        "../scripts/table.py"

@@ -6,23 +6,25 @@ Included after all other rules. What is set for a rule on the command line or in
 
 from saliency_assay.pipeline.combined import SEPARATE, Groups, Jobs, combine, is_combinable
 from saliency_assay.pipeline.combined import inputs_of, outputs_of, settings_of
+from saliency_assay.pipeline.module import rules_by_name
 
-COMBINED = []
-if not os.environ.get(SEPARATE):
-    jobs = Jobs(filter(is_combinable, workflow.rules))
+RULES, COMBINED = rules_by_name(rules), []
+# Another Snakefile that imports single rules of this workflow gets these rules alone.
+if not os.environ.get(SEPARATE) and not workflow.modifier.rule_whitelist:
+    jobs = Jobs({name: rule for name, rule in RULES.items() if is_combinable(name, rule)})
     targets = [*INPUTS.pages(), *INPUTS.all_maps(), *INPUTS.all_costs(), *INPUTS.all_scores()]
     targets += [*INPUTS.all_summary_files(), *INPUTS.all_tables()]
     targets += expand(INPUTS.paths.evaluation, **MODELS)
     COMBINED = combine(jobs.of(targets), Groups(CONFIG, CATALOG, STUDIES))
 
 for job in COMBINED:
-    bases = [workflow.get_rule(name) for name in job.rules]
+    bases = [RULES[name] for name in job.rules]
 
     rule:
         name:
             job.name
         input:
-            inputs_of(job, workflow),
+            inputs_of(job, RULES, workflow),
         output:
             outputs_of(job),
         log:
@@ -31,11 +33,11 @@ for job in COMBINED:
         conda:
             f"../envs/{Path(bases[0].conda_env).name}"
         params:
-            settings=settings_of(job, workflow, f"{CONFIG.results}/.state/parts"),
+            settings=settings_of(job, RULES, workflow, f"{CONFIG.results}/.state/parts"),
         script:
-            "../workflow/scripts/combined.py"
+            "../scripts/combined.py"
 
-    combined_rule = workflow.get_rule(job.name)
+    combined_rule = RULES[job.name] = rules_by_name(rules)[job.name]
     for base in bases:
         combined_rule.resources.update(
             workflow.resource_settings._parsed_overwrite_resources.get(base.name, {})

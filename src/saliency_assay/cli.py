@@ -1,0 +1,132 @@
+"""The command ``saliency-assay``: the workflow in any folder, without a checkout."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from itertools import takewhile
+from pathlib import Path
+from textwrap import shorten
+
+import yaml
+
+from saliency_assay import SNAKEFILE, __version__
+from saliency_assay.config.errors import ConfigError
+from saliency_assay.config.yaml_text import check_text
+from saliency_assay.runtime.failures import RESULTS
+from saliency_assay.runtime.project import ROOT
+
+COMMANDS = {
+    "run": "run CONFIG and write its report",
+    "report": "write the report again; runs missing jobs",
+    "table": "export all results as CSV and LaTeX; runs missing jobs",
+    "plan": "show the number of jobs and models, time and storage of each study, without running it",
+    "dry": "show how many jobs of each rule would run, and what causes them, without running any",
+    "config": "print CONFIG; without one, list the configurations of the package",
+}
+EPILOG = """\
+CONFIG is a configuration file or the name of a configuration of the package; by default it is the demo. Further
+arguments are those of Snakemake, such as --cores 4 or --profile slurm."""
+HELP = ("-h", "--help", "--version")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command with its command-line ``arguments`` and return its exit status."""
+    command, name, options = _parse(list(sys.argv[1:] if arguments is None else arguments))
+    if command == "config" and not name:
+        print(configuration_list())
+        return 0
+    try:
+        file = configuration_file(name or "config")
+        if command == "config":
+            print(file.read_text(encoding="utf-8"), end="")
+            return 0
+        # Snakemake reads the file before any code of this project, and answers some errors with a traceback.
+        check_text(file, str(file))
+    except ConfigError as error:
+        print(error, file=sys.stderr)
+        return 1
+    if find_spec("snakemake") is None:
+        print("Snakemake is not installed: pip install 'saliency-assay[workflow]'", file=sys.stderr)
+        return 1
+    return _run(command, file, snakemake_arguments(file, options))
+
+
+def _parse(arguments: list[str]) -> tuple[str, str, list[str]]:
+    """Return the command, the name of the configuration or an empty string, and the arguments of Snakemake."""
+    parser = argparse.ArgumentParser(
+        prog="saliency-assay",
+        usage="saliency-assay COMMAND [CONFIG] [ARGUMENT ...]",
+        description="Benchmark saliency methods, and the metrics that evaluate them.\n\ncommands:\n"
+        + "\n".join(f"  {name:8}{text}" for name, text in COMMANDS.items()),
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=__version__)
+    parser.add_argument("command", choices=COMMANDS, help=argparse.SUPPRESS)
+    # Only the first words are parsed: what follows may contain any option of Snakemake, and its values.
+    own = arguments if set(HELP) & set(arguments) else arguments[:1]
+    command = parser.parse_known_args(own)[0].command
+    has_name = len(arguments) > 1 and not arguments[1].startswith("-")
+    return command, arguments[1] if has_name else "", arguments[1 + has_name :]
+
+
+def configuration_list() -> str:
+    """Return the names of the configurations of the package, each with the beginning of its comment."""
+    lines = []
+    for file in _packaged():
+        text = file.read_text(encoding="utf-8").splitlines()
+        comment = " ".join(line.lstrip("# ") for line in takewhile(lambda line: line.startswith("#"), text))
+        lines.append(f"{file.stem:26}{shorten(comment, 100, placeholder=' …')}")
+    return "\n".join(lines)
+
+
+def configuration_file(name: str) -> Path:
+    """Return the configuration file ``name``, or that of the package with this name.
+
+    Raises:
+        ConfigError: there is neither.
+    """
+    packaged = {file.stem: file for file in _packaged()}
+    file = Path(name) if Path(name).is_file() else packaged.get(name)
+    if file is None:
+        raise ConfigError(f"CONFIG: {name}: no such file, and not one of {', '.join(packaged)}")
+    return file
+
+
+def _packaged() -> list[Path]:
+    return [file for file in sorted((ROOT / "config").glob("*.yaml")) if file.stem != "schema"]
+
+
+def snakemake_arguments(file: Path, options: Sequence[str]) -> list[str]:
+    """Return the arguments with which Snakemake runs a configuration.
+
+    Without a profile among ``options`` the profile is that of one machine; it may be the name of one of the package.
+    """
+    given = list(options) if "--profile" in options else ["--profile", "local", *options]
+    profile = given.index("--profile") + 1
+    if profile < len(given) and (ROOT / "profiles" / given[profile]).is_dir():
+        given[profile] = str(ROOT / "profiles" / given[profile])
+    return ["--configfile", str(file), "--snakefile", SNAKEFILE, *given]
+
+
+def _run(command: str, file: Path, arguments: Sequence[str]) -> int:
+    """Run a command that needs Snakemake; the modules that only one of them needs are imported here."""
+    if command in ("plan", "dry"):
+        import_module(f"saliency_assay.pipeline.{command}").main(arguments)
+    from saliency_assay.pipeline import partial
+    from saliency_assay.report import outcome
+
+    target = {"table": ["table"], "report": ["--forcerun", "report"]}.get(command, [])
+    status = partial.main([*target, *arguments])
+    if command != "table":
+        return status or outcome.print_outcome(file)
+    if not status:
+        results = yaml.safe_load(file.read_text(encoding="utf-8")).get("results", RESULTS)
+        print("Tables:", Path(results, "export").resolve())
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
