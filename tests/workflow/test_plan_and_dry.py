@@ -1,41 +1,30 @@
 """What ``make dry`` and ``make plan`` print."""
 
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from checkout import LOCAL, PROJECT, Checkout
+from checkout import PROJECT, Checkout
 
 CONFIGURATIONS = sorted(path for path in PROJECT.glob("config/*.yaml") if path.stem != "schema")
 
 
-def printed(program: str, root: Path, configuration: str) -> str:
-    """Run one of the two programs as the Makefile does, and return its standard output."""
-    command = [
-        sys.executable,
-        "-m",
-        f"saliency_assay.pipeline.{program}",
-        "--configfile",
-        configuration,
-        *LOCAL,
-    ]
-    environment = {"PYTHONPATH": "src", "PATH": "/usr/bin:/bin"}
-    run = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True)
+def printed(command: str, checkout: Checkout) -> str:
+    """Return the standard output of one of the two commands."""
+    run = checkout.assay(command)
     assert run.returncode == 0, run.stderr
     return run.stdout
 
 
 @pytest.mark.slow
 def test_a_method_and_a_key_are_named_in_one_screen(finished: Checkout) -> None:
-    assert printed("dry", finished.root, finished.configuration) == (
+    assert printed("dry", finished) == (
         "Nothing to run: configuration, code and tracked files have not changed. Image files are not tracked.\n"
     )
     finished.edit("src/saliency_assay/methods/cam.py", lambda text: f"{text}\nADDED = 1\n")
     finished.configure(metrics__infidelity__largest=3)
     (finished.root / "results/figures/training.svg").unlink()
-    lines = printed("dry", finished.root, finished.configuration).splitlines()
+    lines = printed("dry", finished).splitlines()
     assert len(lines) <= 30
     causes = dict(reversed(line.strip().split("  ", 1)) for line in lines if line.startswith("     "))
     assert int(causes["code of saliency_assay/methods/cam.py"]) >= 10
@@ -45,7 +34,7 @@ def test_a_method_and_a_key_are_named_in_one_screen(finished: Checkout) -> None:
 
 
 def test_jobs_that_have_never_run_are_counted(fresh: Checkout) -> None:
-    lines = printed("dry", fresh.root, fresh.configuration).splitlines()
+    lines = printed("dry", fresh).splitlines()
     assert len(lines) <= 30
     assert lines[-2].endswith("  never run")
     assert lines[-1].endswith("1  input from the jobs above")  # the rule `all`
@@ -58,7 +47,7 @@ def test_a_plan_needs_no_data(file: Path, fresh: Checkout) -> None:
     if file.stem == "iteroar":  # thousands of jobs of each seed
         replace(fresh, configuration=f"config/{file.name}").configure(seeds=[0])
     before = sorted(path for path in fresh.root.rglob("*") if ".snakemake" not in path.parts)
-    lines = printed("plan", fresh.root, f"config/{file.name}").splitlines()
+    lines = printed("plan", replace(fresh, configuration=f"config/{file.name}")).splitlines()
     assert lines[0].split() == ["jobs", "models", "model", "time", "other", "time", "storage,", "GB"]
     assert not [line for line in lines if "?" in line or "+" in line]
     after = sorted(path for path in fresh.root.rglob("*") if ".snakemake" not in path.parts)
