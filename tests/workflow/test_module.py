@@ -12,6 +12,8 @@ import pytest
 import yaml
 from checkout import PROJECT, SMALLEST, Checkout, jobs_in
 
+from tools.pages import blocks
+
 SNAKEFILE = """
 configfile: "config/config.yaml"
 
@@ -103,6 +105,20 @@ def test_a_module_computes_what_the_workflow_computes(importing: Importing, smal
 
 
 @pytest.mark.slow
+def test_the_documented_example(importing: Importing) -> None:
+    snakefile, configuration = (
+        block.text
+        for block in blocks(PROJECT / "docs/howto/module.md")
+        if block.language in ("python", "yaml")
+    )
+    (importing.root / "Snakefile").write_text(snakefile)
+    importing.configure(yaml.safe_load(configuration)["saliency"])
+    planned = importing.planned()
+    assert {job for job in planned if not job.startswith("saliency_")} == {"all"}
+    assert {"saliency_train net 0", "saliency_report", "saliency_tabulate__trust"} <= planned
+
+
+@pytest.mark.slow
 def test_errors_of_a_module_name_it(importing: Importing) -> None:
     importing.configure({**yaml.safe_load(SMALLEST.read_text()), "seeds": ["x"]})
     done = importing.snakemake("--dry-run")
@@ -112,6 +128,7 @@ def test_errors_of_a_module_name_it(importing: Importing) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_single_rule_of_a_module(importing: Importing) -> None:
     importing.configure(yaml.safe_load(SMALLEST.read_text()))
     text = (importing.root / "Snakefile").read_text()
@@ -155,12 +172,18 @@ def assay(installed: Path, folder: Path, *arguments: str) -> "subprocess.Complet
 
 @pytest.mark.slow
 def test_an_installed_package_runs_the_workflow_anywhere(installed: Path, tmp_path: Path) -> None:
-    listed = assay(installed, tmp_path, "config").stdout
-    assert {"config", "bam_small"} <= {line.split()[0] for line in listed.splitlines()}
     target = "results/maps/digits/seed0/digits/gradient.zarr.zip"
     shutil.copy(SMALLEST, tmp_path / "study.yaml")
     done = assay(installed, tmp_path, "run", "study.yaml", target, "--cores=2")
     assert (tmp_path / target).is_file(), done.stderr
+
+
+@pytest.mark.slow
+def test_an_installed_package_refuses_environments_of_jobs(installed: Path, tmp_path: Path) -> None:
+    done = assay(installed, tmp_path, "run", "config", "--software-deployment-method", "conda")
+    assert done.returncode == 1
+    assert "--software-deployment-method: " in done.stderr
+    assert not (tmp_path / "results").exists()
 
 
 @pytest.mark.slow
@@ -178,6 +201,7 @@ def test_an_installed_package_continues_the_results_of_a_checkout(
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_an_edit_of_an_installed_package_reruns_jobs(
     installed: Path, smallest: Checkout, tmp_path: Path
 ) -> None:

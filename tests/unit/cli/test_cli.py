@@ -1,0 +1,62 @@
+"""The command ``saliency-assay``, without a run."""
+
+from pathlib import Path
+
+import pytest
+from checkout import PROJECT
+
+from saliency_assay import SNAKEFILE
+from saliency_assay.cli import main, snakemake_arguments
+
+
+def test_configurations_are_listed_and_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config"]) == 0
+    names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert names == [file.stem for file in sorted(PROJECT.glob("config/*.yaml")) if file.stem != "schema"]
+    assert main(["config", "metrics"]) == 0
+    assert capsys.readouterr().out == (PROJECT / "config/metrics.yaml").read_text()
+
+
+def test_a_file_comes_before_a_configuration_of_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("metrics").write_text("seeds: [1]\n")
+    assert main(["config", "metrics"]) == 0
+    assert capsys.readouterr().out == "seeds: [1]\n"
+
+
+@pytest.mark.parametrize("command", ["run", "report", "table", "plan", "dry"])
+def test_an_unknown_configuration(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, "nothing.yaml"]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("CONFIG: nothing.yaml: ")
+    assert "bam_small" in line
+
+
+def test_an_unknown_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["ran"])
+    assert ended.value.code == 2
+    assert "'ran'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "profile", "others"),
+    [
+        ([], PROJECT / "profiles/local", []),
+        (["--cores", "4"], PROJECT / "profiles/local", ["--cores", "4"]),
+        (["target", "--profile", "slurm", "-n"], PROJECT / "profiles/slurm", ["target", "-n"]),
+        (["--profile", "my_cluster"], "my_cluster", []),
+    ],
+)
+def test_the_profile_is_that_of_one_machine_unless_given(
+    options: list[str], profile: Path | str, others: list[str]
+) -> None:
+    arguments = snakemake_arguments(Path("a.yaml"), options)
+    start = ["--configfile", "a.yaml", "--snakefile", SNAKEFILE]
+    assert arguments[:4] == start
+    given = arguments[4:]
+    number = given.index("--profile")
+    assert given[number + 1] == str(profile)
+    assert given[:number] + given[number + 2 :] == others
