@@ -22,12 +22,14 @@ from typing import Any, TextIO
 
 from saliency_assay.runtime.atomic import replacing
 from saliency_assay.runtime.job import in_one_line, print_anything
+from saliency_assay.runtime.project import ROOT
 from saliency_assay.runtime.provenance import digest_of_file, fingerprint
 from saliency_assay.runtime.run_lock import share_run_lock
 
 FORCED = "SALIENCY_ASSAY_FORCED"
 """Environment variable: the time at which the run started, and in further lines the rules and files of ``--forcerun``
 or ``--force``; ``*`` for ``--forceall``."""
+SCRIPTS = ROOT / "workflow/scripts"
 LARGEST_DIGESTED = 100_000_000
 """Bytes up to which inputs are compared by content, as in the profiles (``max-checksum-file-size``)."""
 
@@ -94,7 +96,7 @@ def _run(part: Mapping[str, Any], snakemake: Any, log: TextIO) -> str:
     start, processor, printed = time.perf_counter(), time.process_time(), StringIO()
     try:
         with redirect_stderr(_Both(sys.stderr, printed)):
-            runpy.run_path(str(Path(snakemake.scriptdir, part["script"])), {"snakemake": own}, "__main__")
+            runpy.run_path(str(SCRIPTS / part["script"]), {"snakemake": own}, "__main__")
     except SystemExit as error:
         if error.code:
             print(f"failed, see {part['log']}", file=log)
