@@ -16,6 +16,7 @@ from snakemake.iocontainers import (
     Wildcards,
 )
 
+from saliency_assay.runtime import parts
 from saliency_assay.runtime.parts import FORCED, run_parts
 
 SCRIPT = """
@@ -37,6 +38,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working directory with the script ``copy.py`` and the file ``source.txt``."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv(FORCED, raising=False)
+    monkeypatch.setattr(parts, "SCRIPTS", tmp_path)
     Path("copy.py").write_text(SCRIPT)
     Path("source.txt").write_text("source")
     return tmp_path
