@@ -73,7 +73,7 @@ def seeded() -> torch.Generator:
 
 def captum_gradient_shap(model: Classifier, background: Tensor, image: Tensor, target: Tensor) -> Tensor:
     """Compute captum's GradientShap with our samples in place of those of NumPy's global generator."""
-    sources, positions = (values.numpy() for values in sample_starts(1, SAMPLES, BACKGROUND, seeded()))
+    sources, positions = (values[0].numpy() for values in sample_starts(1, SAMPLES, BACKGROUND, seeded()))
     choice, uniform = np.random.choice, np.random.uniform
     np.random.choice, np.random.uniform = lambda *_: sources, lambda *_: positions
     try:

@@ -45,7 +45,7 @@ def test_each_sample_of_a_linear_model_is_its_contributions() -> None:
     model = with_random_state(nn.Sequential(nn.Flatten(), nn.Linear(PIXELS, CLASSES)), seed=1)
     weights = model[1].weight.detach()[TARGETS].reshape(IMAGES.shape)
     maps = expected_gradients(model, IMAGES, TARGETS, generator=generator(), background=BACKGROUND, samples=1)
-    sources, _ = sample_starts(4, 1, 3, generator())
+    sources = sample_starts(4, 1, 3, generator())[0][:, 0]
     assert len(set(sources.tolist())) > 1
     starts = BACKGROUND[sources]
     exact(maps, weights * (IMAGES - starts))
@@ -75,7 +75,7 @@ def test_maps_are_unbiased(backgrounds: int) -> None:
 def test_captum_agrees_on_the_same_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     """captum samples from NumPy's global generator, which is replaced by ours."""
     model, samples = conv_classifier(), 7
-    sources, positions = sample_starts(4, samples, 3, generator(2))
+    sources, positions = (values.flatten() for values in sample_starts(4, samples, 3, generator(2)))
     monkeypatch.setattr(np.random, "choice", lambda count, size: sources.numpy())
     monkeypatch.setattr(np.random, "uniform", lambda low, high, size: positions.numpy())
     expected = captum.attr.GradientShap(model).attribute(
@@ -88,7 +88,7 @@ def test_captum_agrees_on_the_same_samples(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_samples_are_uniform_and_independent() -> None:
-    sources, positions = sample_starts(50, 40, 5, generator())
+    sources, positions = (values.flatten() for values in sample_starts(50, 40, 5, generator()))
     assert sources.shape == positions.shape == (2000,)
     assert stats.chisquare(torch.bincount(sources, minlength=5).numpy()).pvalue > 0.01
     assert stats.kstest(positions.numpy(), "uniform").pvalue > 0.01

@@ -202,7 +202,7 @@ def test_each_image_has_coalitions_of_its_own() -> None:
     images = IMAGES[:1].expand(3, -1, -1, -1)
     with seen_batches(model) as seen:
         kernel_shap(model, images, TARGETS[:3], generator=generator(), segments=9, samples=60)
-    rows = torch.cat(seen).reshape(3, 62, -1)
+    rows = torch.stack(seen, 1).reshape(3, 62, -1)
     assert not torch.equal(rows[0], rows[1])
     assert not torch.equal(rows[1], rows[2])
 
@@ -217,7 +217,7 @@ def test_each_pass_is_the_batch(samples: int, passes: int) -> None:
     with seen_batches(model) as seen:
         kernel_shap(model, IMAGES, TARGETS, generator=generator(), segments=9, samples=samples)
     assert [len(batch) for batch in seen] == [5] * passes
-    rows = torch.cat(seen).reshape(5, passes, *IMAGES.shape[1:])
+    rows = torch.stack(seen, 1).reshape(5, passes, *IMAGES.shape[1:])
     assert (rows[:, 0] == 0).all()
     assert torch.equal(rows[:, 1], IMAGES)
     kept = (rows == IMAGES[:, None]).reshape(5, passes, 3, 3, 4, 3, 4)

@@ -29,7 +29,6 @@ from saliency_assay.methods.cam import gradcam
 from saliency_assay.methods.gradient import gradient, gradient_x_input, sensitivity
 from saliency_assay.methods.guided import guided_backprop
 from saliency_assay.methods.model_free import constant, edge, random
-from saliency_assay.methods.passes import chunks
 from saliency_assay.methods.path import (
     RULES,
     integrated_gradients,
@@ -272,7 +271,7 @@ def test_smoothgrad_statistics_are_those_of_the_samples_seen(dtype: torch.dtype)
             method: method(model, images, TARGETS, generator=generator(), **settings)
             for method in (smoothgrad, smoothgrad_squared, vargrad)
         }
-    noisy = torch.cat(seen).reshape(3, 6, 5, *images.shape[1:])
+    noisy = torch.stack(seen, 1).reshape(6, 3, 5, *images.shape[1:]).transpose(0, 1)
     assert torch.equal(noisy[0], noisy[1])  # the three statistics are of the same samples
     assert torch.equal(noisy[0], noisy[2])
     samples = np.stack([2 * model.half_slopes(noisy[0, :, i], TARGETS).numpy() for i in range(5)]).astype(
@@ -289,7 +288,7 @@ def test_smoothgrad_noise_is_normal_and_relative_to_each_image() -> None:
     model = conv_classifier()
     with seen_batches(model) as seen:
         smoothgrad(model, IMAGES, TARGETS, generator=generator(), samples=100, noise=0.15)
-    noise = torch.cat(seen).reshape(6, 100, -1) - IMAGES.reshape(6, 1, -1)
+    noise = torch.stack(seen, 1).reshape(6, 100, -1) - IMAGES.reshape(6, 1, -1)
     spans = np.ptp(IMAGES.flatten(1).numpy(), axis=1)
     assert spans.max() > 2 * spans.min()
     for values, span in zip(noise, spans, strict=True):
@@ -303,7 +302,7 @@ def test_uniform_noise_fills_its_range_and_no_more() -> None:
         smoothgrad(
             model, IMAGES, TARGETS, generator=generator(), samples=100, noise=0.2, distribution="uniform"
         )
-    noise = torch.cat(seen).reshape(6, 100, -1) - IMAGES.reshape(6, 1, -1)
+    noise = torch.stack(seen, 1).reshape(6, 100, -1) - IMAGES.reshape(6, 1, -1)
     spans = np.ptp(IMAGES.flatten(1).numpy(), axis=1)
     for values, span in zip(noise, spans, strict=True):
         scaled = values.flatten().numpy() / (0.2 * span)
@@ -316,7 +315,7 @@ def test_any_base_is_smoothed_by_its_own_maps(base: Any) -> None:
     settings = {"samples": samples, "noise": 0.2, "base": base}
     with seen_batches(model) as seen:
         smoothed = smoothgrad(model, IMAGES, TARGETS, generator=generator(), **settings)
-    noisy = torch.cat(seen).reshape(6, samples, *IMAGES.shape[1:])
+    noisy = torch.stack(seen, 1).reshape(6, samples, *IMAGES.shape[1:])
     each = torch.stack([base(model, noisy[:, i], TARGETS, generator=generator()) for i in range(samples)])
     exact(smoothed, each.mean(0))
     exact(vargrad(model, IMAGES, TARGETS, generator=generator(), **settings), each.var(0, unbiased=False))
@@ -328,8 +327,8 @@ def test_ig_smoothgrad_is_the_mean_of_ig_of_the_noisy_images() -> None:
         maps = integrated_gradients_smoothgrad(
             model, IMAGES, TARGETS, generator=generator(), steps=2, samples=3, noise=0.3
         )
-    # Six noisy copies at a time, each at the trapezoid's two nodes: the odd rows are the noisy copies themselves.
-    noisy = torch.cat(seen)[1::2].reshape(6, 3, *IMAGES.shape[1:])
+    # A noisy copy of each image at a time, at both nodes of the trapezoid, of which the second is the copy itself.
+    noisy = torch.stack(seen[1::2], 1)
     assert (noisy - IMAGES[:, None]).std() > 0.05
     expected = sum(noisy[:, i] * model.half_slopes(noisy[:, i], TARGETS) for i in range(3)) / 3
     exact(maps, expected)
@@ -351,19 +350,6 @@ def test_smoothing_refuses_no_sample_and_negative_noise(setting: dict[str, float
 
 
 # -------------------------------------------------------------------------------- passes and random numbers
-
-
-@pytest.mark.parametrize(("images", "passes"), [(1, 1), (1, 7), (5, 1), (4, 6), (7, 3)])
-def test_chunks_hold_every_pair_once(images: int, passes: int) -> None:
-    seen = []
-    for chunk in chunks(images, passes, torch.device("cpu")):
-        rows = list(zip(chunk.images.tolist(), chunk.passes.tolist(), strict=True))
-        assert len(rows) == images
-        assert chunk.pairs == slice(len(seen), len(seen) + images)
-        assert [row for run in chunk.runs for row in rows[run.rows]] == rows
-        assert all(rows[run.rows.start] == (run.image, run.first) for run in chunk.runs)
-        seen += rows
-    assert seen == list(product(range(images), range(passes)))
 
 
 def test_noise_does_not_depend_on_the_split() -> None:

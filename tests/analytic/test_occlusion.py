@@ -152,7 +152,7 @@ def test_each_pass_is_the_batch_and_the_image_itself_is_seen_once() -> None:
     with seen_batches(model) as seen:
         occlusion(model, IMAGES, TARGETS, generator=generator())
     assert [len(batch) for batch in seen] == [5] * (1 + 6 * 6)  # windows of 3 pixels at stride 2
-    rows = torch.cat(seen).reshape(5, 37, *IMAGES.shape[1:])
+    rows = torch.stack(seen, 1).reshape(5, 37, *IMAGES.shape[1:])
     assert torch.equal(rows[:, 0], IMAGES)
     changed = (rows != IMAGES[:, None]).any(2).flatten(2).sum(2)
     assert torch.equal(changed[:, 1:6], torch.full((5, 5), 9))  # the sixth window of a row is clipped

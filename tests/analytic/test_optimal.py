@@ -98,7 +98,7 @@ def perturbed_by(
 ) -> tuple[np.ndarray, np.ndarray]:
     """As ``shown_by``, image after image: ``[N, S, C, H, W]``."""
     maps, shown = shown_by(method, model, images)
-    return maps, shown.reshape(len(images), -1, *images.shape[1:])
+    return maps, shown.reshape(-1, len(images), *images.shape[1:]).swapaxes(0, 1)
 
 
 def least_squares(model: nn.Module, image: Tensor, target: Tensor, baselines: np.ndarray) -> np.ndarray:

@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from saliency_assay.runtime.transfer import pinned
+
 BLOCK_BYTES = 32 << 20  # bytes copied to the device at a time by ``resident``
 AHEAD = 2  # batches that are prefetched while one is processed
 
@@ -85,8 +87,7 @@ def _prefetch(images: Images, indices: list[Any], device: torch.device) -> Gener
 
 def _load_batch(images: Images, index: Any, device: torch.device) -> Tensor:
     """Read one batch into memory; for a GPU into pinned memory, from which copies are asynchronous."""
-    batch = _as_tensor(images[index])
-    return batch.pin_memory() if device.type == "cuda" and batch.device.type == "cpu" else batch
+    return pinned(_as_tensor(images[index]), device)
 
 
 def _is_on(images: Images, device: torch.device) -> bool:

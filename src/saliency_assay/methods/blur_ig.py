@@ -5,6 +5,7 @@ from torch import Tensor, nn
 
 from saliency_assay.methods.differentiate import check_inputs, input_gradient
 from saliency_assay.methods.passes import reported
+from saliency_assay.runtime.transfer import to_device
 
 TRUNCATE = 4.0  # standard deviations after which the Gaussian is cut off
 
@@ -41,7 +42,9 @@ def blur_ig(
     sharper, sharper_slopes = images.detach(), input_gradient(model, images, targets)
     for step in reported(steps - 1, 1, f"passes of {len(images)} images"):
         sigma = largest * (step + 1) / (steps - 1)
-        down, across = (blur_matrix(side, sigma).to(images) for side in (height, width))
+        down, across = (
+            to_device(blur_matrix(side, sigma), images.device, images.dtype) for side in (height, width)
+        )
         # Copied into the memory format of the images (channels_last or not), which the model is fast with.
         blurred = torch.empty_like(images).copy_(down @ pixels @ across)
         slopes = input_gradient(model, blurred, targets)

@@ -13,7 +13,7 @@ from saliency_assay.methods.feature_maps import (
     rescaled,
     upsampled,
 )
-from saliency_assay.methods.passes import chunks
+from saliency_assay.methods.passes import passes_of
 from saliency_assay.models.classifier import Classifier
 
 
@@ -150,13 +150,12 @@ def scorecam(
     color, images = baseline_color(classifier, images, baseline), images.detach()
     activations, _ = activations_and_logits(classifier, images)
     count, channels = activations.shape[:2]
-    scores = images.new_empty(count * channels)
-    for chunk in chunks(count, channels, images.device):
-        channel = activations[chunk.images, chunk.passes][:, None]
-        masks = rescaled(interpolate(channel, size=images.shape[2:], mode=upsampling), (2, 3))
-        masked = torch.lerp(color, images[chunk.images], masks)
-        scores[chunk.pairs] = target_logits(classifier, masked, targets[chunk.images])
-    weights = scores.reshape(count, channels).softmax(1)
+    scores = images.new_empty(count, channels)
+    for channel in passes_of(images, channels):
+        maps = activations[:, channel : channel + 1]
+        masks = rescaled(interpolate(maps, size=images.shape[2:], mode=upsampling), (2, 3))
+        scores[:, channel] = target_logits(classifier, torch.lerp(color, images, masks), targets)
+    weights = scores.softmax(1)
     maps = torch.einsum("nk,nkhw->nhw", weights, activations)[:, None]
     return upsampled(maps, images, upsampling, relu=relu)
 

@@ -18,7 +18,7 @@ from saliency_assay.methods.baselines import baseline as baseline_color
 from saliency_assay.methods.canonical import canonical_for, changes_shape, network_of, normalized
 from saliency_assay.methods.differentiate import check_background, check_inputs, check_logits
 from saliency_assay.methods.layers import Add, MatMul, Mean, Multiply
-from saliency_assay.methods.passes import chunks
+from saliency_assay.methods.passes import passes_of
 
 RULES = ("rescale", "reveal_cancel")
 
@@ -423,14 +423,7 @@ def deep_shap(
     network = fit_network("deep_shap", model, images)
     network_inputs, baselines = normalized(model, images), normalized(model, background)
     total = torch.zeros_like(images)
-    for chunk in chunks(len(images), len(background), images.device):
-        maps = contributions(
-            network,
-            network_inputs[chunk.images],
-            baselines[chunk.passes],
-            targets[chunk.images],
-            "rescale",
-        )
-        for run in chunk.runs:
-            total[run.image] += maps[run.rows].sum(0)
+    for number in passes_of(images, len(background)):
+        baseline = baselines[number].expand_as(network_inputs)
+        total += contributions(network, network_inputs, baseline, targets, "rescale")
     return total / len(background)

@@ -15,6 +15,7 @@ from saliency_assay.methods.sampling import BlockGenerator
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import evaluating, exact_float32, to_pixels
 from saliency_assay.runtime.shards import batches
+from saliency_assay.runtime.transfer import to_device
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +86,7 @@ def attribute_batches(
         for number, (block, batch) in enumerate(batch_slices):
             stored = _stored_images(images[batch], classifier.device)
             pixels = to_pixels(stored)
-            batch_targets = torch.tensor(targets[batch], device=classifier.device)
+            batch_targets = to_device(torch.tensor(targets[batch]), classifier.device)
             # Only for the first batch, since this copies all weights; a method that writes in place does so every time.
             before = _snapshot(classifier, pixels, batch_targets) if number == 0 else {}
             with evaluating(classifier), frozen(classifier), exact_float32():
@@ -154,7 +155,7 @@ def _stored_images(images: Any, device: torch.device) -> Tensor:
     if block.dtype not in (torch.uint8, torch.float32) or block.ndim != 4:
         actual = f"{str(block.dtype).removeprefix('torch.')} {list(block.shape)}"
         raise ValueError(f"images: found {actual}, expected uint8 or float32 [N, C, H, W]")
-    return block.to(device)
+    return to_device(block, device)
 
 
 @contextmanager

@@ -4,8 +4,9 @@ import torch
 from torch import Tensor, nn
 
 from saliency_assay.methods.differentiate import check_background, check_inputs, input_gradient
-from saliency_assay.methods.passes import chunks, per_row
+from saliency_assay.methods.passes import passes_of, per_row
 from saliency_assay.methods.sampling import sample_seeds
+from saliency_assay.runtime.transfer import to_device
 
 
 def expected_gradients(
@@ -32,27 +33,26 @@ def expected_gradients(
         raise ValueError(f"samples: found {samples}, expected at least 1")
     images, background = images.detach(), background.detach()
     sources, positions = sample_starts(len(images), samples, len(background), generator)
-    sources, positions = sources.to(images.device), positions.to(images)
+    sources, distances = (
+        to_device(sources, images.device),
+        to_device(1 - positions, images.device, images.dtype),
+    )
     total = torch.zeros_like(images)
-    for chunk in chunks(len(images), samples, images.device):
-        ends = images[chunk.images]
-        spans = ends - background[sources[chunk.pairs]]
-        points = ends - per_row(1 - positions[chunk.pairs]) * spans
-        terms = spans * input_gradient(model, points, targets[chunk.images])
-        # The samples of an image may be spread over several chunks, so its sum is updated with each.
-        for run in chunk.runs:
-            total[run.image] += terms[run.rows].sum(0)
+    for sample in passes_of(images, samples):
+        spans = images - background[sources[:, sample]]
+        points = images - per_row(distances[:, sample]) * spans
+        total.addcmul_(spans, input_gradient(model, points, targets))
     return total / samples
 
 
 def sample_starts(
     images: int, samples: int, backgrounds: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """Sample the background image, int64, and α, float64, of each sample: ``[images * samples]``, image-major."""
+    """Sample the background image, int64, and α, float64, of each sample, ``[images, samples]``."""
     child, shape = torch.Generator(), (samples,)
     sources, positions = [], []
     for seed in sample_seeds(images, 1, generator):
         child.manual_seed(seed)
         sources.append(torch.randint(backgrounds, shape, generator=child))
         positions.append(torch.rand(shape, generator=child, dtype=torch.float64))
-    return torch.cat(sources), torch.cat(positions)
+    return torch.stack(sources), torch.stack(positions)

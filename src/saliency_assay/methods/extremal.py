@@ -15,6 +15,7 @@ from saliency_assay.methods.baselines import baseline as baseline_color
 from saliency_assay.methods.blur_ig import blur_matrix
 from saliency_assay.methods.differentiate import check_inputs, check_logits
 from saliency_assay.methods.passes import reported
+from saliency_assay.runtime.transfer import to_device
 
 VARIANTS = ("preserve", "delete")
 PERTURBATIONS = ("blur", *BASELINES)
@@ -132,7 +133,8 @@ def perturbed(model: nn.Module, images: Tensor, perturbation: str) -> Tensor:
     height, width = images.shape[2:]
     sigmas = [BLUR * min(height, width) * (1 - level / (LEVELS - 1)) for level in range(LEVELS - 1)]
     rows, columns = (
-        torch.stack([blur(side, sigma) for sigma in sigmas]).to(images) for side in (height, width)
+        to_device(torch.stack([blur(side, sigma) for sigma in sigmas]), images.device, images.dtype)
+        for side in (height, width)
     )
     blurred = torch.einsum("lyh,nchw,lxw->nlyxc", rows, images, columns)
     return torch.cat([blurred, images[:, None].movedim(2, -1)], 1).movedim(-1, 2)
@@ -199,9 +201,12 @@ class MaxConvolution:
     def to(self, images: Tensor) -> "MaxConvolution":
         """Return itself on the device of the images, and of their type."""
         terms, pixels = (
-            (rows.to(images.device), firsts.to(images.device)) for rows, firsts in (self.terms, self.pixels)
+            (to_device(rows, images.device), to_device(firsts, images.device))
+            for rows, firsts in (self.terms, self.pixels)
         )
-        return replace(self, kernel=self.kernel.to(images), terms=terms, pixels=pixels)
+        return replace(
+            self, kernel=to_device(self.kernel, images.device, images.dtype), terms=terms, pixels=pixels
+        )
 
     def crop(self, masks: Tensor) -> Tensor:
         """Return masks ``[N, P]`` without their margin, as ``[N, 1, H, W]``."""

@@ -10,6 +10,7 @@ from saliency_assay.methods.baselines import baseline as baseline_color
 from saliency_assay.methods.differentiate import check_inputs
 from saliency_assay.methods.sampling import sample_seeds
 from saliency_assay.methods.segments import BLOCK, coalition_values, paint, pixel_counts, segment
+from saliency_assay.runtime.transfer import to_device
 
 
 def kernel_shap(
@@ -99,7 +100,7 @@ def _padded_coalitions(sizes: Tensor, samples: int, seeds: list[int]) -> tuple[T
     for i, (game, weight) in enumerate(games):
         members[i, 2 : 2 + len(game), : counts[i]] = game
         weights[i, 2 : 2 + len(game)] = weight
-    return members.to(sizes.device), weights.to(sizes.device)
+    return to_device(members, sizes.device), to_device(weights, sizes.device)
 
 
 def _solve(members: Tensor, weights: Tensor, values: Tensor, exists: Tensor) -> Tensor:

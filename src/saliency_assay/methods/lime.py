@@ -7,6 +7,7 @@ from saliency_assay.methods.baselines import baseline as baseline_color
 from saliency_assay.methods.differentiate import check_inputs
 from saliency_assay.methods.sampling import sample_seeds
 from saliency_assay.methods.segments import BLOCK, coalition_values, paint, pixel_counts, segment
+from saliency_assay.runtime.transfer import to_device
 
 
 def lime(
@@ -66,7 +67,7 @@ def sample_present(exists: Tensor, samples: int, seeds: list[int]) -> Tensor:
         child = torch.Generator().manual_seed(seed)
         rows[:, :count] = torch.rand(samples, count, generator=child) < 0.5
         rows[0, :count] = True
-    return present.to(exists.device)
+    return to_device(present, exists.device)
 
 
 def proximity(present: Tensor, exists: Tensor, kernel_width: float) -> Tensor:

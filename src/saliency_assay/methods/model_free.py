@@ -5,7 +5,8 @@ from torch import Tensor, nn
 from torch.nn.functional import conv2d, pad
 
 from saliency_assay.methods.differentiate import check_inputs
-from saliency_assay.methods.sampling import sample_seeds
+from saliency_assay.methods.sampling import ROW_BY_ROW, hashed, sample_seeds
+from saliency_assay.runtime.transfer import to_device
 
 
 def random(model: nn.Module, images: Tensor, targets: Tensor, *, generator: torch.Generator) -> Tensor:
@@ -14,9 +15,11 @@ def random(model: nn.Module, images: Tensor, targets: Tensor, *, generator: torc
     With one nonnegative channel, the order of the pixels does not depend on the reduction.
     """
     check_inputs(images, targets)
-    maps = images.new_empty((len(images), 1, *images.shape[2:]))
-    child = torch.Generator(images.device)
-    for row, seed in zip(maps, sample_seeds(len(images), 1, generator), strict=True):
+    seeds, plane = sample_seeds(len(images), 1, generator), images[:, :1]
+    if images.device.type not in ROW_BY_ROW:
+        return (hashed(seeds, plane) + 1) / 2
+    maps, child = torch.empty_like(plane), torch.Generator()
+    for row, seed in zip(maps, seeds, strict=True):
         row.uniform_(generator=child.manual_seed(seed))
     return maps
 
@@ -36,8 +39,9 @@ def edge(model: nn.Module, images: Tensor, targets: Tensor, *, generator: torch.
     Border pixels are repeated beyond the border (``mode="reflect"`` of ``scipy.ndimage.sobel``).
     """
     check_inputs(images, targets)
-    smoothing, slope = images.new_tensor([1, 2, 1]), images.new_tensor([-1, 0, 1])
-    kernels = torch.stack([torch.outer(smoothing, slope), torch.outer(slope, smoothing)])[:, None]
+    smoothing, slope = torch.tensor([1, 2, 1]), torch.tensor([-1, 0, 1])
+    both = torch.stack([torch.outer(smoothing, slope), torch.outer(slope, smoothing)])
+    kernels = to_device(both, images.device, images.dtype)[:, None]
     # Channels as images of one channel, so that one convolution filters each of them separately.
     planes = images.detach().flatten(0, 1)[:, None]
     horizontal, vertical = conv2d(pad(planes, (1, 1, 1, 1), mode="replicate"), kernels).unbind(1)

@@ -6,7 +6,8 @@ from torch import Tensor, nn
 from saliency_assay.methods import checks
 from saliency_assay.methods.baselines import BASELINES, baseline
 from saliency_assay.methods.differentiate import check_inputs, target_logits
-from saliency_assay.methods.passes import chunks
+from saliency_assay.methods.passes import passes_of
+from saliency_assay.runtime.transfer import to_device
 
 
 def occlusion(
@@ -33,10 +34,9 @@ def occlusion(
         raise ValueError(f"fill: found {fill!r}, valid: {', '.join(BASELINES)}")
     checks.raise_for(checks.window({"window": window, "stride": stride}))
     height, width = images.shape[2:]
-    rows = _bands(height, window, stride).to(images.device)
-    columns = _bands(width, window, stride).to(images.device)
+    rows, columns = (to_device(_bands(side, window, stride), images.device) for side in (height, width))
     drops = _drops(model, images, targets, rows, columns, baseline(model, images, fill))
-    row_cover, column_cover = rows.to(images), columns.to(images)
+    row_cover, column_cover = rows.to(images.dtype), columns.to(images.dtype)
     # A window is the product of two bands, so no mask of every window is in memory.
     total = torch.einsum("nij,ih,jw->nhw", drops, row_cover, column_cover)
     # The number of windows differs between pixels: those near the border are in fewer.
@@ -56,14 +56,11 @@ def _drops(
     model: nn.Module, images: Tensor, targets: Tensor, rows: Tensor, columns: Tensor, color: Tensor
 ) -> Tensor:
     """Compute f_t(x) − f_t(x filled where band i of ``rows`` meets band j of ``columns``), ``[N, i, j]``."""
-    count, shape = len(images), (len(rows), len(columns))
-    passes = 1 + shape[0] * shape[1]
-    logits = images.new_empty(count * passes)
-    for chunk in chunks(count, passes, images.device):
-        position = (chunk.passes - 1).clamp(min=0)
-        hidden = rows[position // shape[1]][:, :, None] & columns[position % shape[1]][:, None, :]
-        hidden &= (chunk.passes > 0)[:, None, None]  # the first pass is of the image itself
-        filled = torch.where(hidden[:, None], color, images[chunk.images])
-        logits[chunk.pairs] = target_logits(model, filled, targets[chunk.images])
-    logits = logits.reshape(count, passes)
-    return (logits[:, :1] - logits[:, 1:]).reshape(count, *shape)
+    shape = (len(rows), len(columns))
+    logits = images.new_empty(len(images), *shape)
+    original = target_logits(model, images, targets)
+    for position in passes_of(images, shape[0] * shape[1]):
+        i, j = divmod(position, shape[1])
+        filled = torch.where(rows[i][:, None] & columns[j], color, images.detach())
+        logits[:, i, j] = target_logits(model, filled, targets)
+    return original[:, None, None] - logits

@@ -15,7 +15,8 @@ from torch import Tensor, nn
 
 from saliency_assay.methods import checks
 from saliency_assay.methods.differentiate import check_inputs, check_logits, target_logits
-from saliency_assay.methods.passes import chunks, reported
+from saliency_assay.methods.passes import passes_of, reported
+from saliency_assay.runtime.transfer import to_device
 
 LARGEST = 10_000
 """Largest number of unknowns: their Gram matrix takes 0.8 GB in float64, and its factor another 0.8 GB."""
@@ -161,7 +162,7 @@ def make_design(
         )
     if ridge < 0:
         raise ValueError(f"ridge: found {ridge}, expected at least 0")
-    selected = selected.to(device)
+    selected = to_device(selected, device)
     if count >= pixels:
         factor = factorize(shared_squares(selected, height, width), count, ridge)
     else:
@@ -191,12 +192,13 @@ def sample_squares(
 def square_drops(model: nn.Module, images: Tensor, targets: Tensor, squares: Tensor) -> Tensor:
     """Compute Δ = f(x) − f(x without the square), float64 ``[N, S]``."""
     original = target_logits(model, images, targets).double()
-    perturbed = original.new_empty(len(images) * len(squares))
-    for chunk in chunks(len(images), len(squares), images.device):
-        masks = covered(squares[chunk.passes], *images.shape[2:])
-        removed = images.detach()[chunk.images].masked_fill(masks, 0)
-        perturbed[chunk.pairs] = target_logits(model, removed, targets[chunk.images])
-    return original[:, None] - perturbed.reshape(len(images), -1)
+    perturbed = original.new_empty(len(images), len(squares))
+    masks = (
+        mask for block in torch.split(squares, len(images)) for mask in covered(block, *images.shape[2:])
+    )
+    for number, mask in zip(passes_of(images, len(squares)), masks, strict=True):
+        perturbed[:, number] = target_logits(model, images.detach().masked_fill(mask, 0), targets)
+    return original[:, None] - perturbed
 
 
 def explain_squares(design: Design, drops: Tensor) -> Tensor:
@@ -304,7 +306,7 @@ def optimal_halves(
     """
     check_inputs(images, targets)
     height, width = images.shape[2:]
-    sides = each_half(height, width).to(images.device)
+    sides = to_device(each_half(height, width), images.device)
     logits = target_logits(model, images, targets).double()
     black = [images.detach().masked_fill(side, 0) for side in sides]
     drops = torch.stack([logits - target_logits(model, half, targets) for half in black], 1)

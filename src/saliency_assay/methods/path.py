@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from saliency_assay.methods import checks
 from saliency_assay.methods.baselines import baseline as baseline_color
 from saliency_assay.methods.differentiate import check_inputs, input_gradient
-from saliency_assay.methods.passes import chunks, per_row
+from saliency_assay.methods.passes import passes_of
 from saliency_assay.methods.smoothing import smoothgrad
 
 RULES = ("trapezoid", "left", "right", "middle", "gauss_legendre")
@@ -69,17 +69,12 @@ def mean_gradient(
 ) -> Tensor:
     """Compute ∫₀¹ ∂f_t / ∂x dα from ``baseline [N, C, H, W]`` to ``images`` with nodes and weights ``[steps]``."""
     images = images.detach()
-    nodes, weights = nodes.to(images), weights.to(images)
-    total = torch.zeros_like(images)
-    for chunk in chunks(len(images), len(nodes), images.device):
-        start, end = baseline[chunk.images], images[chunk.images]
+    total, span = torch.zeros_like(images), images - baseline
+    for number in passes_of(images, len(nodes)):
         # Computed from the end point, whose memory format (channels_last or not) the result takes over; the start is
         # an expanded color without one.
-        points = end - per_row(1 - nodes[chunk.passes]) * (end - start)
-        slopes = per_row(weights[chunk.passes]) * input_gradient(model, points, targets[chunk.images])
-        # The steps of an image may be spread over several chunks, so its sum is updated with each.
-        for run in chunk.runs:
-            total[run.image] += slopes[run.rows].sum(0)
+        points = torch.sub(images, span, alpha=1 - float(nodes[number]))
+        total.add_(input_gradient(model, points, targets), alpha=float(weights[number]))
     return total
 
 

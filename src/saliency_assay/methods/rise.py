@@ -5,8 +5,9 @@ from torch import Tensor, nn
 
 from saliency_assay.methods.baselines import baseline as baseline_color
 from saliency_assay.methods.differentiate import check_inputs, target_outputs
-from saliency_assay.methods.passes import chunks
+from saliency_assay.methods.passes import passes_of
 from saliency_assay.methods.sampling import sample_seeds
+from saliency_assay.runtime.transfer import to_device
 
 
 def rise(
@@ -41,24 +42,24 @@ def rise(
         )
     images = images.detach()
     color = baseline_color(model, images, baseline)
-    down, across = (interpolation(side, cells).to(images) for side in images.shape[2:])
-    seeds = sample_seeds(len(images), 1, generator)
-    total = images.new_zeros(len(images), images[0, 0].numel())
-    for chunk in chunks(len(images), samples, images.device):
-        parts = []
-        for run in chunk.runs:
-            if run.first == 0:  # one image at a time, whose masks may be spread over several chunks
-                grids, tops, lefts = sample_grids(
-                    seeds[run.image], samples, cells, probability, len(down), len(across)
-                )
-            rows = slice(run.first, run.first + run.rows.stop - run.rows.start)
-            parts.append((down[tops[rows]], grids[rows].to(images), across[lefts[rows]]))
-        masks = torch.einsum("nhi,nij,nwj->nhw", *map(torch.cat, zip(*parts, strict=True)))
-        masked = torch.lerp(color, images[chunk.images], masks[:, None])
-        values = target_outputs(model, masked, targets[chunk.images], output)
-        for run in chunk.runs:
-            total[run.image] += values[run.rows] @ masks[run.rows].flatten(1)
-    return total.reshape_as(images[:, :1]) / (probability * samples)
+    down, across = (
+        to_device(interpolation(side, cells), images.device, images.dtype) for side in images.shape[2:]
+    )
+    sampled = [
+        sample_grids(seed, samples, cells, probability, len(down), len(across))
+        for seed in sample_seeds(len(images), 1, generator)
+    ]
+    grids, tops, lefts = (
+        to_device(torch.stack(parts, 1), images.device) for parts in zip(*sampled, strict=True)
+    )
+    total = torch.zeros_like(images[:, 0])
+    for sample in passes_of(images, samples):
+        factors = down[tops[sample]], grids[sample].to(images.dtype), across[lefts[sample]]
+        masks = torch.einsum("nhi,nij,nwj->nhw", *factors)
+        masked = torch.lerp(color, images, masks[:, None])
+        values = target_outputs(model, masked, targets, output)
+        total.addcmul_(values[:, None, None].to(images.dtype), masks)
+    return total[:, None] / (probability * samples)
 
 
 def sample_grids(

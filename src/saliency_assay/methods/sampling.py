@@ -2,15 +2,24 @@
 
 The random values of a tensor depend on its size: the sixth image of a batch of eight gets other numbers than the first
 of a batch of three. Therefore, the caller's generator only provides a 63-bit seed for each sample, in the order of the
-images, and each sample is generated with that seed by a child generator on the images' device.
+images, and each sample is generated with that seed.
 """
 
+from collections.abc import Callable, Iterator
 from typing import Self
 
 import torch
 from torch import Tensor
 
 from saliency_assay.runtime.provenance import seed_of
+from saliency_assay.runtime.transfer import to_device
+
+ROW_BY_ROW = {"cpu"}
+"""Types of devices on which PyTorch's generator samples each row; on others the values are ``hashed``."""
+BELOW_ONE = 1 - 2.0**-24
+"""The largest number below 1 in float32, to which values next to 1 would be rounded."""
+LARGEST = 2**25
+"""Hashed values that are computed at once, which takes 400 MB."""
 
 
 def block_seed(seed: int, block: int) -> int:
@@ -63,18 +72,65 @@ def standard_normal(seeds: list[int], like: Tensor) -> Tensor:
 
     A row depends on its seed, the shape and type of an image, and the type of device (CPU or GPU).
     """
-    noise, child = _empty_rows(seeds, like)
-    for row, seed in zip(noise, seeds, strict=True):
-        row.normal_(generator=child.manual_seed(seed))
-    return noise
+    if like.device.type in ROW_BY_ROW:
+        noise, child = _empty_rows(seeds, like)
+        for row, seed in zip(noise, seeds, strict=True):
+            row.normal_(generator=child.manual_seed(seed))
+        return noise
+    # By the inverse of the distribution function, which is infinite at −1.
+    return hashed(seeds, like).clamp_(min=-BELOW_ONE).erfinv_().mul_(2**0.5)
 
 
 def uniform(seeds: list[int], like: Tensor) -> Tensor:
     """Sample like ``standard_normal``, but uniformly in [−1, 1)."""
+    if like.device.type not in ROW_BY_ROW:
+        return hashed(seeds, like)
     noise, child = _empty_rows(seeds, like)
     for row, seed in zip(noise, seeds, strict=True):
         row.uniform_(-1, 1, generator=child.manual_seed(seed))
     return noise
+
+
+def each_sample(
+    sample_noise: Callable[[list[int], Tensor], Tensor], seeds: list[int], samples: int, like: Tensor
+) -> Iterator[Tensor]:
+    """Yield the noise ``[N, C, H, W]`` of each of ``samples`` samples of N images, from their image-major ``seeds``.
+
+    On a GPU, the noise of several samples is computed at once, in as many launches as that of one.
+    """
+    size = 1 if like.device.type in ROW_BY_ROW else max(1, LARGEST // like.numel())
+    for first in range(0, samples, size):
+        together = range(first, min(first + size, samples))
+        rows = sample_noise([seed for sample in together for seed in seeds[sample::samples]], like)
+        yield from torch.split(rows, len(like))
+
+
+def hashed(seeds: list[int], like: Tensor) -> Tensor:
+    """Return uniform values in [−1, 1) ``[len(seeds), C, H, W]`` of a generator that is a function of seed and counter.
+
+    A generator with a state is started for each row, one launch on a GPU for each. These values take the same number of
+    launches for any number of rows. They are the output of SplitMix64 (Steele, Lea & Flood, 2014) for a seed, two
+    values for each number of 64 bits.
+    """
+    shape = like.shape[1:]
+    count = shape.numel()
+    numbers = torch.arange(1, count // 2 + 2, device=like.device) * _signed(0x9E3779B97F4A7C15)
+    mixed = to_device(torch.tensor(seeds), like.device)[:, None] + numbers
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed = mixed.bitwise_xor_(_shifted(mixed, shift)).mul_(_signed(factor))
+    mixed ^= _shifted(mixed, 31)
+    values = mixed.view(torch.int32)[:, :count] * torch.tensor(2.0**-31, dtype=like.dtype)
+    return values.clamp_(max=BELOW_ONE).reshape(-1, *shape)
+
+
+def _shifted(numbers: Tensor, bits: int) -> Tensor:
+    """Return int64 ``numbers`` shifted to the right, with zeros on the left; PyTorch has no unsigned shift."""
+    return (numbers >> bits).bitwise_and_((1 << (64 - bits)) - 1)
+
+
+def _signed(number: int) -> int:
+    """Return a number of 64 bits as int64."""
+    return number - (1 << 64) if number >> 63 else number
 
 
 def _empty_rows(seeds: list[int], like: Tensor) -> tuple[Tensor, torch.Generator]:

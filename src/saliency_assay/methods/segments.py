@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from saliency_assay.methods.differentiate import target_outputs
-from saliency_assay.methods.passes import chunks
+from saliency_assay.methods.passes import passes_of
+from saliency_assay.runtime.transfer import to_device
 
 FEATURES = ("grid", "superpixels")
 COMPACTNESS = 10.0  # weight of spatial distance relative to color distance (in CIELAB) in a superpixel
@@ -29,7 +30,7 @@ def segment(images: Tensor, features: str, segments: int) -> Tensor:
     if not 1 <= segments <= height * width:
         raise ValueError(f"segments: found {segments}, expected 1 to {height * width}, one for each pixel")
     if features == "grid":
-        return _grid(height, width, segments).to(images.device).expand(len(images), -1, -1)
+        return to_device(_grid(height, width, segments), images.device).expand(len(images), -1, -1)
     return _superpixels(images, segments)
 
 
@@ -67,7 +68,7 @@ def _superpixels(images: Tensor, segments: int) -> Tensor:
     ]
     # Renumbered, so that the numbers are consecutive.
     numbered = [np.unique(label_map, return_inverse=True)[1].reshape(label_map.shape) for label_map in labels]
-    return torch.from_numpy(np.stack(numbered)).to(images.device, torch.int64)
+    return to_device(torch.from_numpy(np.stack(numbered)), images.device, torch.int64)
 
 
 def pixel_counts(labels: Tensor) -> Tensor:
@@ -101,10 +102,8 @@ def coalition_values(
         ValueError: as ``target_outputs``.
     """
     count, rows = members.shape[:2]
-    values = torch.empty(count * rows, dtype=torch.float64, device=images.device)
-    for chunk in chunks(count, rows, images.device):
-        present = members[chunk.images, chunk.passes].gather(1, labels[chunk.images].flatten(1))
-        visible = present.reshape(len(present), 1, *labels.shape[1:])
-        masked = torch.where(visible, images[chunk.images], color)
-        values[chunk.pairs] = target_outputs(model, masked, targets[chunk.images], output).double()
-    return values.reshape(count, rows)
+    values = torch.empty(count, rows, dtype=torch.float64, device=images.device)
+    for row in passes_of(images, rows):
+        visible = members[:, row].gather(1, labels.flatten(1)).reshape(count, 1, *labels.shape[1:])
+        values[:, row] = target_outputs(model, torch.where(visible, images, color), targets, output)
+    return values

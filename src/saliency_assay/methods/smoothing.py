@@ -1,14 +1,14 @@
 """SmoothGrad, SmoothGrad² and VarGrad: statistics of a method's maps of noisy copies of the image."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import torch
 from torch import Tensor, nn
 
 from saliency_assay.methods.differentiate import check_inputs, input_gradient
-from saliency_assay.methods.passes import chunks, per_row
-from saliency_assay.methods.sampling import sample_seeds, standard_normal, uniform
+from saliency_assay.methods.passes import passes_of, per_row
+from saliency_assay.methods.sampling import each_sample, sample_seeds, standard_normal, uniform
 
 Method = Callable[..., Tensor]
 DISTRIBUTIONS = {"gaussian": standard_normal, "uniform": uniform}
@@ -28,13 +28,25 @@ def smoothgrad(
 ) -> Tensor:
     """Compute SmoothGrad, the mean of ``base``'s maps of noisy copies, of their shape (Smilkov et al., 2017).
 
-    Without a base, the gradient is smoothed. See ``moments`` for the noise and the parameters. With ``times_input``,
+    Without a base, the gradient is smoothed. See ``noisy_maps`` for the noise and the parameters. With ``times_input``,
     the mean is multiplied by x, the image without noise.
     """
     explain = _explainer(base, model, generator)
-    mean, _ = moments(
-        explain, images, targets, generator=generator, samples=samples, noise=noise, distribution=distribution
-    )
+    mean = None
+    for number, maps in enumerate(
+        noisy_maps(
+            explain,
+            images,
+            targets,
+            generator=generator,
+            samples=samples,
+            noise=noise,
+            distribution=distribution,
+        ),
+        1,
+    ):
+        mean = maps.clone() if mean is None else mean.lerp_(maps, 1 / number)
+    assert mean is not None
     return mean * images.detach() if times_input else mean
 
 
@@ -86,10 +98,49 @@ def moments(
     noise: float,
     distribution: str,
 ) -> tuple[Tensor, Tensor]:
-    """Compute mean and population variance of ``explain(x + z, targets)`` over ``samples`` samples of z.
+    """Compute mean and population variance of the maps of ``noisy_maps``, both of the shape of the maps.
 
-    Both have the shape of the maps. z is N(0, σ²) for ``distribution`` gaussian and uniform in [−σ, σ] for uniform,
-    with σ = ``noise`` · (max x − min x) of each image.
+    They are updated with each sample (Welford, 1962): the mean of the squares minus the square of the mean would lose
+    the digits of float32 if the noise is small.
+    """
+    mean = deviation = None
+    for number, maps in enumerate(
+        noisy_maps(
+            explain,
+            images,
+            targets,
+            generator=generator,
+            samples=samples,
+            noise=noise,
+            distribution=distribution,
+        ),
+        1,
+    ):
+        if mean is None or deviation is None:
+            mean, deviation = maps.clone(), torch.zeros_like(maps)
+        else:
+            step = maps - mean
+            mean.lerp_(maps, 1 / number)
+            deviation.addcmul_(step, maps - mean)
+    assert mean is not None
+    assert deviation is not None
+    return mean, deviation / samples
+
+
+def noisy_maps(
+    explain: Callable[[Tensor, Tensor], Tensor],
+    images: Tensor,
+    targets: Tensor,
+    *,
+    generator: torch.Generator,
+    samples: int,
+    noise: float,
+    distribution: str,
+) -> Iterator[Tensor]:
+    """Yield ``explain(x + z, targets)`` for each of ``samples`` samples of z.
+
+    z is N(0, σ²) for ``distribution`` gaussian and uniform in [−σ, σ] for uniform, with σ = ``noise`` · (max x − min x)
+    of each image.
 
     Raises:
         ValueError: a parameter out of range, inputs that do not fit, or an ``explain`` that samples random numbers.
@@ -100,29 +151,20 @@ def moments(
         raise ValueError(f"samples, noise: found {samples}, {noise}, expected at least 1 and 0")
     if distribution not in DISTRIBUTIONS:
         raise ValueError(f"distribution: found {distribution!r}, valid: {', '.join(DISTRIBUTIONS)}")
-    sample_noise = DISTRIBUTIONS[distribution]
     # Per image, as in Smilkov et al. (2017): the noise level is a share of the range of the image's values.
-    sigma = noise * (images.amax((1, 2, 3)) - images.amin((1, 2, 3)))
+    sigma = per_row(noise * (images.amax((1, 2, 3)) - images.amin((1, 2, 3))))
     seeds = sample_seeds(len(images), samples, generator)
-    merged: Tensor | None = None
-    for chunk in chunks(len(images), samples, images.device):
-        noises = per_row(sigma[chunk.images]) * sample_noise(seeds[chunk.pairs], images)
-        state = generator.get_state()
-        maps = explain(images[chunk.images] + noises, targets[chunk.images])
+    state = generator.get_state()
+    noises = each_sample(DISTRIBUTIONS[distribution], seeds, samples, images)
+    for _, sample_noise in zip(passes_of(images, samples), noises, strict=True):
+        maps = explain(torch.addcmul(images, sigma, sample_noise), targets)
         # A base that advances the generator would make the noise of later images depend on the batch size.
-        if len(maps) != len(noises) or not torch.equal(generator.get_state(), state):
+        if len(maps) != len(images) or not torch.equal(generator.get_state(), state):
             raise ValueError(
-                f"base: found maps {list(maps.shape)} of {len(noises)} images, expected one map per image and no "
+                f"base: found maps {list(maps.shape)} of {len(images)} images, expected one map per image and no "
                 f"random numbers sampled"
             )
-        if merged is None:
-            merged = maps.new_zeros(2, len(images), *maps.shape[1:])
-        # The samples of an image may be spread over several chunks, so its moments are updated with each.
-        for run in chunk.runs:
-            _merge(merged[:, run.image], run.first, maps[run.rows])
-    assert merged is not None
-    mean, deviation = merged.unbind()
-    return mean, deviation / samples
+        yield maps
 
 
 def _explainer(
@@ -132,15 +174,3 @@ def _explainer(
     if base is None:
         return partial(input_gradient, model)
     return partial(base, model, generator=generator)
-
-
-def _merge(moments: Tensor, merged: int, new: Tensor) -> None:
-    """Update the mean and the summed squared deviation of ``merged`` maps in place (Chan et al., 1979).
-
-    The sum of squares minus the square of the sum would lose the digits of float32 if the noise is small.
-    """
-    mean, deviation = moments.unbind()
-    count, new_mean = len(new), new.mean(0)
-    step = new_mean - mean
-    mean += step * (count / (merged + count))
-    deviation += (new - new_mean).square().sum(0) + step.square() * (merged * count / (merged + count))

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from saliency_assay.methods.differentiate import check_inputs
 from saliency_assay.methods.path import mean_gradient, quadrature
+from saliency_assay.runtime.transfer import to_device
 
 CHANNELS = ("sum", "max")
 SCALES = (50, 100, 150, 250, 500, 1200)  # of Felzenszwalb's segmentation; larger scales have larger segments
@@ -53,7 +54,9 @@ def xrai(
         grow_region(attribution, segment_masks(image, resolution), least)
         for attribution, image in zip(attributions, pixels, strict=True)
     ]
-    return torch.from_numpy(np.stack(maps)).reshape(-1, 1, height, width).to(images)
+    return to_device(torch.from_numpy(np.stack(maps)), images.device, images.dtype).reshape(
+        -1, 1, height, width
+    )
 
 
 def _attributions(model: nn.Module, images: Tensor, targets: Tensor, steps: int) -> Tensor:

@@ -15,6 +15,7 @@ from saliency_assay.metrics.perturbation import (
 )
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.scored import Scored, is_rankable, nan_unless
+from saliency_assay.runtime.transfer import to_device
 
 
 def aopc(
@@ -95,7 +96,7 @@ def random_orders(
     total, areas = unperturbed.new_zeros(removed.shape), []
     for _ in range(random_orders):  # one order at a time, so that memory does not grow with their number
         ranks = torch.stack([torch.randperm(pixels, generator=child) for child in generators])
-        curve = torch.cat([unperturbed, *evaluate_order(batch, ranks.to(images.device), [span])], 1)
+        curve = torch.cat([unperturbed, *evaluate_order(batch, to_device(ranks, images.device), [span])], 1)
         total += curve
         areas.append(torch.stack([area_over(curve, length) for length in prefixes(steps, every)], 1))
     return {"random_curve": total / random_orders, "random_aopc": torch.stack(areas, 1)}

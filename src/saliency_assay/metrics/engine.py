@@ -22,6 +22,7 @@ from saliency_assay.models.inference import evaluating, exact_float32
 from saliency_assay.registry.records import resolve
 from saliency_assay.runtime.provenance import seed_of
 from saliency_assay.runtime.shards import batches
+from saliency_assay.runtime.transfer import to_device
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -109,7 +110,7 @@ def score(
     explain = _Explain(classifier, inputs.explainer) if inputs.explainer else None
     inputs = replace(inputs, whole={**inputs.whole, "explain": explain}) if explain else inputs
     for batch in _batches(classifier, images, targets, batch_size, offset, name_of(function)):
-        batch_maps = torch.tensor(np.asarray(maps[batch.rows]), device=classifier.device)
+        batch_maps = to_device(torch.tensor(np.asarray(maps[batch.rows])), classifier.device)
         _check_maps(batch_maps, batch.pixels, len(maps), len(images))
         keywords = _metric_arguments(function, parameters, inputs, batch.rows, classifier)
         generator.at(batch.block)
@@ -228,7 +229,7 @@ def _batches(
     for number in reported(len(batch_slices), 1, f"batches of images: {name}"):
         block, rows = batch_slices[number]
         pixels = pixels_of(images[rows], classifier.device)
-        yield _Batch(block, rows, pixels, torch.tensor(targets[rows], device=classifier.device))
+        yield _Batch(block, rows, pixels, to_device(torch.tensor(targets[rows]), classifier.device))
 
 
 def _metric_arguments(
@@ -245,7 +246,7 @@ def _metric_arguments(
     def slice_of(values: Any) -> Any:
         if isinstance(values, Mapping):
             return {key: slice_of(value) for key, value in values.items()}
-        return torch.tensor(np.asarray(values[rows]), device=classifier.device)
+        return to_device(torch.tensor(np.asarray(values[rows])), classifier.device)
 
     arguments = {key: value for key, value in parameters.items() if any_name or key in declared}
     shared_inputs = {"mean": classifier.mean.flatten(), **inputs.whole}

@@ -17,6 +17,7 @@ from saliency_assay.metrics.perturbation import (
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.road import shares
 from saliency_assay.metrics.scored import Scored, is_rankable, nan_unless
+from saliency_assay.runtime.transfer import to_device
 
 FILLS = ("mean", "black")
 """Fills with which a model can be fine-tuned."""
@@ -67,7 +68,7 @@ def f_fidelity(
     sizes, most = shares(points, pixels), round(beta * pixels)
     counts = [min(round(alpha_plus * size), most) for size in sizes]
     counts += [min(round(alpha_minus * (pixels - size)), most) for size in sizes]
-    passes = torch.tensor([sizes * 2, counts], device=images.device)
+    passes = to_device(torch.tensor([sizes * 2, counts]), images.device)
     ranks, seeds = ranks_of(saliency), sample_seeds(len(images), samples, generator)
     total = torch.zeros(len(images), 2 * points, dtype=torch.float64, device=images.device)
     for sample in range(samples):

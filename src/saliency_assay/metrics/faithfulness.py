@@ -10,6 +10,7 @@ from saliency_assay.metrics.fills import fill as fill_of
 from saliency_assay.metrics.perturbation import Predict, Span, differs, evaluate_order, perturbation_batch
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.scored import Scored, correlation, is_rankable, nan_unless
+from saliency_assay.runtime.transfer import to_device
 
 
 def faithfulness(
@@ -63,7 +64,7 @@ def single_pixels(
         raise ValueError(f"pixels: found {pixels}, expected at most {available}, the pixels of an image")
     shared = torch.Generator().manual_seed(generator.initial_seed())
     sampled = torch.randperm(available, generator=shared)[:pixels].sort().values
-    pixel = sampled.to(images.device).repeat(len(images), 1)
+    pixel = to_device(sampled, images.device).repeat(len(images), 1)
     fill_pixels = fill_of(fill, images, mean=mean, seeds=sample_seeds(len(images), 1, generator))
     # With pixels ranked in reading order, a span of one rank is one pixel.
     ranks = torch.arange(available, device=images.device).expand(len(images), -1)

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from saliency_assay.methods.sampling import uniform
+from saliency_assay.runtime.transfer import to_device
 
 FILLS = ("black", "mean", "image_mean", "random", "blur")
 BLUR = 0.1  # standard deviation of blur, as a share of the image's shorter side
@@ -43,5 +44,5 @@ def fill(name: str, images: Tensor, *, mean: Tensor | None = None, seeds: list[i
 
         sigma = BLUR * min(height, width)
         blurred = gaussian_filter(images.detach().cpu().numpy(), (0, 0, sigma, sigma), mode="mirror")
-        return torch.from_numpy(blurred).to(images.device)
+        return to_device(torch.from_numpy(blurred), images.device)
     raise ValueError(f"fill: found {name!r}, valid: {', '.join(FILLS)}")

@@ -24,6 +24,7 @@ from saliency_assay.metrics.fills import fill
 from saliency_assay.metrics.perturbation import Predict, evaluate_masks, original, perturbation_batch
 from saliency_assay.metrics.scored import Scored, nan_unless
 from saliency_assay.metrics.subsets import drop_of, drops, sample_subsets, shared, sums
+from saliency_assay.runtime.transfer import to_device
 
 EXPLANATIONS = ("global", "local")
 SQUARES = 16_384  # squares whose sums are computed at a time
@@ -165,7 +166,7 @@ def _sample_squares(
     """Return the top row, left column and side of each square, int64 ``[S, 3]``, on the images' device."""
     seed = generator.initial_seed() if squares else None
     height, width = images.shape[2:]
-    return sample_squares(height, width, smallest, largest, squares, seed).to(images.device)
+    return to_device(sample_squares(height, width, smallest, largest, squares, seed), images.device)
 
 
 # ---- difference to a noisy black baseline (section 2.4)
@@ -248,7 +249,7 @@ def _baselines(
     seed, shape, clipped = generator.initial_seed(), tuple(images.shape[1:]), protocol == "released"
     blocks = Baselines(seed, shape, images.dtype, torch.device("cpu"), float(noise), clipped).portions(rows)
     return (
-        next(blocks)[: samples - first].to(images.device)
+        to_device(next(blocks)[: samples - first], images.device)
         for first in reported(samples, rows, "noisy baselines")
     )
 
@@ -411,4 +412,4 @@ def infidelity_halves(
 def _sides(images: Tensor) -> Tensor:
     """Return the pixels of each half, bool ``[2, H·W]``, on the images' device."""
     height, width = images.shape[2:]
-    return each_half(height, width).flatten(1).to(images.device)
+    return to_device(each_half(height, width).flatten(1), images.device)

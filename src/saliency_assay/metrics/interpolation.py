@@ -11,6 +11,8 @@ from scipy.linalg import solveh_banded
 from torch import Tensor
 from torch.nn.functional import conv2d
 
+from saliency_assay.runtime.transfer import to_device
+
 WEIGHTS = ((1 / 12, 1 / 6, 1 / 12), (1 / 6, 0.0, 1 / 6), (1 / 12, 1 / 6, 1 / 12))
 """Weights w of a pixel's neighbors; the pixel is in the center."""
 FOLLOWING = ((0, 1), (1, -1), (1, 0), (1, 1))
@@ -37,7 +39,7 @@ def impute(images: Tensor, removed: Tensor) -> Tensor:
     sums_by_image = np.split(sums, np.cumsum(masks.sum((1, 2)))[:-1])
     values = [solve(mask, totals, image_sums) for mask, image_sums in zip(masks, sums_by_image, strict=True)]
     filled = known_pixels.permute(0, 2, 3, 1).contiguous()
-    filled[removed] = torch.from_numpy(np.concatenate(values)).to(filled.device)
+    filled[removed] = to_device(torch.from_numpy(np.concatenate(values)), filled.device)
     return filled.permute(0, 3, 1, 2).to(images.dtype)
 
 
@@ -68,5 +70,6 @@ def solve(removed: np.ndarray, totals: np.ndarray, sums: np.ndarray) -> np.ndarr
 
 def _weighted_sums(images: Tensor) -> Tensor:
     """Compute Σ_q w_pq x_q at every pixel over the neighbors inside the image, float64 ``[N, C, H, W]``."""
-    flat = conv2d(images.flatten(0, 1)[:, None], images.new_tensor(WEIGHTS)[None, None], padding=1)
+    weights = to_device(torch.tensor(WEIGHTS), images.device, images.dtype)
+    flat = conv2d(images.flatten(0, 1)[:, None], weights[None, None], padding=1)
     return flat.reshape(images.shape)

@@ -14,6 +14,7 @@ from saliency_assay.metrics.perturbation import Predict
 from saliency_assay.metrics.randomization import as_module, spearman, staged, states
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.scored import Scored, is_rankable, nan_unless
+from saliency_assay.runtime.transfer import to_device
 
 
 def emprt(
@@ -106,4 +107,4 @@ def _complexity(saliency: Tensor, bins: int, defined: Tensor) -> Tensor:
         float(entropy(np.histogram((row - row.min()) / np.ptp(row), bins, (0, 1))[0])) if usable else np.nan
         for row, usable in zip(values, defined.tolist(), strict=True)
     ]
-    return torch.tensor(entropies, dtype=torch.float64, device=saliency.device)
+    return to_device(torch.tensor(entropies, dtype=torch.float64), saliency.device)

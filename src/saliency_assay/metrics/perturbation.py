@@ -111,6 +111,15 @@ def evaluate_order(batch: PerturbationBatch, ranks: Tensor, spans: Sequence[Span
             f"ranks: found {list(ranks.shape)}, expected [{count}, {pixels}], one for each pixel"
         )
     keys = torch.cat([_keys(span, count, pixels).flatten() for span in spans])
+    outside = torch.stack([((span.start < 0) | (span.stop > pixels)).any() for span in spans])
+    if bool(outside.any()):  # once for all spans, since it waits for a GPU
+        least, most = (
+            min(int(span.start.min()) for span in spans),
+            max(int(span.stop.max()) for span in spans),
+        )
+        raise ValueError(
+            f"span: found {least} to {most}, expected within 0 to {pixels}, the pixels of an image"
+        )
     # unique sorts the keys, so the rows of an image are adjacent.
     unique_keys, inverse = torch.unique(keys, return_inverse=True)
     outputs = unique_keys.new_empty(len(unique_keys), dtype=torch.float64)
@@ -171,9 +180,6 @@ def _keys(span: Span, count: int, pixels: int) -> Tensor:
         raise ValueError(
             f"span: found {list(start.shape)} and {list(stop.shape)}, expected [{count}, S] both"
         )
-    if bool((start < 0).any()) or bool((stop > pixels).any()):
-        actual = f"{int(start.min())} to {int(stop.max())}"
-        raise ValueError(f"span: found {actual}, expected within 0 to {pixels}, the pixels of an image")
     # 1 if the pixels outside the span show the fill, 0 if those inside do.
     outside = torch.full_like(start, int(span.kept))
     # All empty spans are the same perturbed image and get the same key.

@@ -10,6 +10,7 @@ from saliency_assay.metrics.perturbation import Predict
 from saliency_assay.metrics.randomization import MEASURES, likeness
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.scored import Scored
+from saliency_assay.runtime.transfer import to_device
 
 
 def random_logit(
@@ -33,7 +34,7 @@ def random_logit(
         classes = predict(images[:1]).shape[1]
     if classes < 2:
         raise ValueError(f"predict: found {classes} class, expected at least 2, to explain another one")
-    seeds = torch.tensor(sample_seeds(len(images), 1, generator), device=targets.device)
+    seeds = to_device(torch.tensor(sample_seeds(len(images), 1, generator)), targets.device)
     other_targets = (targets + 1 + seeds % (classes - 1)) % classes
     other_maps = explain(images, other_targets).detach()
     similarity = likeness(reduce(maps, "sum"), reduce(other_maps, "sum"))

@@ -14,6 +14,7 @@ from saliency_assay.metrics.perturbation import Predict
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.scored import Scored, correlation, is_rankable, nan_unless
 from saliency_assay.models.classifier import Classifier
+from saliency_assay.runtime.transfer import to_device
 
 MEASURES = ("spearman", "spearman_absolute", "ssim")
 WINDOW = 7  # side of SSIM's window, scikit-image's default; smaller images use the largest odd side that fits
@@ -195,7 +196,7 @@ def ssim(first: Tensor, second: Tensor, defined: Tensor) -> Tensor:
         else np.nan
         for one, other, usable in zip(*pairs, defined.tolist(), strict=True)
     ]
-    return torch.tensor(similarities, dtype=torch.float64, device=first.device)
+    return to_device(torch.tensor(similarities, dtype=torch.float64), first.device)
 
 
 def _scored(by_order: Mapping[str, Sequence[Tensor]], stages: Sequence[Stage], unchanged: Tensor) -> Scored:

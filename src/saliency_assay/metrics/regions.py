@@ -9,6 +9,7 @@ from saliency_assay.metrics.fills import fill as fill_of
 from saliency_assay.metrics.perturbation import Predict, Span, evaluate_order, perturbation_batch
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.scored import Scored, is_rankable, nan_unless
+from saliency_assay.runtime.transfer import to_device
 
 
 def region_perturbation(
@@ -39,7 +40,7 @@ def region_perturbation(
     fill_pixels = fill_of(fill, images, mean=mean, seeds=sample_seeds(len(images), 1, generator))
     batch = perturbation_batch(predict, images, targets, fill_pixels, output=output)
     saliency = reduce(maps, "sum")
-    labels = squares(batch.height, batch.width, side).to(images.device).expand_as(saliency)
+    labels = to_device(squares(batch.height, batch.width, side), images.device).expand_as(saliency)
     # The mean, because regions cut off at the border have smaller sums.
     ranks, ends = in_order(labels, _sums(saliency, labels) / pixel_counts(labels))
     steps = min(regions, ends.shape[1] - 1)
@@ -111,7 +112,7 @@ def in_order(labels: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
     """
     order = values.argsort(dim=1, descending=True, stable=True)
     places = torch.empty_like(order).scatter_(
-        1, order, torch.arange(order.shape[1]).expand_as(order).to(order)
+        1, order, torch.arange(order.shape[1], device=order.device).expand_as(order)
     )
     pixel_order = places.gather(1, labels.flatten(1)).argsort(dim=1, stable=True)
     numbers = torch.arange(pixel_order.shape[1], device=order.device).expand_as(pixel_order)

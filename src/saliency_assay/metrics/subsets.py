@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from saliency_assay.metrics.perturbation import PerturbationBatch, evaluate_masks, original
+from saliency_assay.runtime.transfer import to_device
 
 BLOCK = 64  # subsets in memory at a time
 
@@ -28,7 +29,7 @@ def sample_subsets(
         keys = torch.rand(len(block), pixels, generator=generator, dtype=torch.float64)
         inside = positions < block[:, None]
         # The first ``size`` pixels, moved to random places: the argsort of random keys is a random permutation.
-        yield inside.scatter(1, keys.argsort(dim=1), inside).to(device)
+        yield to_device(inside.scatter(1, keys.argsort(dim=1), inside), device)
 
 
 def shared(generator: torch.Generator) -> torch.Generator:
