@@ -70,6 +70,6 @@ def solve(removed: np.ndarray, totals: np.ndarray, sums: np.ndarray) -> np.ndarr
 
 def _weighted_sums(images: Tensor) -> Tensor:
     """Compute Σ_q w_pq x_q at every pixel over the neighbors inside the image, float64 ``[N, C, H, W]``."""
-    weights = to_device(torch.tensor(WEIGHTS), images.device, images.dtype)
+    weights = to_device(torch.tensor(WEIGHTS, dtype=images.dtype), images.device)
     flat = conv2d(images.flatten(0, 1)[:, None], weights[None, None], padding=1)
     return flat.reshape(images.shape)
