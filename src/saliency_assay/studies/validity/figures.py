@@ -11,7 +11,7 @@ from numpy import ndarray as Array
 from saliency_assay.plotting.palette import BLUE, GRAY, ORANGE
 from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.registry.properties import PROPERTIES
-from saliency_assay.studies.validity.tables import USABLE
+from saliency_assay.studies.validity.tables import AGREES, USABLE
 
 ROW, PANEL = 0.19, 3.6  # inches: height of a name, and least height of a panel
 
@@ -47,7 +47,7 @@ def validity_scatter(table: pd.DataFrame, level: float, labels: Labels = UNLABEL
 
 def _panel(axes: Axes, rows: pd.DataFrame, labels: Labels) -> None:
     rows = rows.sort_values("rho", ascending=False, kind="stable")
-    x, y = rows["alpha"].to_numpy(), rows["rho"].to_numpy()
+    x = rows["alpha"].to_numpy()
     for number, row in enumerate((row for _, row in rows.iterrows()), start=1):
         usable = row["verdict"] == USABLE
         color = BLUE if usable else ORANGE
@@ -71,7 +71,9 @@ def _panel(axes: Axes, rows: pd.DataFrame, labels: Labels) -> None:
         line(0, color=GRAY, linewidth=0.8, linestyle="--")
     low, high = min(0.0, float(x.min())) - 0.05, max(0.3, float(x.max())) + 0.08
     axes.set_xlim(min(low, axes.get_xlim()[0]), max(high, axes.get_xlim()[1]))
-    axes.set_ylim(min(-0.1, float(y.min()) - 0.1), 1.08)
+    axes.axhline(AGREES, color=GRAY, linewidth=0.8, linestyle=":")
+    bottom, top = axes.get_ylim()
+    axes.set_ylim(min(-0.1, bottom), max(AGREES + 0.05, top))
     axes.grid(visible=True, axis="both")
 
 

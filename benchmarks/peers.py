@@ -1,0 +1,462 @@
+"""Speed, agreement and memory beside Quantus, captum, pytorch-grad-cam and Xplique, on the same model, images and maps.
+
+    pip install quantus==0.6.0 captum grad-cam xplique tensorflow-cpu
+    python benchmarks/peers.py --threads 1
+
+Each row runs the same work with this project and with a peer, in turns, and prints the median of the ratios of their
+times (above 1, this project is faster) and the largest difference of the results relative to the largest value.
+Metrics run on gray images of 28 pixels and a small ResNet, since Quantus treats the channels of a pixel as features;
+methods run on a ResNet-50 at 224 pixels. Of a peer that is not installed, or that fails, the error is printed.
+
+With ``--only memory``, the peak memory of the process is compared for growing numbers of images.
+"""
+
+import argparse
+import json
+import re
+import resource
+import statistics
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import common  # noqa: F401  # puts the source folder first on the import path
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+import saliency_assay
+from saliency_assay.methods.gradient import gradient
+from saliency_assay.models import ARCHITECTURES
+from saliency_assay.models.classifier import Blueprint, Classifier, build
+from saliency_assay.models.inference import exact_float32
+from saliency_assay.registry.records import record_of
+
+CLASSES, SEED = 10, 0
+SAMPLES, COALITIONS, WINDOW = 10, 40, 56
+COUNTS = (500, 4000)
+Arrays = np.ndarray
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The same work, with this project and with a peer; the results are compared unless ``why`` says why not."""
+
+    name: str
+    peer: str
+    ours: Callable[[], Any]
+    theirs: Callable[[], Any]
+    why: str = ""
+
+
+def classifier(architecture: str, channels: int, **parameters: Any) -> Classifier:
+    record = record_of(ARCHITECTURES, architecture, "architecture")
+    known = {name: value for name, value in parameters.items() if name in record.parameters}
+    blueprint = Blueprint(record.name, record.function, known, record.cam_layer, record.concept_layers)
+    generator = torch.Generator().manual_seed(SEED)
+    model = build(
+        blueprint, classes=CLASSES, mean=[0.5] * channels, std=[0.25] * channels, generator=generator
+    )
+    return model.eval().requires_grad_(False)
+
+
+def inputs(count: int, channels: int, size: int) -> tuple[Tensor, Tensor]:
+    """Return smooth images, whose neighboring pixels are alike, and targets."""
+    generator = torch.Generator().manual_seed(SEED)
+    coarse = torch.rand(count, channels, max(2, size // 8), max(2, size // 8), generator=generator)
+    images = nn.functional.interpolate(coarse, size=(size, size), mode="bilinear")
+    return images.contiguous(), torch.arange(count) % CLASSES
+
+
+# --------------------------------------------------------------------------------------------- metrics
+
+
+def metrics(options: argparse.Namespace) -> Iterator[Comparison]:
+    """Yield the metrics, with Quantus and captum."""
+    model = classifier("resnet8", 1, width=16)
+    images, targets = inputs(options.images, 1, 28)
+    maps = saliency_assay.attribute("gradient", model, images, targets)
+    arrays = {"x_batch": images.numpy(), "y_batch": targets.numpy(), "a_batch": maps.numpy()}
+    score = partial(
+        saliency_assay.score, model=model, images=images, targets=targets, maps=maps, batch_size=64
+    )
+
+    def quantus(name: str, explain: bool = False, **settings: Any) -> Any:
+        import quantus as peer
+
+        settings = {"normalise": False, "disable_warnings": True, "return_aggregate": False, **settings}
+        metric = getattr(peer, name)(**settings)
+        call = {"explain_func": explained} if explain else {}
+        copies = {
+            key: values.copy() for key, values in arrays.items()
+        }  # some of its metrics change the arrays
+        return metric(model, **copies, channel_first=True, batch_size=64, softmax=True, **call)
+
+    def explained(model: nn.Module, inputs: Arrays, targets: Arrays) -> Arrays:
+        pixels, classes = torch.from_numpy(inputs), torch.from_numpy(targets)
+        return gradient(model, pixels, classes, generator=torch.Generator()).numpy()
+
+    def deletion() -> Arrays:
+        [curve] = score("deletion", steps=56, fill="black").curves.values()
+        return np.asarray(curve)[:, 1:]  # Quantus begins after the first step
+
+    def regions(order: str) -> Arrays:
+        return np.asarray(
+            quantus(
+                "RegionPerturbation",
+                patch_size=1,
+                regions_evaluation=100,
+                order=order,
+                perturb_baseline=0.0,
+            )
+        )
+
+    yield Comparison(
+        "AOPC: two curves of 100 pixels", "Quantus 0.6.0",
+        lambda: score("aopc", steps=100, every=100, random_orders=1, fill="black"),
+        lambda: np.stack([regions("morf"), regions("lerf")]),
+        "the project also computes a random order; Quantus returns drops of neighboring patches",
+    )  # fmt: skip
+    yield Comparison(
+        "deletion: 56 steps of 14 pixels", "Quantus 0.6.0",
+        deletion,
+        lambda: np.asarray(quantus("PixelFlipping", features_in_step=14, perturb_baseline=0.0)),
+    )  # fmt: skip
+    yield Comparison(
+        "faithfulness: all 784 pixels", "Quantus 0.6.0",
+        lambda: score("faithfulness", pixels=784, fill="black"),
+        lambda: np.asarray(
+            quantus("FaithfulnessEstimate", features_in_step=1, perturb_baseline=0.0, similarity_func=pearson)
+        ),
+    )  # fmt: skip
+    yield Comparison(
+        "max-sensitivity: 20 samples", "Quantus 0.6.0",
+        lambda: score("sensitivity_max", samples=20, method="gradient"),
+        lambda: np.asarray(quantus("MaxSensitivity", explain=True, nr_samples=20, lower_bound=0.1)),
+        "both sample their neighbors",
+    )  # fmt: skip
+
+
+def pearson(a: Arrays, b: Arrays, **_: Any) -> Arrays:
+    """Return the correlation of each row."""
+    a, b = a - a.mean(-1, keepdims=True), b - b.mean(-1, keepdims=True)
+    return (a * b).sum(-1) / np.sqrt((a**2).sum(-1) * (b**2).sum(-1))
+
+
+# --------------------------------------------------------------------------------------------- methods
+
+
+def methods(options: argparse.Namespace) -> Iterator[Comparison]:
+    """Yield the methods, with captum, pytorch-grad-cam and Xplique."""
+    model = classifier("resnet50", 3)
+    images, targets = inputs(options.batch_size, 3, 224)
+    yield from captum_methods(model, images, targets)
+    yield from cam_methods(model, images, targets)
+    yield from xplique_methods(model, images, targets)
+
+
+def ours(
+    name: str, model: Classifier, images: Tensor, targets: Tensor, **parameters: Any
+) -> Callable[[], Tensor]:
+    return lambda: saliency_assay.attribute(
+        name, model, images, targets, batch_size=len(images), **parameters
+    )
+
+
+def captum_methods(model: Classifier, images: Tensor, targets: Tensor) -> Iterator[Comparison]:
+    here = partial(ours, model=model, images=images, targets=targets)
+    window, stride = WINDOW / images.shape[-1], WINDOW / images.shape[-1]
+    grid = torch.arange(16).reshape(4, 4).repeat_interleave(56, 0).repeat_interleave(56, 1)[None, None]
+    layer = model.network.get_submodule(model.cam_layer)
+
+    def captum(name: str, call: dict[str, Any] | None = None, **settings: Any) -> Callable[[], Tensor]:
+        def run() -> Tensor:
+            from captum import attr as peer
+
+            # It replaces layers and requires gradients of the parameters of some methods.
+            explainer = getattr(peer, name)(deepcopy(model) if name in COPIED else model, **settings)
+            with exact_float32():
+                found: Tensor = explainer.attribute(images, target=targets, **(call or {}))
+            return found.detach()
+
+        return run
+
+    def noise_tunnel() -> Tensor:
+        from captum import attr as peer
+
+        with exact_float32():
+            tunnel = peer.NoiseTunnel(peer.Saliency(model))
+            return tunnel.attribute(
+                images, target=targets, abs=False, nt_samples=SAMPLES, nt_samples_batch_size=1, stdevs=0.15
+            )
+
+    def gradcam() -> Tensor:
+        from captum import attr as peer
+
+        with exact_float32():
+            maps = peer.LayerGradCam(model, layer).attribute(images, target=targets, relu_attributions=True)
+        return nn.functional.interpolate(maps, size=images.shape[2:], mode="bilinear").detach()
+
+    background = images.flip(0)
+    sampled = "both sample"
+    for name, theirs, parameters, why in (
+        ("gradient", captum("Saliency", {"abs": False}), {}, ""),
+        ("gradient_x_input", captum("InputXGradient"), {}, ""),
+        (
+            "integrated_gradients",
+            captum("IntegratedGradients", {"n_steps": SAMPLES, "internal_batch_size": len(images)}),
+            {"steps": SAMPLES, "rule": "gauss_legendre"},
+            "",
+        ),
+        ("guided_backprop", captum("GuidedBackprop"), {}, ""),
+        ("gradcam", gradcam, {}, ""),
+        ("smoothgrad", noise_tunnel, {"samples": SAMPLES}, sampled),
+        ("deeplift", captum("DeepLift"), {}, ""),
+        ("deep_shap", captum("DeepLiftShap", {"baselines": background}), {"background": background}, ""),
+        ("lrp_epsilon", captum("LRP"), {}, "other rules and stabilizers"),
+        (
+            "expected_gradients",
+            captum("GradientShap", {"baselines": background, "n_samples": SAMPLES}),
+            {"background": background, "samples": SAMPLES},
+            sampled,
+        ),
+        (
+            "occlusion",
+            captum(
+                "Occlusion", {"sliding_window_shapes": (3, WINDOW, WINDOW), "strides": (3, WINDOW, WINDOW)}
+            ),
+            {"window": window, "stride": stride, "fill": "black"},
+            "captum sums the drops of the windows that cover a pixel, which is their mean for windows side by side",
+        ),
+        (
+            "kernel_shap",
+            each_image(lambda one: captum_surrogate("KernelShap", model, one, images, targets, grid), images),
+            {"segments": 16, "samples": COALITIONS, "features": "grid"},
+            sampled,
+        ),
+        (
+            "lime",
+            each_image(lambda one: captum_surrogate("Lime", model, one, images, targets, grid), images),
+            {"segments": 16, "samples": COALITIONS, "features": "grid"},
+            sampled,
+        ),
+    ):
+        yield Comparison(name, "captum", here(name, **parameters), theirs, why)
+
+
+COPIED = ("GuidedBackprop", "DeepLift", "DeepLiftShap", "LRP")
+
+
+def captum_surrogate(
+    name: str, model: Classifier, one: slice, images: Tensor, targets: Tensor, grid: Tensor
+) -> Tensor:
+    from captum import attr as peer
+
+    with exact_float32():
+        found: Tensor = getattr(peer, name)(model).attribute(
+            images[one],
+            target=targets[one],
+            feature_mask=grid,
+            n_samples=COALITIONS,
+            perturbations_per_eval=4,
+        )
+    return found
+
+
+def each_image(explain: Callable[[slice], Tensor], images: Tensor) -> Callable[[], Tensor]:
+    """Explain one image at a time, as captum requires."""
+    return lambda: torch.cat([explain(slice(number, number + 1)) for number in range(len(images))])
+
+
+def cam_methods(model: Classifier, images: Tensor, targets: Tensor) -> Iterator[Comparison]:
+    here = partial(ours, model=model, images=images, targets=targets)
+
+    def cam(name: str) -> Callable[[], Arrays]:
+        def run() -> Arrays:
+            import pytorch_grad_cam as peer
+            from pytorch_grad_cam.utils.model_targets import ClassifierOutputTarget
+
+            layer = model.network.get_submodule(model.cam_layer)
+            with exact_float32(), getattr(peer, name)(model=model, target_layers=[layer]) as explainer:
+                explainer.batch_size = len(images)
+                found: Arrays = explainer(images, [ClassifierOutputTarget(int(target)) for target in targets])
+            return found[:, None]
+
+        return run
+
+    scaled = "pytorch-grad-cam scales each map to [0, 1]"
+    for name, peer in (
+        ("gradcam", "GradCAM"),
+        ("gradcam_plus_plus", "GradCAMPlusPlus"),
+        ("layercam", "LayerCAM"),
+        ("fullgrad", "FullGrad"),
+    ):
+        yield Comparison(name, "pytorch-grad-cam", here(name), cam(peer), scaled)
+
+
+def xplique_methods(model: Classifier, images: Tensor, targets: Tensor) -> Iterator[Comparison]:
+    here = partial(ours, model=model, images=images, targets=targets)
+
+    def xplique(name: str, **settings: Any) -> Callable[[], Arrays]:
+        def run() -> Arrays:
+            import tensorflow
+            from xplique import attributions as peer
+            from xplique.wrappers import TorchWrapper
+
+            wrapped = TorchWrapper(model, "cpu", is_channel_first=True)
+            one_hot = tensorflow.one_hot(targets.numpy(), CLASSES)
+            explainer = getattr(peer, name)(wrapped, batch_size=len(images), **settings)
+            found: Arrays = np.asarray(explainer(images.permute(0, 2, 3, 1).numpy(), one_hot))
+            return found[..., 0][:, None] if found.ndim == 4 else found[:, None]
+
+        return run
+
+    absolute = "Xplique returns one channel of absolute values"
+    yield Comparison("gradient", "Xplique", here("gradient"), xplique("Saliency"), absolute)
+    yield Comparison(
+        "integrated_gradients", "Xplique", here("integrated_gradients", steps=SAMPLES),
+        xplique("IntegratedGradients", steps=SAMPLES), absolute,
+    )  # fmt: skip
+    yield Comparison(
+        "occlusion", "Xplique", here("occlusion", window=0.25, stride=0.25, fill="black"),
+        xplique("Occlusion", patch_size=WINDOW, patch_stride=WINDOW), "",
+    )  # fmt: skip
+
+
+# ---------------------------------------------------------------------------------------------- measuring
+
+
+def compare(comparison: Comparison, rounds: int) -> dict[str, Any]:
+    """Run both in turns, and return the seconds, the ratio and the difference, or the error of the peer."""
+    row: dict[str, Any] = {"name": comparison.name, "peer": comparison.peer, "why": comparison.why}
+    seconds: dict[str, list[float]] = {"ours": [], "theirs": []}
+    results: dict[str, Any] = {}
+    for turn in range(rounds + 1):
+        for side in ("theirs", "ours"):
+            start = time.perf_counter()
+            try:
+                results[side] = getattr(comparison, side)()
+            except Exception as error:
+                if side == "ours":
+                    raise
+                return {**row, "error": f"{type(error).__name__}: {str(error).splitlines()[0][:100]}"}
+            if turn:  # the first round imports and warms up
+                seconds[side].append(time.perf_counter() - start)
+    ratios = [b / a for a, b in zip(seconds["ours"], seconds["theirs"], strict=True)]
+    row |= {side: statistics.median(values) for side, values in seconds.items()}
+    row["ratio"] = statistics.median(ratios)
+    if not comparison.why:
+        mine, others = (as_array(results[side]) for side in ("ours", "theirs"))
+        mine = np.broadcast_to(mine, others.shape) if mine.size < others.size else mine
+        others = np.broadcast_to(others, mine.shape) if others.size < mine.size else others
+        row["difference"] = float(np.abs(mine - others).max() / np.abs(others).max())
+    return row
+
+
+def as_array(result: Any) -> Arrays:
+    """Return a result of either side as one array; of several scores or curves the only one."""
+    if isinstance(result, dict):
+        [result] = result.values()
+    return np.asarray(result, dtype=float)
+
+
+class Generated:
+    """Images or maps that are generated slice by slice, as a store on disk is read."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, rows: slice) -> Arrays:
+        generator = np.random.default_rng(rows.start)
+        return generator.random((len(range(*rows.indices(self.count))), 3, 64, 64), dtype=np.float32)
+
+
+def peak(side: str, count: int) -> float:
+    """Return the peak memory of this process in MB after scoring ``count`` maps by their sparseness."""
+    model, data = classifier("resnet8", 3, width=4), Generated(count)
+    if side == "ours":
+        from saliency_assay.metrics.concentration import sparseness
+        from saliency_assay.metrics.engine import MetricInputs, score
+
+        targets = np.zeros(count, dtype=np.int64)
+        blocks = score(
+            sparseness, {}, model, data, targets, data,
+            names=["sparseness"], seed=0, batch_size=64, inputs=MetricInputs(),
+        )  # fmt: skip
+        assert sum(len(block.scores["sparseness", ""]) for block in blocks) == count
+    else:
+        import quantus
+
+        everything = data[:count]
+        quantus.Sparseness(normalise=False, disable_warnings=True)(
+            model, everything, np.zeros(count, dtype=np.int64), everything, channel_first=True, batch_size=64
+        )
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def memory() -> dict[str, list[float]]:
+    """Return the peaks in MB of this project and of Quantus for each of ``COUNTS``, each in a process of its own."""
+    peaks: dict[str, list[float]] = {"ours": [], "Quantus": []}
+    for side, values in peaks.items():
+        for count in COUNTS:
+            command = [sys.executable, __file__, "--peak", side, str(count)]
+            printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+            values.append(float(re.findall(r"peak ([\d.]+)", printed)[-1]))
+    return peaks
+
+
+def shown(row: dict[str, Any]) -> str:
+    if "error" in row:
+        return f"| `{row['name']}` | {row['peer']} | | | | | {row['error']} |"
+    difference = f"{row['difference']:.1e}" if "difference" in row else ""
+    times = f"{row['ours']:.2f} | {row['theirs']:.2f} | **{row['ratio']:.2f}**"
+    return f"| `{row['name']}` | {row['peer']} | {times} | {difference} | {row['why']} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--images", type=int, default=64, help="of the metrics")
+    parser.add_argument("--batch-size", type=int, default=4, help="of the methods")
+    parser.add_argument("--only", choices=("metrics", "methods", "memory"))
+    parser.add_argument("--names", nargs="+", help="only these rows")
+    parser.add_argument("--json", action="store_true", help="print JSON in place of the table")
+    parser.add_argument("--peak", nargs=2, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    warnings.simplefilter("ignore")
+    if options.peak:
+        print("peak", peak(options.peak[0], int(options.peak[1])))
+        return
+    kinds = {"metrics": metrics, "methods": methods}
+    rows = [
+        compare(comparison, options.rounds)
+        for kind, comparisons in kinds.items()
+        if options.only in (None, kind)
+        for comparison in comparisons(options)
+        if not options.names or comparison.name in options.names
+    ]
+    results = {"rows": rows, "memory": memory() if options.only in (None, "memory") else {}}
+    if options.json:
+        print(json.dumps(results))
+        return
+    print("| | peer | s, ours | s, peer | ratio | difference | |\n|---|---|---|---|---|---|---|")
+    print("\n".join(map(shown, rows)))
+    for side, (few, many) in results["memory"].items():
+        print(f"{side}: peak {few:.0f} MB for {COUNTS[0]:,} images, {many:.0f} MB for {COUNTS[1]:,}")
+
+
+if __name__ == "__main__":
+    main()
