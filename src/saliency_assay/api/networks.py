@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
@@ -166,6 +167,10 @@ def _check_size(path: Path, blueprint: Blueprint, description: Mapping[str, Any]
         )
 
 
+_TRIED: WeakKeyDictionary[Classifier, tuple[nn.Module, torch.device, tuple[int, ...]]] = WeakKeyDictionary()
+"""For each classifier the network, device and image size of its last trial pass, which later calls do not repeat."""
+
+
 class Prediction(nn.Module):
     """A network without weights that wraps a prediction function; it has no gradients."""
 
@@ -190,8 +195,10 @@ def classifier_of(model: Model, images: Tensor) -> Classifier:
         ValueError: the model is neither a network nor a function, does not take the images, or returns no logits.
     """
     if isinstance(model, Classifier):
-        if not isinstance(model.network, Prediction):
+        tried = (model.network, model.device, tuple(images.shape[2:]))
+        if not isinstance(model.network, Prediction) and _TRIED.get(model) != tried:
             adapt(model, images.shape[2:])
+            _TRIED[model] = tried
         return model
     if not callable(model):
         raise ValueError(f"model: found {type(model).__name__}, expected a torch.nn.Module or a function")

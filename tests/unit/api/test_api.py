@@ -13,7 +13,15 @@ import pandas as pd
 import pytest
 import torch
 from pipelines import TINY
-from support import CLASSES, ConvNet, conv_classifier, state_of, with_random_state
+from support import (
+    CLASSES,
+    ConvNet,
+    conv_classifier,
+    cyclic_targets,
+    random_images,
+    state_of,
+    with_random_state,
+)
 from torch import Tensor, nn
 
 import saliency_assay
@@ -718,3 +726,15 @@ print(len(assessed.order))
         [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, cwd=SOURCE, check=False
     )
     assert (run.stdout, run.returncode) == ("3\n", 0), run.stderr
+
+
+def test_the_trial_pass_of_a_classifier_is_not_repeated() -> None:
+    network, passes = conv_classifier().network.float(), []
+    model = saliency_assay.wrap(network, classes=CLASSES, mean=[0.5] * 3, std=[0.2] * 3)
+    network.register_forward_hook(lambda module, images, logits: passes.append(len(logits)))
+    images, targets, counts = random_images(3, dtype=torch.float32), cyclic_targets(3), []
+    for size in (8, 8, 6):
+        passes.clear()
+        saliency_assay.attribute("gradient", model, images[:, :, :size, :size], targets)
+        counts.append(list(passes))
+    assert counts == [[2, 3], [3], [2, 3]]
