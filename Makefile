@@ -17,7 +17,7 @@ export XDG_CACHE_HOME := $(shell mkdir -p "$(CACHE)" 2>/dev/null && test -w "$(C
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help env dev demo run table plan dry download test test-ci test-all lint gpu generate docs format lock clean
+.PHONY: help env dev demo run table plan dry download test test-ci test-all lint result-set gpu generate docs format lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -81,6 +81,11 @@ test-ci: $(READY_DEV) ## Run the tests of continuous integration: all but the ex
 # Four processes on two cores, because many tests wait: for a Slurm cluster's scheduler, or for a run that others share.
 test-all: $(READY_DEV) ## Run all tests, with more examples of the property-based ones
 	HYPOTHESIS_PROFILE=full $(BIN)/python -m pytest --numprocesses 4 --dist loadscope
+
+CONFIGS ?= config/config.yaml
+result-set: $(READY_DEV) ## Write report and tables of CONFIGS to build/saliency-assay-results.zip, for a release; runs missing jobs
+	@for config in $(CONFIGS); do $(ASSAY) run $$config && $(ASSAY) table $$config || exit 1; done
+	@$(BIN)/python -m tools.result_set build/saliency-assay-results.zip $(CONFIGS)
 
 gpu: $(READY_DEV) ## Run the tests and measurements that need a GPU, in at most ten minutes, and write docs/gpu.md
 	$(BIN)/python benchmarks/gpu.py

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import common  # noqa: F401  # puts the source folder first on the import path
+import common  # puts the source folder first on the import path
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -144,6 +144,18 @@ def metrics(options: argparse.Namespace) -> Iterator[Comparison]:
         lambda: np.asarray(quantus("MaxSensitivity", explain=True, nr_samples=20, lower_bound=0.1)),
         "both sample their neighbors",
     )  # fmt: skip
+
+
+def infidelity(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the row of infidelity with captum, as ``perturbation.py`` measures it."""
+    from perturbation import measure_captum
+
+    settings = vars(common.parser_of("").parse_args([]))
+    settings |= {"rounds": options.rounds, "threads": options.threads, "batch_size": 64, "squares": 200}
+    found = measure_captum(argparse.Namespace(**settings))
+    times = {"ours": found["captum_ours_s"], "theirs": found["captum_s"], "ratio": found["captum_ratio"]}
+    why = f"scores differ by at most {found['captum_difference']:.0e} of their value"
+    return {"name": "infidelity: 200 squares", "peer": "captum", "why": why, **times}
 
 
 def pearson(a: Arrays, b: Arrays, **_: Any) -> Arrays:
@@ -464,6 +476,8 @@ def main() -> None:
         for comparison in comparisons(options)
         if not options.names or comparison.name in options.names
     ]
+    if options.only in (None, "metrics") and not options.names:
+        rows.append(infidelity(options))
     results = {"rows": rows, "memory": memory() if options.only in (None, "memory") else {}}
     if options.json:
         print(json.dumps(results))

@@ -46,6 +46,7 @@ OUTSIDE = {
     r"\.venv/bin/python tests/property/(fuzz|bombs)\.py.*": "tests/property/test_fuzz.py",
     r"\.venv/bin/python -m tools\.configuration_reference": "tests/unit/config/test_config_reference.py",
     r"\.venv/bin/python -m tools\.rule_seconds .*": "tests/unit/tools/test_rule_seconds.py",
+    r"make result-set( CONFIGS=.*)?": "tests/unit/tools/test_result_set.py",
     r"make gpu": "a GPU; tests/unit/tools/test_gpu_page.py",
     r"make generate": "tests that compare what is there with what it would write",
     r"make (env|dev)": "all that .ci/run makes needs it",
