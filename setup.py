@@ -16,9 +16,8 @@ class BuildWithWorkflow(build_py):
         if not self.editable_mode:
             for name in ("workflow", "config", "profiles"):
                 target = Path(self.build_lib, "saliency_assay/share", name)
-                shutil.copytree(
-                    name, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__")
-                )
+                shutil.rmtree(target, ignore_errors=True)  # of an earlier build
+                shutil.copytree(name, target, ignore=shutil.ignore_patterns("__pycache__"))
 
 
 setup(cmdclass={"build_py": BuildWithWorkflow})

@@ -110,7 +110,8 @@ def run(measurement: Measurement, device: str, seconds: float) -> dict[str, Any]
     except subprocess.TimeoutExpired:
         return {"missing": f"not within {MINUTES} minutes"}
     if done.returncode:
-        return {"missing": done.stderr.strip().splitlines()[-1]}
+        lines = done.stderr.strip().splitlines() or [f"ended with status {done.returncode}"]
+        return {"missing": lines[-1]}
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
 
@@ -118,7 +119,11 @@ def run(measurement: Measurement, device: str, seconds: float) -> dict[str, Any]
 def tests() -> str:
     """Run the tests that need a GPU, and return pytest's last line."""
     command = [sys.executable, "-m", "pytest", "-q", "-m", "gpu", "tests/contract/test_gpu.py"]
-    lines = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.strip().splitlines()
+    try:
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=30 * MINUTES)
+    except subprocess.TimeoutExpired:
+        return f"not within {MINUTES / 2:g} minutes"
+    lines = done.stdout.strip().splitlines()
     return re.sub(r" in [\d.]+s.*| \(.*", "", lines[-1]).strip("= ") if lines else "no output"
 
 

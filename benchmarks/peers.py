@@ -191,11 +191,12 @@ def captum_methods(model: Classifier, images: Tensor, targets: Tensor) -> Iterat
     layer = model.network.get_submodule(model.cam_layer)
 
     def captum(name: str, call: dict[str, Any] | None = None, **settings: Any) -> Callable[[], Tensor]:
+        own = deepcopy(model) if name in COPIED else model  # some of its methods change the model
+
         def run() -> Tensor:
             from captum import attr as peer
 
-            # It replaces layers and requires gradients of the parameters of some methods.
-            explainer = getattr(peer, name)(deepcopy(model) if name in COPIED else model, **settings)
+            explainer = getattr(peer, name)(own, **settings)
             with exact_float32():
                 found: Tensor = explainer.attribute(images, target=targets, **(call or {}))
             return found.detach()
@@ -295,13 +296,14 @@ def each_image(explain: Callable[[slice], Tensor], images: Tensor) -> Callable[[
 def cam_methods(model: Classifier, images: Tensor, targets: Tensor) -> Iterator[Comparison]:
     here = partial(ours, model=model, images=images, targets=targets)
 
+    trainable = deepcopy(model).requires_grad_(True)
+    layer = trainable.network.get_submodule(model.cam_layer)
+
     def cam(name: str) -> Callable[[], Arrays]:
         def run() -> Arrays:
             import pytorch_grad_cam as peer
             from pytorch_grad_cam.utils.model_targets import ClassifierOutputTarget
 
-            trainable = deepcopy(model).requires_grad_(True)
-            layer = trainable.network.get_submodule(model.cam_layer)
             with exact_float32(), getattr(peer, name)(model=trainable, target_layers=[layer]) as explainer:
                 explainer.batch_size = len(images)
                 found: Arrays = explainer(images, [ClassifierOutputTarget(int(target)) for target in targets])
@@ -377,7 +379,7 @@ def compare(comparison: Comparison, rounds: int) -> dict[str, Any]:
             except Exception as error:
                 if side == "ours":
                     raise
-                return {**row, "error": f"{type(error).__name__}: {str(error).splitlines()[0][:100]}"}
+                return {**row, "error": f"{type(error).__name__}: {str(error).partition(chr(10))[0][:100]}"}
             if turn:  # the first round imports and warms up
                 seconds[side].append(time.perf_counter() - start)
     ratios = [b / a for a, b in zip(seconds["ours"], seconds["theirs"], strict=True)]

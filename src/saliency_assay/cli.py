@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if find_spec("snakemake") is None:
         print("Snakemake is not installed: pip install 'saliency-assay[workflow]'", file=sys.stderr)
         return 1
-    return _run(command, file, snakemake_arguments(file, options))
+    return _run(command, file, options)
 
 
 def _parse(arguments: list[str]) -> tuple[str, str, list[str]]:
@@ -99,27 +99,31 @@ def _packaged() -> list[Path]:
     return [file for file in sorted((ROOT / "config").glob("*.yaml")) if file.stem != "schema"]
 
 
-def snakemake_arguments(file: Path, options: Sequence[str]) -> list[str]:
+def snakemake_arguments(file: Path, options: Sequence[str], *targets: str) -> list[str]:
     """Return the arguments with which Snakemake runs a configuration.
 
-    Without a profile among ``options`` the profile is that of one machine; it may be the name of one of the package.
+    The default profile is that of one machine. A profile may have the name of one of the package. ``targets`` precede
+    those among the ``options``.
     """
-    given = list(options) if "--profile" in options else ["--profile", "local", *options]
-    profile = given.index("--profile") + 1
-    if profile < len(given) and (ROOT / "profiles" / given[profile]).is_dir():
-        given[profile] = str(ROOT / "profiles" / given[profile])
-    return ["--configfile", str(file), "--snakefile", SNAKEFILE, *given]
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--profile", action="append")
+    given, others = parser.parse_known_args(list(options))
+    arguments = ["--configfile", str(file), "--snakefile", SNAKEFILE]
+    for name in given.profile or ["local"]:
+        packaged = ROOT / "profiles" / name
+        arguments += ["--profile", str(packaged if packaged.is_dir() else name)]
+    return [*arguments, *targets, *others]
 
 
-def _run(command: str, file: Path, arguments: Sequence[str]) -> int:
+def _run(command: str, file: Path, options: Sequence[str]) -> int:
     """Run a command that needs Snakemake; the modules that only one of them needs are imported here."""
+    arguments = snakemake_arguments(file, options, *(["table"] if command == "table" else []))
     if command in ("plan", "dry"):
         import_module(f"saliency_assay.pipeline.{command}").main(arguments)
     from saliency_assay.pipeline import partial
     from saliency_assay.report import outcome
 
-    target = {"table": ["table"], "report": ["--forcerun", "report"]}.get(command, [])
-    status = partial.main([*target, *arguments])
+    status = partial.main([*(["--forcerun", "report"] if command == "report" else []), *arguments])
     if command != "table":
         return status or outcome.print_outcome(file)
     if not status:

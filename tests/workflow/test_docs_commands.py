@@ -38,7 +38,7 @@ OUTSIDE = {
     r"cd saliency-assay": "the same",
     r"apptainer build .*": "Apptainer and a registry; tools/check_requirements.py checks the recipes",
     r"docker build .*": "Docker and a registry",
-    r".* --software-deployment-method (apptainer .*|conda)": "Apptainer, or a Conda channel",
+    r".* --software-deployment-method (apptainer|conda) .*": "Apptainer, or a Conda channel",
     r".* --snakefile /opt/assay/workflow/Snakefile .*": "a project in another place, which tests of such places run",
     r"\.venv/bin/snakemake --unlock": "tests/workflow/test_kill.py",
     r"\.venv/bin/snakemake (--report|--touch)": "a word on what the workflow itself does",

@@ -47,6 +47,11 @@ class Importing:
         content = {"threshold": 3, "saliency": saliency}
         (self.root / "config/config.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
 
+    def edit(self, old: str, new: str) -> None:
+        text = (self.root / "Snakefile").read_text()
+        assert old in text
+        (self.root / "Snakefile").write_text(text.replace(old, new))
+
     def snakemake(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         command = [sys.executable, "-m", "snakemake", "--cores=2", *arguments]
         return subprocess.run(command, cwd=self.root, capture_output=True, text=True)
@@ -116,6 +121,35 @@ def test_the_documented_example(importing: Importing) -> None:
     planned = importing.planned()
     assert {job for job in planned if not job.startswith("saliency_")} == {"all"}
     assert {"saliency_train net 0", "saliency_report", "saliency_tabulate__trust"} <= planned
+
+
+MAPS = "explained/results/maps/digits/seed0/digits/gradient.zarr.zip"
+
+
+@pytest.mark.slow
+def test_rules_may_be_left_out_and_path_variables_be_those_of_the_importer(importing: Importing) -> None:
+    importing.configure(yaml.safe_load(SMALLEST.read_text()))
+    importing.edit("use rule * from saliency as", "use rule * from saliency exclude evaluate as")
+    importing.edit(
+        '    prefix: "explained"\n', '    prefix: "explained"\n    pathvars: results="elsewhere"\n'
+    )
+    done = importing.snakemake(MAPS, "--dry-run", "--quiet=host")
+    assert done.returncode == 0, done.stderr
+    jobs = jobs_in(done.stdout + done.stderr)
+    assert {job.split()[0] for job in jobs} == {
+        *("saliency_build_data", "saliency_train", "saliency_attribute__digits__seed0__digits")
+    }
+
+
+@pytest.mark.slow
+def test_the_jobs_of_a_changed_rule_are_not_combined(importing: Importing) -> None:
+    importing.configure(yaml.safe_load(SMALLEST.read_text()))
+    changed = "use rule attribute from saliency as saliency_attribute with:\n    priority: 3\n\nrule count"
+    importing.edit("rule count", changed)
+    done = importing.snakemake(MAPS, "--dry-run", "--quiet=host")
+    assert done.returncode == 0, done.stderr
+    assert "    priority: 3\n" in done.stdout
+    assert "\nrule saliency_attribute:\n" in done.stdout
 
 
 @pytest.mark.slow

@@ -8,14 +8,16 @@ from saliency_assay.pipeline.combined import SEPARATE, Groups, Jobs, combine, is
 from saliency_assay.pipeline.combined import inputs_of, outputs_of, settings_of
 from saliency_assay.pipeline.module import rules_by_name
 
-RULES, COMBINED = rules_by_name(rules), []
-# Another Snakefile that imports single rules of this workflow gets these rules alone.
-if not os.environ.get(SEPARATE) and not workflow.modifier.rule_whitelist:
+RULES, COMBINED = rules_by_name(rules, workflow), []
+if not os.environ.get(SEPARATE):
     jobs = Jobs({name: rule for name, rule in RULES.items() if is_combinable(name, rule)})
     targets = [*INPUTS.pages(), *INPUTS.all_maps(), *INPUTS.all_costs(), *INPUTS.all_scores()]
     targets += [*INPUTS.all_summary_files(), *INPUTS.all_tables()]
     targets += expand(INPUTS.paths.evaluation, **MODELS)
-    COMBINED = combine(jobs.of(targets), Groups(CONFIG, CATALOG, STUDIES))
+    # Another Snakefile that imports single rules of this workflow gets these rules alone.
+    is_available = workflow.modifier.avail_rulename
+    combined_jobs = combine(jobs.of(targets), Groups(CONFIG, CATALOG, STUDIES))
+    COMBINED = [job for job in combined_jobs if is_available(job.name)]
 
 for job in COMBINED:
     bases = [RULES[name] for name in job.rules]
@@ -37,9 +39,14 @@ for job in COMBINED:
         script:
             "../scripts/combined.py"
 
-    combined_rule = RULES[job.name] = rules_by_name(rules)[job.name]
+    combined_rule = RULES[job.name] = rules_by_name(rules, workflow)[job.name]
     for base in bases:
         combined_rule.resources.update(
             workflow.resource_settings._parsed_overwrite_resources.get(base.name, {})
         )
         combined_rule.resources["_cores"] = base.resources["_cores"]
+
+# Jobs of an installed package run in its own environment, whatever the jobs of an importing Snakefile run in.
+if not IS_CLONE:
+    for each in RULES.values():
+        each.conda_env = each.container_img = None

@@ -11,7 +11,7 @@ from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.yaml_text import check_text
 from saliency_assay.pipeline.code_record import CODE_RECORD, CodeRecord
 from saliency_assay.pipeline.inputs import Inputs
-from saliency_assay.pipeline.module import with_prefix
+from saliency_assay.pipeline.module import set_pathvars, with_prefix
 from saliency_assay.pipeline.not_computed import KEY, read_remaining
 from saliency_assay.pipeline.params import Params
 from saliency_assay.pipeline.paths import Paths, one_of
@@ -41,11 +41,12 @@ except ConfigError as error:
     sys.exit(str(error))
 
 
-pathvars:
+set_pathvars(
+    workflow,
     results=CONFIG.results,
     logs=f"{CONFIG.results}/logs",
     benchmarks=f"{CONFIG.results}/benchmarks",
-
+)
 
 STUDIES = Studies(CONFIG, CATALOG.study_kinds)
 # Inputs of rules that depend on wildcards or on the configuration.
@@ -54,7 +55,7 @@ JOB_SETTINGS = JobSettings(
     ROOT / "workflow/scripts",
     CATALOG.study_kinds.values(),
     # Snakemake tracks containers and Conda environments itself.
-    with_versions=not workflow.deployment_settings.deployment_method,
+    with_versions=not IS_CLONE or not workflow.deployment_settings.deployment_method,
     record=CodeRecord(CODE_RECORD) if workflow.is_main_process else None,
 )
 # With its inputs, `PARAMS.<rule>` determines the results of a rule's jobs, which rerun when it changes.

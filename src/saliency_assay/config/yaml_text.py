@@ -1,7 +1,7 @@
 """Check of the text of a configuration, before it is parsed.
 
-Snakemake parses the file before it runs any code of this project and prints a traceback on failure. ``make`` therefore
-runs this check first: ``python -m saliency_assay.config.yaml_text FILE``.
+Snakemake parses the file before it runs any code of this project and prints a traceback on failure. The command
+``saliency-assay`` therefore checks the text first; ``python -m saliency_assay.config.yaml_text FILE`` does no more.
 """
 
 import json

@@ -424,6 +424,5 @@ def deep_shap(
     network_inputs, baselines = normalized(model, images), normalized(model, background)
     total = torch.zeros_like(images)
     for number in passes_of(images, len(background)):
-        baseline = baselines[number].expand_as(network_inputs)
-        total += contributions(network, network_inputs, baseline, targets, "rescale")
+        total += contributions(network, network_inputs, baselines[number : number + 1], targets, "rescale")
     return total / len(background)

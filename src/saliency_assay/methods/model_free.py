@@ -5,7 +5,7 @@ from torch import Tensor, nn
 from torch.nn.functional import conv2d, pad
 
 from saliency_assay.methods.differentiate import check_inputs
-from saliency_assay.methods.sampling import ROW_BY_ROW, hashed, sample_seeds
+from saliency_assay.methods.sampling import BELOW_ONE, ROW_BY_ROW, hashed, sample_seeds
 from saliency_assay.runtime.transfer import to_device
 
 
@@ -17,7 +17,7 @@ def random(model: nn.Module, images: Tensor, targets: Tensor, *, generator: torc
     check_inputs(images, targets)
     seeds, plane = sample_seeds(len(images), 1, generator), images[:, :1]
     if images.device.type not in ROW_BY_ROW:
-        return (hashed(seeds, plane) + 1) / 2
+        return ((hashed(seeds, plane) + 1) / 2).clamp_(max=BELOW_ONE)
     maps, child = torch.empty_like(plane), torch.Generator()
     for row, seed in zip(maps, seeds, strict=True):
         row.uniform_(generator=child.manual_seed(seed))

@@ -24,7 +24,8 @@ def reported(total: int, step: int, unit: str) -> Iterator[int]:
 def passes_of(images: Tensor, passes: int) -> Iterator[int]:
     """Yield the numbers of ``passes`` passes of a batch ``[N, C, H, W]``; long loops log their progress.
 
-    A method needs each image once in every pass, so its memory is that of the batch, however many passes it needs.
+    Each image is in every pass once, so that the activations of a pass are those of the batch, however many passes a
+    method needs.
     """
     return reported(passes, 1, f"passes of {len(images)} images")
 

@@ -45,13 +45,14 @@ def rise(
     down, across = (
         to_device(interpolation(side, cells), images.device, images.dtype) for side in images.shape[2:]
     )
-    sampled = [
-        sample_grids(seed, samples, cells, probability, len(down), len(across))
-        for seed in sample_seeds(len(images), 1, generator)
-    ]
-    grids, tops, lefts = (
-        to_device(torch.stack(parts, 1), images.device) for parts in zip(*sampled, strict=True)
-    )
+    # All at once, a byte for each cell: 0.1 MB for each image and 2,000 samples of 7 × 7 cells.
+    grids = torch.empty(samples, len(images), cells, cells, dtype=torch.bool)
+    shifts = torch.empty(2, samples, len(images), dtype=torch.int64)
+    for i, seed in enumerate(sample_seeds(len(images), 1, generator)):
+        grids[:, i], shifts[0, :, i], shifts[1, :, i] = sample_grids(
+            seed, samples, cells, probability, len(down), len(across)
+        )
+    grids, (tops, lefts) = to_device(grids, images.device), to_device(shifts, images.device)
     total = torch.zeros_like(images[:, 0])
     for sample in passes_of(images, samples):
         factors = down[tops[sample]], grids[sample].to(images.dtype), across[lefts[sample]]

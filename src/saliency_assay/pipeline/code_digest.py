@@ -48,7 +48,9 @@ def run_this_source(*folders: Path) -> None:
             if existing is not None and existing.origin != str(file):
                 message = f"has the name of another module, {file.stem}, and jobs would import it instead"
                 raise SystemExit(f"{file}: {message}; rename it")
-    paths = [str(SOURCE), *(str(folder.resolve()) for folder in folders)]
+    # An installed package is on the path already, together with all others, which must not precede those of other jobs.
+    own = [] if INSTALLED & set(SOURCE.parts) else [str(SOURCE)]
+    paths = [*own, *(str(folder.resolve()) for folder in folders)]
     others = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(filter(None, [*paths, *others])))
     sys.path.extend(path for path in paths if path not in sys.path)

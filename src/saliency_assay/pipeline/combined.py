@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from snakemake.exceptions import WorkflowError
 from snakemake.io import report
 from snakemake.iocontainers import Wildcards
 
@@ -281,6 +282,12 @@ def inputs_of(job: CombinedJob, rules: Mapping[str, Any], workflow: Any) -> Call
         ]  # on the command line; another Snakefile may change them
         groups = (workflow.group_settings.overwrite_groups.get(name) for name in names)
         combined.group = next(filter(None, groups), None)
+        for name in job.rules:
+            if workflow.get_rule(rules[name].name) is not rules[name]:
+                # Snakemake then runs the jobs of the changed rule.
+                raise WorkflowError(
+                    f"rule {rules[name].name}: changed by use rule … with, so its jobs are not combined"
+                )
         if not dag.forcerules.isdisjoint(rules[name] for name in job.rules):
             dag.forcerules.add(combined)
         for selected in (dag.untilrules, dag.omitrules):
@@ -309,8 +316,9 @@ def _output(file: Any, wildcards: Any) -> str:
     category, labels = (
         value(wildcards) if callable(value) else value for value in (shown.category, shown.labels)
     )
-    caption = shown.caption.get_path_or_uri(secret_free=True)
-    flagged: str = report(path, caption=caption, category=category, labels=labels)
+    caption = Path(shown.caption.get_path_or_uri(secret_free=True)).name
+    # Relative to the rules, where the combined rule is defined.
+    flagged: str = report(path, caption=f"../report/{caption}", category=category, labels=labels)
     return flagged
 
 

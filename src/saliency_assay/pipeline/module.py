@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from snakemake.path_modifier import PathModifier
+from snakemake.pathvars import Pathvars
 
 from saliency_assay.runtime.failures import RESULTS
 
@@ -24,10 +25,17 @@ def with_prefix(workflow: Any, config: Mapping[str, Any]) -> dict[str, Any]:
     return {**config, "results": modified.rstrip("/")}
 
 
-def rules_by_name(rules: Any) -> dict[str, Any]:
-    """Return Snakemake's rules by their names in the workflow's own files.
+def set_pathvars(workflow: Any, **values: str) -> None:
+    """Set Snakemake's path variables for the rules of this workflow, before those of an importing Snakefile."""
+    workflow.pathvars.update(Pathvars.from_module(values))
+
+
+def rules_by_name(rules: Any, workflow: Any) -> dict[str, Any]:
+    """Return Snakemake's rules by their names in the workflow's own files, without those that are not imported.
 
     Args:
         rules: the global variable of this name in a Snakefile. The rules of a module have further names elsewhere.
+        workflow: Snakemake's workflow while it reads a file of the module.
     """
-    return {name: proxy.rule for name, proxy in rules._rules.items()}
+    is_available = workflow.modifier.avail_rulename
+    return {name: proxy.rule for name, proxy in rules._rules.items() if is_available(name)}

@@ -54,7 +54,8 @@ class Snakemake:
     """Snakemake as a child process, which ends by itself after Ctrl-C or when this process is terminated."""
 
     def __init__(self, arguments: Sequence[str], results: Path) -> None:
-        self._command = [str(Path(sys.executable).with_name("snakemake")), *arguments]
+        self._command = [sys.executable, "-m", "snakemake"]
+        self._arguments = arguments
         self._left_out = results / LEFT_OUT
         self._process: subprocess.Popen[bytes] | None = None
         self._is_stopped = False
@@ -72,8 +73,9 @@ class Snakemake:
         """Run Snakemake without ``entries`` and return its exit status."""
         self._left_out.unlink(missing_ok=True)
         text = json.dumps(entries, ensure_ascii=False)
+        # First, because words at the end may be targets.
         options = ["--config", f"{KEY}={text}"] if entries else []
-        with subprocess.Popen([*self._command, *options]) as process:
+        with subprocess.Popen([*self._command, *options, *self._arguments]) as process:
             self._process = process
             status = process.wait()
         self._process = None

@@ -42,7 +42,9 @@ def print_outcome(file: Path) -> int:
     configuration = yaml.safe_load(file.read_text(encoding="utf-8"))
     for warning in warnings(configuration):
         print(f"Warning: {warning}")
-    print("Report:", Path(configuration.get("results", "results"), "report.html").resolve())
+    report = Path(configuration.get("results", "results"), "report.html")
+    if report.exists():  # not after a dry run, or with other targets
+        print("Report:", report.resolve())
     missing = not_computed(configuration)
     for sentence in missing:
         print(sentence)

@@ -42,21 +42,19 @@ def test_an_unknown_command(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "profile", "others"),
+    ("options", "profiles", "others"),
     [
-        ([], PROJECT / "profiles/local", []),
-        (["--cores", "4"], PROJECT / "profiles/local", ["--cores", "4"]),
-        (["target", "--profile", "slurm", "-n"], PROJECT / "profiles/slurm", ["target", "-n"]),
-        (["--profile", "my_cluster"], "my_cluster", []),
+        ([], [PROJECT / "profiles/local"], []),
+        (["--cores", "4"], [PROJECT / "profiles/local"], ["--cores", "4"]),
+        (["target", "--profile", "slurm", "-n"], [PROJECT / "profiles/slurm"], ["target", "-n"]),
+        (["--profile=slurm"], [PROJECT / "profiles/slurm"], []),
+        (["--profile", "my_cluster", "--profile", "slurm"], ["my_cluster", PROJECT / "profiles/slurm"], []),
     ],
 )
 def test_the_profile_is_that_of_one_machine_unless_given(
-    options: list[str], profile: Path | str, others: list[str]
+    options: list[str], profiles: list[Path | str], others: list[str]
 ) -> None:
-    arguments = snakemake_arguments(Path("a.yaml"), options)
+    given = [word for profile in profiles for word in ("--profile", str(profile))]
     start = ["--configfile", "a.yaml", "--snakefile", SNAKEFILE]
-    assert arguments[:4] == start
-    given = arguments[4:]
-    number = given.index("--profile")
-    assert given[number + 1] == str(profile)
-    assert given[:number] + given[number + 2 :] == others
+    assert snakemake_arguments(Path("a.yaml"), options) == [*start, *given, *others]
+    assert snakemake_arguments(Path("a.yaml"), options, "table") == [*start, *given, "table", *others]

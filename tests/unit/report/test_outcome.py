@@ -19,6 +19,9 @@ def test_the_last_lines_list_what_was_not_computed(
     configuration = tmp_path / "some.yaml"
     configuration.write_text(f"results: {json.dumps(str(tmp_path))}\n")
     assert print_outcome(configuration) == 0
+    assert capsys.readouterr().out == ""
+    (tmp_path / "report.html").touch()
+    assert print_outcome(configuration) == 0
     report = f"Report: {tmp_path / 'report.html'}"
     assert capsys.readouterr().out.splitlines() == [report]
     (tmp_path / SENTENCES).parent.mkdir()
