@@ -10,7 +10,7 @@ from pipelines import ROOT, TINY, params
 from saliency_assay.studies import STUDY_KINDS
 from tools.check_workflow import RULES, Rule
 
-CAPTION = re.compile(r'caption="[./]+workflow/report/(\w+)\.rst"')
+CAPTION = re.compile(r'caption="[./]+report/(\w+)\.rst"')
 CAPTIONS = [(rule, name) for rule in RULES.values() for name in dict.fromkeys(CAPTION.findall(rule.body))]
 STUDIES = {**TINY["studies"], "trust": {"kind": "validity", "model": "digits", "metrics": ["faithfulness"]}}
 WILDCARDS = {"metric": "faithfulness", "figure": "scores", "protocol": "iteroar", "fill": "zero"}
