@@ -93,7 +93,12 @@ def metrics(options: argparse.Namespace) -> Iterator[Comparison]:
     def quantus(name: str, explain: bool = False, **settings: Any) -> Any:
         import quantus as peer
 
-        settings = {"normalise": False, "disable_warnings": True, "return_aggregate": False, **settings}
+        settings = {
+            "normalise": False,
+            "disable_warnings": True,
+            "return_aggregate": False,
+            **settings,
+        }  # codespell:ignore
         metric = getattr(peer, name)(**settings)
         call = {"explain_func": explained} if explain else {}
         copies = {
@@ -324,7 +329,7 @@ def cam_methods(model: Classifier, images: Tensor, targets: Tensor) -> Iterator[
 def unit_range(maps: Tensor) -> Tensor:
     """Return each map scaled to [0, 1]."""
     low, high = maps.amin((1, 2, 3), keepdim=True), maps.amax((1, 2, 3), keepdim=True)
-    return (maps - low) / (high - low)
+    return (maps - low) / (high - low).clamp(min=1e-7)
 
 
 def xplique_methods(model: Classifier, images: Tensor, targets: Tensor) -> Iterator[Comparison]:
@@ -427,7 +432,7 @@ def peak(side: str, count: int) -> float:
         import quantus
 
         everything = data[:count]
-        quantus.Sparseness(normalise=False, disable_warnings=True)(
+        quantus.Sparseness(normalise=False, disable_warnings=True)(  # codespell:ignore
             model, everything, np.zeros(count, dtype=np.int64), everything, channel_first=True, batch_size=64
         )
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
