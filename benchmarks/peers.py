@@ -94,7 +94,7 @@ def metrics(options: argparse.Namespace) -> Iterator[Comparison]:
         import quantus as peer
 
         settings = {
-            "normalise": False,
+            "normalise": False,  # codespell:ignore
             "disable_warnings": True,
             "return_aggregate": False,
             **settings,
