@@ -98,7 +98,7 @@ def metrics(options: argparse.Namespace) -> Iterator[Comparison]:
             "disable_warnings": True,
             "return_aggregate": False,
             **settings,
-        }  # codespell:ignore
+        }
         metric = getattr(peer, name)(**settings)
         call = {"explain_func": explained} if explain else {}
         copies = {

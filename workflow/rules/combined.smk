@@ -46,6 +46,7 @@ for job in COMBINED:
         )
         combined_rule.resources["_cores"] = base.resources["_cores"]
 
+
 # Jobs of an installed package run in its own environment, whatever the jobs of an importing Snakefile run in.
 if not IS_CLONE:
     for each in RULES.values():
