@@ -8,6 +8,8 @@ from pathlib import Path
 import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
+sys.path.append(str(Path(__file__).parents[1] / "tests"))  # whose networks some benchmarks use
+sys.path.append(str(Path(__file__).parents[1] / "tests/contract"))
 
 from saliency_assay.models import ARCHITECTURES
 from saliency_assay.models.classifier import Blueprint, Classifier, build

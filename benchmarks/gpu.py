@@ -64,35 +64,35 @@ MEASUREMENTS = (
     Measurement(
         "training",
         named(TRAINING, "ResNet-50, 224 pixels, bf16"),
-        [*LARGE, *["--batch-size", "128", "--images", "2560", "--rounds", "2", "--precision", "bf16"]],
+        [*LARGE, "--batch-size", "128", "--images", "2560", "--rounds", "2", "--precision", "bf16"],
     ),
     Measurement(
         "training",
         named(TRAINING, "ResNet-8, 32 pixels"),
-        [*SMALL, *["--images", "50000", "--rounds", "3"]],
-        [*SMALL, *["--images", "2560", "--rounds", "2", "--precision", "float32", "--threads", "1"]],
+        [*SMALL, "--images", "50000", "--rounds", "3"],
+        [*SMALL, "--images", "2560", "--rounds", "2", "--precision", "float32", "--threads", "1"],
     ),
     Measurement(
         "attribution",
         named(PASSES, "ResNet-50, 224 pixels"),
-        [*LARGE, *["--only", "passes", "--batch-size", "64", "--rounds", "2"]],
+        [*LARGE, "--only", "passes", "--batch-size", "64", "--rounds", "2"],
     ),
     Measurement(
         "attribution",
         named(PASSES, "ResNet-8, 32 pixels"),
-        [*SMALL, *["--only", "passes", "--batch-size", "256", "--rounds", "3"]],
-        [*SMALL, *["--only", "passes", "--rounds", "3", "--threads", "1"]],
+        [*SMALL, "--only", "passes", "--batch-size", "256", "--rounds", "3"],
+        [*SMALL, "--only", "passes", "--rounds", "3", "--threads", "1"],
     ),
     Measurement(
         "perturbation",
         named(METRICS, "ResNet-50, 224 pixels"),
-        [*LARGE, *["--only", "passes", "--batch-size", "64", "--rounds", "1"]],
+        [*LARGE, "--only", "passes", "--batch-size", "64", "--rounds", "1"],
     ),
     Measurement(
         "perturbation",
         named(METRICS, "ResNet-8, 32 pixels"),
-        [*SMALL, *["--only", "passes", "--rounds", "2"]],
-        [*SMALL, *["--only", "passes", "--batch-size", "64", "--rounds", "1", "--threads", "1"]],
+        [*SMALL, "--only", "passes", "--rounds", "2"],
+        [*SMALL, "--only", "passes", "--batch-size", "64", "--rounds", "1", "--threads", "1"],
     ),
 )
 

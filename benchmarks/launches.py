@@ -8,32 +8,27 @@ backward passes of the model as the method or metric needs. Methods and metrics 
 which have few passes; SmoothGrad and Integrated Gradients also with 25.
 """
 
-import sys
 from collections import Counter
 from collections.abc import Callable
 from copy import deepcopy
 from functools import partial
-from pathlib import Path
 
+import common  # noqa: F401  # puts the source folder and the tests on the import path
 import torch
+from simulated_device import SimulatedTensor, simulated, to_simulated
+from support import attention_classifier, bound, cyclic_targets, random_images
+from test_methods_contract import small_resnet
+from test_metrics_contract import MEAN, ON_MAPS, model, other_model
+from test_simulated_device import scored
 from torch import Tensor
 
-ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests"), str(ROOT / "tests/contract")]
-
-from simulated_device import SimulatedTensor, simulated, to_simulated  # noqa: E402
-from support import attention_classifier, bound, cyclic_targets, random_images  # noqa: E402
-from test_methods_contract import small_resnet  # noqa: E402
-from test_metrics_contract import MEAN, ON_MAPS, model, other_model  # noqa: E402
-from test_simulated_device import scored  # noqa: E402
-
-from saliency_assay.methods import METHODS  # noqa: E402
-from saliency_assay.methods.engine import frozen  # noqa: E402
-from saliency_assay.methods.gradient import gradient  # noqa: E402
-from saliency_assay.methods.path import integrated_gradients  # noqa: E402
-from saliency_assay.methods.sampling import BlockGenerator  # noqa: E402
-from saliency_assay.methods.smoothing import smoothgrad  # noqa: E402
-from saliency_assay.models.classifier import Classifier  # noqa: E402
+from saliency_assay.methods import METHODS
+from saliency_assay.methods.engine import frozen
+from saliency_assay.methods.gradient import gradient
+from saliency_assay.methods.path import integrated_gradients
+from saliency_assay.methods.sampling import BlockGenerator
+from saliency_assay.methods.smoothing import smoothgrad
+from saliency_assay.models.classifier import Classifier
 
 FORWARD, BACKWARD = "aten::convolution", "aten::convolution_backward"
 BATCH, SIZE = 8, 12  # the size of the small transformer

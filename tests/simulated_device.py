@@ -34,6 +34,8 @@ WAITS = {
     "aten::equal": "comparison",
 }
 """Operations for which the program waits, and why."""
+COPIES, INDEXING = ("aten::_to_copy", "aten::copy_"), ("aten::index", "aten::index_put_", "aten::index_put")
+"""Operations whose tensors may be on two devices."""
 TO_DEVICE, FROM_DEVICE, BY_MASK = "copy to the device", "copy from the device", "index by truth values"
 FREE = {
     "aten::detach",
@@ -72,9 +74,8 @@ class SimulatedTensor(Tensor):
 
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return Simulation().__torch_dispatch__(
-            func, types, args, kwargs
-        )  # outside of a simulation, uncounted
+        # Outside of a simulation, uncounted.
+        return Simulation().__torch_dispatch__(func, types, args, kwargs)
 
 
 class Simulation(TorchDispatchMode):
@@ -98,8 +99,8 @@ class Simulation(TorchDispatchMode):
         if not simulated and not creates:
             return func(*args, **kwargs)
         hosts = [tensor for tensor in tensors if not isinstance(tensor, SimulatedTensor) and tensor.ndim]
-        self._check(func, name, hosts, bool(simulated), creates, kwargs)
-        self._count(func, name, args, kwargs, tensors, hosts, target)
+        self._check(func, name, hosts, bool(simulated), kwargs)
+        self._count(func, name, args, kwargs, hosts, target)
         if creates:
             kwargs["device"] = torch.device("cpu")
         leaves = target is not None and not creates
@@ -115,35 +116,24 @@ class Simulation(TorchDispatchMode):
             func, args, kwargs | ({"device": DEVICE} if creates else {}), wrapped
         )
 
-    def _check(
-        self, func: Any, name: str, hosts: list[Tensor], has_simulated: bool, creates: bool, kwargs: Any
-    ) -> None:
+    def _check(self, func: Any, name: str, hosts: list[Tensor], has_simulated: bool, kwargs: Any) -> None:
         """Raise the error of a GPU for tensors of two devices, or a generator of another device."""
-        crosses = name in (
-            "aten::_to_copy",
-            "aten::copy_",
-            "aten::index",
-            "aten::index_put_",
-            "aten::index_put",
-        )
-        if has_simulated and hosts and not crosses:
+        if has_simulated and hosts and name not in (*COPIES, *INDEXING):
             raise RuntimeError(f"{func}: expected all tensors to be on the same device")
         generator = kwargs.get("generator")
         if generator is not None and generator._cdata not in self.generators:
             raise RuntimeError(f"{func}: expected a generator of the device")
 
-    def _count(
-        self, func: Any, name: str, args: Any, kwargs: Any, tensors: Any, hosts: Any, target: Any
-    ) -> None:
+    def _count(self, func: Any, name: str, args: Any, kwargs: Any, hosts: list[Tensor], target: Any) -> None:
         non_blocking = kwargs.get("non_blocking", len(args) > 2 and args[2])
         if name in WAITS:
             self._wait(WAITS[name])
-        elif name in ("aten::_to_copy", "aten::copy_"):
+        elif name in COPIES:
             to_host = not hosts if name == "aten::_to_copy" else not isinstance(args[0], SimulatedTensor)
             crosses = bool(hosts) or (target is not None and torch.device(target) != DEVICE)
             if crosses and not non_blocking:
                 self._wait(FROM_DEVICE if to_host else TO_DEVICE)
-        elif name in ("aten::index", "aten::index_put_", "aten::index_put"):
+        elif name in INDEXING:
             indices = [index for index in args[1] if index is not None]
             if any(index.dtype in (torch.bool, torch.uint8) for index in indices):
                 self._wait(BY_MASK)

@@ -154,15 +154,14 @@ def scored(
         return call
 
     parameters = contract.cheap(metric)
+    images = model, contract.IMAGES, contract.TARGETS
     run = {"seed": contract.SEED, "batch_size": contract.COUNT}
     responses: dict[str, np.ndarray] = {}
     if metric.responses:
         [responses] = model_responses(
             counted(resolve(metric.responses)),
             contract.read_by(metric.responses, parameters),
-            model,
-            contract.IMAGES,
-            contract.TARGETS,
+            *images,
             inputs=MetricInputs(whole={"mean": mean}),
             **run,
         )
@@ -170,9 +169,7 @@ def scored(
     [found] = score(
         counted(resolve(metric.function)),
         contract.read_by(metric.function, parameters),
-        model,
-        contract.IMAGES,
-        contract.TARGETS,
+        *images,
         contract.MAPS,
         names=[each.name for each in metric.scores],
         inputs=MetricInputs(

@@ -31,22 +31,19 @@ def smoothgrad(
     Without a base, the gradient is smoothed. See ``noisy_maps`` for the noise and the parameters. With ``times_input``,
     the mean is multiplied by x, the image without noise.
     """
-    explain = _explainer(base, model, generator)
-    mean = None
-    for number, maps in enumerate(
-        noisy_maps(
-            explain,
-            images,
-            targets,
-            generator=generator,
-            samples=samples,
-            noise=noise,
-            distribution=distribution,
-        ),
-        1,
-    ):
-        mean = maps.clone() if mean is None else mean.lerp_(maps, 1 / number)
-    assert mean is not None
+    maps = noisy_maps(
+        model,
+        base,
+        images,
+        targets,
+        generator=generator,
+        samples=samples,
+        noise=noise,
+        distribution=distribution,
+    )
+    mean = next(maps).clone()
+    for number, sample in enumerate(maps, 2):
+        mean.lerp_(sample, 1 / number)
     return mean * images.detach() if times_input else mean
 
 
@@ -62,10 +59,17 @@ def smoothgrad_squared(
     distribution: str = "gaussian",
 ) -> Tensor:
     """Compute SmoothGrad², the mean of the squares of ``base``'s maps of noisy copies (Hooker et al., 2019)."""
-    explain = _explainer(base, model, generator)
-    mean, variance = moments(
-        explain, images, targets, generator=generator, samples=samples, noise=noise, distribution=distribution
+    maps = noisy_maps(
+        model,
+        base,
+        images,
+        targets,
+        generator=generator,
+        samples=samples,
+        noise=noise,
+        distribution=distribution,
     )
+    mean, variance = moments(maps)
     return variance + mean.square()  # E[M²] = Var M + (E M)²
 
 
@@ -81,54 +85,38 @@ def vargrad(
     distribution: str = "gaussian",
 ) -> Tensor:
     """Compute VarGrad, the population variance of ``base``'s maps of noisy copies (Adebayo et al., 2018)."""
-    explain = _explainer(base, model, generator)
-    _, variance = moments(
-        explain, images, targets, generator=generator, samples=samples, noise=noise, distribution=distribution
+    maps = noisy_maps(
+        model,
+        base,
+        images,
+        targets,
+        generator=generator,
+        samples=samples,
+        noise=noise,
+        distribution=distribution,
     )
+    _, variance = moments(maps)
     return variance
 
 
-def moments(
-    explain: Callable[[Tensor, Tensor], Tensor],
-    images: Tensor,
-    targets: Tensor,
-    *,
-    generator: torch.Generator,
-    samples: int,
-    noise: float,
-    distribution: str,
-) -> tuple[Tensor, Tensor]:
-    """Compute mean and population variance of the maps of ``noisy_maps``, both of the shape of the maps.
+def moments(maps: Iterator[Tensor]) -> tuple[Tensor, Tensor]:
+    """Compute mean and population variance of at least one tensor, both of its shape.
 
-    They are updated with each sample (Welford, 1962): the mean of the squares minus the square of the mean would lose
+    They are updated with each tensor (Welford, 1962): the mean of the squares minus the square of the mean would lose
     the digits of float32 if the noise is small.
     """
-    mean = deviation = None
-    for number, maps in enumerate(
-        noisy_maps(
-            explain,
-            images,
-            targets,
-            generator=generator,
-            samples=samples,
-            noise=noise,
-            distribution=distribution,
-        ),
-        1,
-    ):
-        if mean is None or deviation is None:
-            mean, deviation = maps.clone(), torch.zeros_like(maps)
-        else:
-            step = maps - mean
-            mean.lerp_(maps, 1 / number)
-            deviation.addcmul_(step, maps - mean)
-    assert mean is not None
-    assert deviation is not None
-    return mean, deviation / samples
+    mean, number = next(maps).clone(), 1
+    deviation = torch.zeros_like(mean)
+    for number, sample in enumerate(maps, 2):
+        step = sample - mean
+        mean.lerp_(sample, 1 / number)
+        deviation.addcmul_(step, sample - mean)
+    return mean, deviation / number
 
 
 def noisy_maps(
-    explain: Callable[[Tensor, Tensor], Tensor],
+    model: nn.Module,
+    base: Method | None,
     images: Tensor,
     targets: Tensor,
     *,
@@ -137,13 +125,13 @@ def noisy_maps(
     noise: float,
     distribution: str,
 ) -> Iterator[Tensor]:
-    """Yield ``explain(x + z, targets)`` for each of ``samples`` samples of z.
+    """Yield the maps of ``base``, by default the gradient, of x + z for each of ``samples`` samples of z.
 
     z is N(0, σ²) for ``distribution`` gaussian and uniform in [−σ, σ] for uniform, with σ = ``noise`` · (max x − min x)
     of each image.
 
     Raises:
-        ValueError: a parameter out of range, inputs that do not fit, or an ``explain`` that samples random numbers.
+        ValueError: a parameter out of range, inputs that do not fit, or a ``base`` that samples random numbers.
     """
     check_inputs(images, targets)
     images = images.detach()
@@ -151,6 +139,7 @@ def noisy_maps(
         raise ValueError(f"samples, noise: found {samples}, {noise}, expected at least 1 and 0")
     if distribution not in DISTRIBUTIONS:
         raise ValueError(f"distribution: found {distribution!r}, valid: {', '.join(DISTRIBUTIONS)}")
+    explain = partial(base, model, generator=generator) if base else partial(input_gradient, model)
     # Per image, as in Smilkov et al. (2017): the noise level is a share of the range of the image's values.
     sigma = per_row(noise * (images.amax((1, 2, 3)) - images.amin((1, 2, 3))))
     seeds = sample_seeds(len(images), samples, generator)
@@ -165,12 +154,3 @@ def noisy_maps(
                 f"random numbers sampled"
             )
         yield maps
-
-
-def _explainer(
-    base: Method | None, model: nn.Module, generator: torch.Generator
-) -> Callable[[Tensor, Tensor], Tensor]:
-    """Bind ``base``, by default the gradient, to the model."""
-    if base is None:
-        return partial(input_gradient, model)
-    return partial(base, model, generator=generator)

@@ -277,9 +277,8 @@ def inputs_of(job: CombinedJob, rules: Mapping[str, Any], workflow: Any) -> Call
     def inputs(_: Any) -> list[Any]:
         # Snakemake calls this function while it collects the jobs, when it has read the command line.
         dag, settings, combined = workflow.dag, workflow.dag_settings, rules[job.name]
-        names = [
-            rules[name].name for name in job.rules
-        ]  # on the command line; another Snakefile may change them
+        # On the command line; another Snakefile may change them.
+        names = [rules[name].name for name in job.rules]
         groups = (workflow.group_settings.overwrite_groups.get(name) for name in names)
         combined.group = next(filter(None, groups), None)
         for name in job.rules:
