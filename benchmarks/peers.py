@@ -21,7 +21,7 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
@@ -33,6 +33,7 @@ import torch
 from torch import Tensor, nn
 
 import saliency_assay
+from saliency_assay.methods.canonical import normalized
 from saliency_assay.methods.gradient import gradient
 from saliency_assay.models import ARCHITECTURES
 from saliency_assay.models.classifier import Blueprint, Classifier, build
@@ -304,26 +305,33 @@ def cam_methods(model: Classifier, images: Tensor, targets: Tensor) -> Iterator[
     trainable = deepcopy(model).requires_grad_(True)
     layer = trainable.network.get_submodule(model.cam_layer)
 
-    def cam(name: str) -> Callable[[], Arrays]:
+    def cam(
+        name: str, explained: nn.Module = trainable, layers: Sequence[nn.Module] = (layer,), batch: Tensor = images
+    ) -> Callable[[], Arrays]:
         def run() -> Arrays:
             import pytorch_grad_cam as peer
             from pytorch_grad_cam.utils.model_targets import ClassifierOutputTarget
 
-            with exact_float32(), getattr(peer, name)(model=trainable, target_layers=[layer]) as explainer:
-                explainer.batch_size = len(images)
-                found: Arrays = explainer(images, [ClassifierOutputTarget(int(target)) for target in targets])
-            return found[:, None]
+            with exact_float32(), getattr(peer, name)(model=explained, target_layers=list(layers)) as explainer:
+                explainer.batch_size = len(batch)
+                maps: Arrays = explainer(batch, [ClassifierOutputTarget(int(target)) for target in targets])
+            return maps[:, None]
 
         return run
 
     scaled = "compared after scaling ours to [0, 1], as it does"
-    for name, peer, parameters in (
-        ("gradcam", "GradCAM", {}),
-        ("gradcam_plus_plus", "GradCAMPlusPlus", {}),
-        ("layercam", "LayerCAM", {}),
-        ("fullgrad", "FullGrad", {"rescale": "channel"}),
-    ):
-        yield Comparison(name, "pytorch-grad-cam", here(name, **parameters), cam(peer), scaled, unit_range)
+    for name, peer in (("gradcam", "GradCAM"), ("gradcam_plus_plus", "GradCAMPlusPlus"), ("layercam", "LayerCAM")):
+        yield Comparison(name, "pytorch-grad-cam", here(name), cam(peer), scaled, unit_range)
+
+    # FullGrad is about biases, so the layers get some. Both sides multiply the gradient by the normalized image.
+    biased = deepcopy(model)
+    generator = torch.Generator().manual_seed(SEED)
+    for module in biased.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            nn.init.normal_(module.bias, std=0.1, generator=generator)
+    theirs = cam("FullGrad", deepcopy(biased.network).requires_grad_(True), (), normalized(biased, images))
+    mine = here("fullgrad", model=biased, rescale="channel")
+    yield Comparison("fullgrad", "pytorch-grad-cam", mine, theirs, scaled, unit_range)
 
 
 def unit_range(maps: Tensor) -> Tensor:

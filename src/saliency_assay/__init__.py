@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from saliency_assay.api.scores import Scores as Scores
     from saliency_assay.api.scores import score as score
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 SNAKEFILE = str(ROOT / "workflow/Snakefile")
 """Path of the workflow's Snakefile, which other Snakefiles import as a module."""

@@ -1,7 +1,9 @@
 """Selection of a job's device and number of threads."""
 
+import ctypes
 import logging
 import os
+import platform
 import socket
 import sys
 from collections.abc import Mapping
@@ -15,6 +17,8 @@ from saliency_assay.runtime.launch import launched
 log = logging.getLogger(__name__)
 # Environment variables that identify the cluster's job, node and GPUs, written to the log.
 PLACE = ("SLURM_JOB_ID", "SLURMD_NODENAME", "CUDA_VISIBLE_DEVICES")
+# Of mallopt(3): M_MMAP_MAX, so that no block has a mapping of its own, and M_TRIM_THRESHOLD.
+MALLOPT = {-4: 0, -1: 2**31 - 1}
 
 
 def prepare(name: str, threads: int, resources: Mapping[str, Any] | None = None) -> torch.device:
@@ -38,9 +42,24 @@ def prepare(name: str, threads: int, resources: Mapping[str, Any] | None = None)
     if use_gpu and not available:
         _explain_missing_gpu(requested)
     device = torch.device("cuda" if available else "cpu")
+    if device.type == "cpu":
+        reuse_freed_memory()
     cluster_info = [f"{key}={os.environ[key]}" for key in PLACE if key in os.environ]
     log.info("%s", ", ".join([f"device {device}", f"threads {threads}", *cluster_info]))
     return device
+
+
+def reuse_freed_memory() -> None:
+    """Let glibc keep up to 2 GB of freed memory, so that the next pass of a model reuses the memory of the last one.
+
+    By default, glibc returns every freed block above 32 MB to the kernel, which clears the pages of the next one. With
+    large batches, a forward pass of a small network then takes up to twice as long (``benchmarks/allocator.py``). Does
+    nothing with another C library.
+    """
+    if platform.libc_ver()[0] == "glibc":
+        libc = ctypes.CDLL(None)
+        for parameter, value in MALLOPT.items():
+            libc.mallopt(parameter, value)
 
 
 def _explain_missing_gpu(requested: int | None) -> None:

@@ -1,7 +1,10 @@
 """The device that a configuration asks for."""
 
 import os
+import platform
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -128,3 +131,19 @@ def test_the_log_says_where_a_job_ran(
     with caplog.at_level("INFO"):
         prepare("cpu", 3)
     assert caplog.messages == ["device cpu, threads 3, SLURM_JOB_ID=4711, CUDA_VISIBLE_DEVICES=1"]
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library")
+def test_a_job_on_a_cpu_reuses_the_memory_of_the_last_pass() -> None:
+    program = """
+import resource, torch
+from saliency_assay.runtime.device import prepare
+prepare("cpu", 1)
+def work():
+    for _ in range(20):
+        torch.ones(16 << 20)  # 64 MB, a block that glibc by default returns to the kernel at once
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+print(-work() + work())
+"""
+    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert int(printed) < 20 * 16384 / 10, "pages of the last blocks were cleared again"  # 16,384 pages of 4 KB a block
