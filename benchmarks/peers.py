@@ -3,8 +3,9 @@
     pip install quantus==0.6.0 captum grad-cam xplique tensorflow-cpu
     python benchmarks/peers.py --threads 1
 
-Each row runs the same work with this project and with a peer, in turns, and prints the median of the ratios of their
-times (above 1, this project is faster) and the correlation of the results. Tests compare the methods of captum in
+Each row runs the same work with this project and with a peer, in turns, and prints the median times, the median and
+range of the ratios of the rounds (above 1, this project is faster), and the agreement of the results: their correlation
+and their largest difference relative to the peer's largest value. Tests compare the methods of captum in
 float64, where they are equal; in float32, maps of deep networks differ where the input of a ReLU is near 0.
 Metrics run on gray images of 28 pixels and a small ResNet, since Quantus treats the channels of a pixel as features;
 methods run on a ResNet-50 at 224 pixels. Of a peer that is not installed, or that fails, the error is printed.
@@ -223,7 +224,7 @@ def captum_methods(model: Classifier, images: Tensor, targets: Tensor) -> Iterat
 
         with exact_float32():
             maps = peer.LayerGradCam(model, layer).attribute(images, target=targets, relu_attributions=True)
-        return nn.functional.interpolate(maps, size=images.shape[2:], mode="bilinear").detach()
+        return nn.functional.interpolate(maps, size=images.shape[2:], mode="bilinear").detach().expand_as(images)
 
     background = images.flip(0)
     sampled = "both sample"
@@ -239,8 +240,13 @@ def captum_methods(model: Classifier, images: Tensor, targets: Tensor) -> Iterat
         ("guided_backprop", captum("GuidedBackprop"), {}, ""),
         ("gradcam", gradcam, {}, ""),
         ("smoothgrad", noise_tunnel, {"samples": SAMPLES}, sampled),
-        ("deeplift", captum("DeepLift"), {}, RESCALE),
-        ("deep_shap", captum("DeepLiftShap", {"baselines": background}), {"background": background}, RESCALE),
+        ("deeplift", captum("DeepLift"), {"rule": "rescale"}, RESCALE),
+        (
+            "deep_shap",
+            captum("DeepLiftShap", {"baselines": background}),
+            {"background": background, "rule": "rescale"},
+            RESCALE,
+        ),
         ("lrp_epsilon", captum("LRP"), {}, "other rules and stabilizers"),
         (
             "expected_gradients",
@@ -269,7 +275,9 @@ def captum_methods(model: Classifier, images: Tensor, targets: Tensor) -> Iterat
             sampled,
         ),
     ):
-        yield Comparison(name, "captum", here(name, **parameters), theirs, why)
+        yield Comparison(
+            name, "captum", here(name, **parameters), theirs, why, lambda maps: maps.expand_as(images)
+        )
 
 
 RESCALE = (
@@ -397,10 +405,11 @@ def compare(comparison: Comparison, rounds: int) -> dict[str, Any]:
                 seconds[side].append(time.perf_counter() - start)
     ratios = [b / a for a, b in zip(seconds["ours"], seconds["theirs"], strict=True)]
     row |= {side: statistics.median(values) for side, values in seconds.items()}
-    row["ratio"] = statistics.median(ratios)
+    row |= {"ratio": statistics.median(ratios), "slowest": min(ratios), "fastest": max(ratios)}
     mine, others = as_array(comparison.convert(results["ours"])), as_array(results["theirs"])
     if mine.size == others.size:
         row["correlation"] = float(np.corrcoef(mine.ravel(), others.ravel())[0, 1])
+        row["difference"] = float(np.abs(mine.ravel() - others.ravel()).max() / np.abs(others).max())
     return row
 
 
@@ -459,10 +468,13 @@ def memory() -> dict[str, list[float]]:
 
 def shown(row: dict[str, Any]) -> str:
     if "error" in row:
-        return f"| `{row['name']}` | {row['peer']} | | | | | {row['error']} |"
-    correlation = f"{row['correlation']:.4f}" if "correlation" in row else ""
-    times = f"{row['ours']:.2f} | {row['theirs']:.2f} | **{row['ratio']:.2f}**"
-    return f"| `{row['name']}` | {row['peer']} | {times} | {correlation} | {row['why']} |"
+        return f"| {row['name']} | {row['peer']} | | | | | | {row['error']} |"
+    agreement = f"{row['correlation']:.4f} | {row['difference']:.0e}" if "correlation" in row else "|"
+    ratio = f"**{row['ratio']:.2f}**"
+    if "slowest" in row:
+        ratio += f" ({row['slowest']:.2f} to {row['fastest']:.2f})"
+    times = f"{row['ours']:.2f} | {row['theirs']:.2f} | {ratio}"
+    return f"| {row['name']} | {row['peer']} | {times} | {agreement} | {row['why']} |"
 
 
 def main() -> None:
@@ -497,7 +509,7 @@ def main() -> None:
     if options.json:
         print(json.dumps(results))
         return
-    print("| | peer | s, ours | s, peer | ratio | correlation | |\n|---|---|---|---|---|---|---|")
+    print("| | peer | s, here | s, peer | ratio (range) | correlation | difference | |\n|---|---|---|---|---|---|---|---|")
     print("\n".join(map(shown, rows)))
     for side, (few, many) in results["memory"].items():
         print(f"{side}: peak {few:.0f} MB for {COUNTS[0]:,} images, {many:.0f} MB for {COUNTS[1]:,}")

@@ -77,6 +77,8 @@ TINY = {
     "startup": "--rounds 1 --images 2",
 }
 LONG = (
+    "allocator",
+    "cifar10_images",
     "demo",
     "emprt",
     "launches",

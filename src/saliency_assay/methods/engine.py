@@ -88,11 +88,12 @@ def attribute_batches(
             pixels = to_pixels(stored)
             batch_targets = to_device(torch.tensor(targets[batch]), classifier.device)
             # Only for the first batch, since this copies all weights; a method that writes in place does so every time.
-            before = _snapshot(classifier, pixels, batch_targets) if number == 0 else {}
+            watched = _unchangeable(classifier, pixels, batch_targets) if number == 0 else {}
+            before = {key: tensor.clone() for key, tensor in watched.items()}
             with evaluating(classifier), frozen(classifier), exact_float32():
                 maps = method(classifier, pixels, batch_targets, generator=generator.at(block), **parameters)
             if before:
-                _check_unchanged(name, before, _snapshot(classifier, pixels, batch_targets))
+                _check_unchanged(name, before, _unchangeable(classifier, pixels, batch_targets))
             _check_maps(name, maps, pixels)
             non_finite = ~maps.isfinite().flatten(1).all(1)
             if finite and non_finite.any():
@@ -170,10 +171,9 @@ def frozen(classifier: Classifier) -> Iterator[None]:
             parameter.requires_grad_(True)
 
 
-def _snapshot(classifier: Classifier, pixels: Tensor, targets: Tensor) -> dict[str, Tensor]:
-    """Copy all tensors that a method must not change."""
-    tensors = {"the images": pixels, "the targets": targets, **classifier.state_dict()}
-    return {key: tensor.detach().clone() for key, tensor in tensors.items()}
+def _unchangeable(classifier: Classifier, pixels: Tensor, targets: Tensor) -> dict[str, Tensor]:
+    """Return all tensors that a method must not change."""
+    return {"the images": pixels.detach(), "the targets": targets, **classifier.state_dict()}
 
 
 def _check_unchanged(name: str, before: dict[str, Tensor], after: dict[str, Tensor]) -> None:

@@ -188,7 +188,7 @@ def test_configurations_look_where_downloads_go() -> None:
     places = {download.layout.partition("/")[0] for download in DOWNLOADS}
     named = set(re.findall(r"\bdata/([\w.-]+)", text))
     assert named
-    # CIFAR-10 as image files, which nobody publishes, and files that benchmarks/metaquantus_images.py writes
+    # files that benchmarks/cifar10_images.py and benchmarks/metaquantus_images.py write
     assert named - places == {"cifar10_images", "metaquantus"}
 
 

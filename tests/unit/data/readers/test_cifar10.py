@@ -1,4 +1,6 @@
 import logging
+import subprocess
+import sys
 import tracemalloc
 from functools import partial
 from pathlib import Path
@@ -67,6 +69,17 @@ def test_the_files_as_they_are(tmp_path: Path, block: int) -> None:
     np.testing.assert_array_equal(found["image"], images)
     np.testing.assert_array_equal(found["label_class"], labels)
     assert found["split"].tolist() == [TRAIN] * 5 * COUNT + [TEST] * COUNT
+
+
+def test_the_files_as_images(tmp_path: Path) -> None:
+    program = Path(__file__).parents[4] / "benchmarks/cifar10_images.py"
+    source, target = original(tmp_path / "binary"), tmp_path / "images"
+    subprocess.run([sys.executable, program, source, target], check=True)
+    images, labels = pictures()
+    for number, (pixels, label) in enumerate(zip(images, labels, strict=True)):
+        split = "train" if number < 5 * COUNT else "test"
+        file = target / split / CIFAR10[label] / f"{number:05}.png"
+        np.testing.assert_array_equal(np.asarray(Image.open(file)).transpose(2, 0, 1), pixels)
 
 
 def test_the_files_in_their_archives_folder(tmp_path: Path) -> None:
