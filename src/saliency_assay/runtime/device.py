@@ -52,9 +52,9 @@ def prepare(name: str, threads: int, resources: Mapping[str, Any] | None = None)
 def reuse_freed_memory() -> None:
     """Let glibc keep up to 2 GB of freed memory, so that the next pass of a model reuses the memory of the last one.
 
-    By default, glibc returns every freed block above 32 MB to the kernel, which clears the pages of the next one. With
-    large batches, a forward pass of a small network then takes up to twice as long (``benchmarks/allocator.py``). Does
-    nothing with another C library.
+    By default, glibc returns every freed block above 32 MB to the kernel, which clears the pages of the next one. A
+    forward pass of a small network then takes 1.3 to 1.6 times as long (``benchmarks/allocator.py``). Does nothing with
+    another C library.
     """
     if platform.libc_ver()[0] == "glibc":
         libc = ctypes.CDLL(None)
