@@ -65,10 +65,16 @@ def main() -> None:
                 command = [sys.executable, *sys.argv, "--batches", str(batch), "--reuse", str(reuse)]
                 printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
                 rows.append([float(value) for value in printed.split()])
-        default, reused = ([statistics.median(values) for values in zip(*rows, strict=True)] for rows in found.values())
+        default, reused = (
+            [statistics.median(values) for values in zip(*rows, strict=True)] for rows in found.values()
+        )
         print(f"| {batch} | default | " + " | ".join(f"{value:,.0f}" for value in default) + " |")
         print(f"| {batch} | reused | " + " | ".join(f"{value:,.0f}" for value in reused) + " |")
-        print(f"| {batch} | ratio | " + " | ".join(f"{b / a:.2f}" for a, b in zip(default, reused, strict=True)) + " |")
+        print(
+            f"| {batch} | ratio | "
+            + " | ".join(f"{b / a:.2f}" for a, b in zip(default, reused, strict=True))
+            + " |"
+        )
 
 
 if __name__ == "__main__":

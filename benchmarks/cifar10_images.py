@@ -1,8 +1,9 @@
-"""Write CIFAR-10's original files as PNG images: ``python benchmarks/cifar10_images.py data/cifar10 data/cifar10_images``.
+"""Write CIFAR-10's original files as PNG images.
+
+    python benchmarks/cifar10_images.py data/cifar10 data/cifar10_images
 
 The first folder is that of ``make download DATA=cifar10``. The second one gets ``{train,test}/CLASS/NNNNN.png``, the
-layout of the kind of data set ``folder``, which several configurations read. The measurements in the documentation are
-of JPEG copies in the same layout, whose pixels differ slightly.
+layout of the kind of data set ``folder``, which several configurations read.
 """
 
 import sys

@@ -25,29 +25,17 @@ def report(mistake: Mistake, folder: Path) -> tuple[float, str]:
     """Return the seconds until a run with a mistake has ended, and what it printed."""
     study = folder / "study.yaml"
     study.write_text(yaml.safe_dump(mistake.configuration), encoding="utf-8")
-    python = sys.executable
-    options = ["--snakefile", f"{ROOT}/workflow/Snakefile", "--profile", f"{ROOT}/profiles/local"]
     start = time.perf_counter()
-    # The two commands of ``make run``, in the folder of the study.
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    printed = ""
-    for arguments in (
-        ["saliency_assay.config.yaml_text", "study.yaml"],
-        ["snakemake", "--configfile", "study.yaml", *options],
-    ):
-        done = subprocess.run(
-            [python, "-m", *arguments],
-            cwd=folder,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
-        printed += done.stdout
-        if done.returncode:
-            break
-    return time.perf_counter() - start, printed
+    done = subprocess.run(
+        [sys.executable, "-m", "saliency_assay.cli", "run", "study.yaml"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    return time.perf_counter() - start, done.stdout
 
 
 def main() -> None:

@@ -224,7 +224,9 @@ def captum_methods(model: Classifier, images: Tensor, targets: Tensor) -> Iterat
 
         with exact_float32():
             maps = peer.LayerGradCam(model, layer).attribute(images, target=targets, relu_attributions=True)
-        return nn.functional.interpolate(maps, size=images.shape[2:], mode="bilinear").detach().expand_as(images)
+        return (
+            nn.functional.interpolate(maps, size=images.shape[2:], mode="bilinear").detach().expand_as(images)
+        )
 
     background = images.flip(0)
     sampled = "both sample"
@@ -314,13 +316,19 @@ def cam_methods(model: Classifier, images: Tensor, targets: Tensor) -> Iterator[
     layer = trainable.network.get_submodule(model.cam_layer)
 
     def cam(
-        name: str, explained: nn.Module = trainable, layers: Sequence[nn.Module] = (layer,), batch: Tensor = images
+        name: str,
+        explained: nn.Module = trainable,
+        layers: Sequence[nn.Module] = (layer,),
+        batch: Tensor = images,
     ) -> Callable[[], Arrays]:
         def run() -> Arrays:
             import pytorch_grad_cam as peer
             from pytorch_grad_cam.utils.model_targets import ClassifierOutputTarget
 
-            with exact_float32(), getattr(peer, name)(model=explained, target_layers=list(layers)) as explainer:
+            with (
+                exact_float32(),
+                getattr(peer, name)(model=explained, target_layers=list(layers)) as explainer,
+            ):
                 explainer.batch_size = len(batch)
                 maps: Arrays = explainer(batch, [ClassifierOutputTarget(int(target)) for target in targets])
             return maps[:, None]
@@ -328,7 +336,11 @@ def cam_methods(model: Classifier, images: Tensor, targets: Tensor) -> Iterator[
         return run
 
     scaled = "compared after scaling ours to [0, 1], as it does"
-    for name, peer in (("gradcam", "GradCAM"), ("gradcam_plus_plus", "GradCAMPlusPlus"), ("layercam", "LayerCAM")):
+    for name, peer in (
+        ("gradcam", "GradCAM"),
+        ("gradcam_plus_plus", "GradCAMPlusPlus"),
+        ("layercam", "LayerCAM"),
+    ):
         yield Comparison(name, "pytorch-grad-cam", here(name), cam(peer), scaled, unit_range)
 
     # FullGrad is about biases, so the layers get some. Both sides multiply the gradient by the normalized image.
@@ -509,7 +521,8 @@ def main() -> None:
     if options.json:
         print(json.dumps(results))
         return
-    print("| | peer | s, here | s, peer | ratio (range) | correlation | difference | |\n|---|---|---|---|---|---|---|---|")
+    titles = ("", "peer", "s, here", "s, peer", "ratio (range)", "correlation", "difference", "")
+    print(f"| {' | '.join(titles)} |\n|{'---|' * len(titles)}")
     print("\n".join(map(shown, rows)))
     for side, (few, many) in results["memory"].items():
         print(f"{side}: peak {few:.0f} MB for {COUNTS[0]:,} images, {many:.0f} MB for {COUNTS[1]:,}")

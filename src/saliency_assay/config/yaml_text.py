@@ -1,11 +1,10 @@
 """Check of the text of a configuration, before it is parsed.
 
 Snakemake parses the file before it runs any code of this project and prints a traceback on failure. The command
-``saliency-assay`` therefore checks the text first; ``python -m saliency_assay.config.yaml_text FILE`` does no more.
+``saliency-assay`` therefore checks the text first.
 """
 
 import json
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -106,10 +105,3 @@ def _one_line(error: Exception) -> str:
     problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
     place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
     return f"{place}not YAML: {' '.join(str(problem).split())}"
-
-
-if __name__ == "__main__":
-    try:
-        check_text(Path(sys.argv[1]), sys.argv[1])
-    except ConfigError as fault:
-        sys.exit(str(fault))

@@ -145,5 +145,7 @@ def work():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 print(-work() + work())
 """
-    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    assert int(printed) < 20 * 16384 / 10, "pages of the last blocks were cleared again"  # 16,384 pages of 4 KB a block
+    printed = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout
+    assert int(printed) < 20 * 16384 / 10, "pages were cleared again"  # a block has 16,384 pages of 4 KB
