@@ -1,6 +1,6 @@
 """Speed, agreement and memory beside Quantus, captum, pytorch-grad-cam and Xplique, on the same model, images and maps.
 
-    pip install quantus==0.6.0 captum grad-cam xplique tensorflow-cpu
+    pip install quantus==0.6.0 captum==0.9.0 grad-cam==1.5.7 xplique==2.0.2 tensorflow-cpu
     python benchmarks/peers.py --threads 1
 
 Each row runs the same work with this project and with a peer, in turns, and prints the median times, the median and
@@ -16,7 +16,6 @@ With ``--only memory``, the peak memory of the process is compared for growing n
 import argparse
 import json
 import re
-import resource
 import statistics
 import subprocess
 import sys
@@ -34,6 +33,7 @@ import torch
 from torch import Tensor, nn
 
 import saliency_assay
+from saliency_assay.methods import METHODS
 from saliency_assay.methods.canonical import normalized
 from saliency_assay.methods.gradient import gradient
 from saliency_assay.models import ARCHITECTURES
@@ -84,7 +84,7 @@ def inputs(count: int, channels: int, size: int) -> tuple[Tensor, Tensor]:
 
 def metrics(options: argparse.Namespace) -> Iterator[Comparison]:
     """Yield the metrics, with Quantus and captum."""
-    model = classifier("resnet8", 1, width=16)
+    model = classifier(options.architecture, 1, width=16)
     images, targets = inputs(options.images, 1, 28)
     maps = saliency_assay.attribute("gradient", model, images, targets)
     arrays = {"x_batch": images.numpy(), "y_batch": targets.numpy(), "a_batch": maps.numpy()}
@@ -243,12 +243,7 @@ def captum_methods(model: Classifier, images: Tensor, targets: Tensor) -> Iterat
         ("gradcam", gradcam, {}, ""),
         ("smoothgrad", noise_tunnel, {"samples": SAMPLES}, sampled),
         ("deeplift", captum("DeepLift"), {"rule": "rescale"}, RESCALE),
-        (
-            "deep_shap",
-            captum("DeepLiftShap", {"baselines": background}),
-            {"background": background, "rule": "rescale"},
-            RESCALE,
-        ),
+        ("deep_shap", captum("DeepLiftShap", {"baselines": background}), {"background": background}, RESCALE),
         ("lrp_epsilon", captum("LRP"), {}, "other rules and stabilizers"),
         (
             "expected_gradients",
@@ -464,7 +459,7 @@ def peak(side: str, count: int) -> float:
         quantus.Sparseness(normalise=False, disable_warnings=True)(  # codespell:ignore
             model, everything, np.zeros(count, dtype=np.int64), everything, channel_first=True, batch_size=64
         )
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return common.megabytes()
 
 
 def memory() -> dict[str, list[float]]:
@@ -479,14 +474,26 @@ def memory() -> dict[str, list[float]]:
 
 
 def shown(row: dict[str, Any]) -> str:
+    name = {record.name: record.label for record in METHODS}.get(row["name"], row["name"])
     if "error" in row:
-        return f"| {row['name']} | {row['peer']} | | | | | | {row['error']} |"
+        return f"| {name} | {row['peer']} | | | | | | {row['error']} |"
     agreement = f"{row['correlation']:.4f} | {row['difference']:.0e}" if "correlation" in row else "|"
     ratio = f"**{row['ratio']:.2f}**"
     if "slowest" in row:
         ratio += f" ({row['slowest']:.2f} to {row['fastest']:.2f})"
     times = f"{row['ours']:.2f} | {row['theirs']:.2f} | {ratio}"
-    return f"| {row['name']} | {row['peer']} | {times} | {agreement} | {row['why']} |"
+    return f"| {name} | {row['peer']} | {times} | {agreement} | {row['why']} |"
+
+
+def measured(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Yield the rows of the table."""
+    for kind, comparisons in {"metrics": metrics, "methods": methods}.items():
+        if options.only in (None, kind):
+            for comparison in comparisons(options):
+                if not options.names or comparison.name in options.names:
+                    yield compare(comparison, options.rounds)
+    if options.only in (None, "metrics") and not options.names:
+        yield infidelity(options)
 
 
 def main() -> None:
@@ -496,6 +503,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--images", type=int, default=64, help="of the metrics")
+    parser.add_argument("--architecture", default="resnet8", help="of the metrics, such as lenet")
     parser.add_argument("--batch-size", type=int, default=4, help="of the methods")
     parser.add_argument("--only", choices=("metrics", "methods", "memory"))
     parser.add_argument("--names", nargs="+", help="only these rows")
@@ -507,23 +515,18 @@ def main() -> None:
     if options.peak:
         print("peak", peak(options.peak[0], int(options.peak[1])))
         return
-    kinds = {"metrics": metrics, "methods": methods}
-    rows = [
-        compare(comparison, options.rounds)
-        for kind, comparisons in kinds.items()
-        if options.only in (None, kind)
-        for comparison in comparisons(options)
-        if not options.names or comparison.name in options.names
-    ]
-    if options.only in (None, "metrics") and not options.names:
-        rows.append(infidelity(options))
+    titles = ("", "peer", "s, here", "s, peer", "ratio (range)", "correlation", "difference", "")
+    if not options.json:
+        print(f"| {' | '.join(titles)} |\n|{'---|' * len(titles)}", flush=True)
+    rows = []
+    for row in measured(options):
+        rows.append(row)
+        if not options.json:
+            print(shown(row), flush=True)
     results = {"rows": rows, "memory": memory() if options.only in (None, "memory") else {}}
     if options.json:
         print(json.dumps(results))
         return
-    titles = ("", "peer", "s, here", "s, peer", "ratio (range)", "correlation", "difference", "")
-    print(f"| {' | '.join(titles)} |\n|{'---|' * len(titles)}")
-    print("\n".join(map(shown, rows)))
     for side, (few, many) in results["memory"].items():
         print(f"{side}: peak {few:.0f} MB for {COUNTS[0]:,} images, {many:.0f} MB for {COUNTS[1]:,}")
 
