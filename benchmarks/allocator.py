@@ -59,22 +59,20 @@ def main() -> None:
         return
     print("| batch | | passes/s | training, images/s | peak, MB |\n|---|---|---|---|---|")
     for batch in options.batches:
-        found: dict[int, list[list[float]]] = {0: [], 1: []}
+        runs: dict[int, list[list[float]]] = {0: [], 1: []}
         for _ in range(options.rounds):
-            for reuse, rows in found.items():
+            for reuse, rows in runs.items():
                 command = [sys.executable, *sys.argv, "--batches", str(batch), "--reuse", str(reuse)]
                 printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
                 rows.append([float(value) for value in printed.split()])
-        default, reused = (
-            [statistics.median(values) for values in zip(*rows, strict=True)] for rows in found.values()
-        )
-        print(f"| {batch} | default | " + " | ".join(f"{value:,.0f}" for value in default) + " |")
-        print(f"| {batch} | reused | " + " | ".join(f"{value:,.0f}" for value in reused) + " |")
-        print(
-            f"| {batch} | ratio | "
-            + " | ".join(f"{b / a:.2f}" for a, b in zip(default, reused, strict=True))
-            + " |"
-        )
+        default, reused = (list(map(statistics.median, zip(*rows, strict=True))) for rows in runs.values())
+        ratios = [b / a for a, b in zip(default, reused, strict=True)]
+        for name, values, form in (
+            ("default", default, ",.0f"),
+            ("reused", reused, ",.0f"),
+            ("ratio", ratios, ".2f"),
+        ):
+            print(f"| {batch} | {name} | " + " | ".join(format(value, form) for value in values) + " |")
 
 
 if __name__ == "__main__":

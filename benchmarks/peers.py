@@ -229,7 +229,7 @@ def captum_methods(model: Classifier, images: Tensor, targets: Tensor) -> Iterat
         )
 
     background = images.flip(0)
-    sampled = "both sample"
+    sampled = "different samples"
     for name, theirs, parameters, why in (
         ("gradient", captum("Saliency", {"abs": False}), {}, ""),
         ("gradient_x_input", captum("InputXGradient"), {}, ""),
@@ -330,7 +330,7 @@ def cam_methods(model: Classifier, images: Tensor, targets: Tensor) -> Iterator[
 
         return run
 
-    scaled = "compared after scaling ours to [0, 1], as it does"
+    scaled = "compared after scaling to [0, 1]"
     for name, peer in (
         ("gradcam", "GradCAM"),
         ("gradcam_plus_plus", "GradCAMPlusPlus"),
@@ -372,7 +372,7 @@ def xplique_methods(model: Classifier, images: Tensor, targets: Tensor) -> Itera
 
         return run
 
-    one = "compared as one channel, as it returns"
+    one = "compared as one channel"
     yield Comparison(
         "gradient",
         "Xplique",

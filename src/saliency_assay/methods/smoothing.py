@@ -31,16 +31,7 @@ def smoothgrad(
     Without a base, the gradient is smoothed. See ``noisy_maps`` for the noise and the parameters. With ``times_input``,
     the mean is multiplied by x, the image without noise.
     """
-    maps = noisy_maps(
-        model,
-        base,
-        images,
-        targets,
-        generator=generator,
-        samples=samples,
-        noise=noise,
-        distribution=distribution,
-    )
+    maps = noisy_maps(model, base, images, targets, generator, samples, noise, distribution)
     mean = next(maps).clone()
     for number, sample in enumerate(maps, 2):
         mean.lerp_(sample, 1 / number)
@@ -59,16 +50,7 @@ def smoothgrad_squared(
     distribution: str = "gaussian",
 ) -> Tensor:
     """Compute SmoothGrad², the mean of the squares of ``base``'s maps of noisy copies (Hooker et al., 2019)."""
-    maps = noisy_maps(
-        model,
-        base,
-        images,
-        targets,
-        generator=generator,
-        samples=samples,
-        noise=noise,
-        distribution=distribution,
-    )
+    maps = noisy_maps(model, base, images, targets, generator, samples, noise, distribution)
     mean, variance = moments(maps)
     return variance + mean.square()  # E[M²] = Var M + (E M)²
 
@@ -85,16 +67,7 @@ def vargrad(
     distribution: str = "gaussian",
 ) -> Tensor:
     """Compute VarGrad, the population variance of ``base``'s maps of noisy copies (Adebayo et al., 2018)."""
-    maps = noisy_maps(
-        model,
-        base,
-        images,
-        targets,
-        generator=generator,
-        samples=samples,
-        noise=noise,
-        distribution=distribution,
-    )
+    maps = noisy_maps(model, base, images, targets, generator, samples, noise, distribution)
     _, variance = moments(maps)
     return variance
 
@@ -119,7 +92,6 @@ def noisy_maps(
     base: Method | None,
     images: Tensor,
     targets: Tensor,
-    *,
     generator: torch.Generator,
     samples: int,
     noise: float,
