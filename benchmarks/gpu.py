@@ -101,7 +101,7 @@ def run(measurement: Measurement, device: str, seconds: float) -> dict[str, Any]
     """Run a benchmark and return its JSON, or the reason why there is none."""
     options = measurement.gpu if device == "cuda" else measurement.cpu
     if not options:
-        return {"missing": "not measured on a processor"}
+        return {"missing": "not measured on a CPU"}
     command = [sys.executable, str(ROOT / f"benchmarks/{measurement.program}.py"), *options]
     try:
         done = subprocess.run(
@@ -112,8 +112,8 @@ def run(measurement: Measurement, device: str, seconds: float) -> dict[str, Any]
     if done.returncode:
         lines = done.stderr.strip().splitlines() or [f"ended with status {done.returncode}"]
         return {"missing": lines[-1]}
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    measured: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return measured
 
 
 def tests() -> str:

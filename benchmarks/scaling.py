@@ -39,7 +39,14 @@ from saliency_assay.methods.cost import Map, passes
 from saliency_assay.models.classifier import Blueprint, Classifier, build
 from saliency_assay.pipeline.combined import SEPARATE
 from saliency_assay.pipeline.plan import mask_bytes
-from saliency_assay.pipeline.stand_ins import CLASSES, image_counts, image_size, missing_sources, stand_ins
+from saliency_assay.pipeline.stand_ins import (
+    CLASSES,
+    explained_count,
+    image_counts,
+    image_size,
+    missing_sources,
+    stand_ins,
+)
 from saliency_assay.registry.records import resolve
 from saliency_assay.registry.signatures import declared
 from saliency_assay.runtime.shards import shard_of
@@ -214,8 +221,7 @@ def count_evaluations(metric: Metric, channels: int, size: int, *, responding: b
 
 def explained_images(job: Job, counts: Counts) -> int:
     """Return the number of images of a job of maps or scores: the explained images of its set, or of its shard."""
-    entry = counts.config.sets.get(job.wildcards["data"])
-    count = min(entry.max_explained_images if entry else sys.maxsize, counts.images(job.wildcards["data"])[1])
+    count = explained_count(counts.config, job.wildcards["data"])
     images = shard_of(job.wildcards.get("shard", "")).slice_of(count)
     return int(images.stop - images.start)
 

@@ -9,15 +9,19 @@ from collections.abc import Iterator
 from math import isinf
 from pathlib import Path
 
+import yaml
+
 from saliency_assay.metrics import METRICS, Metric
 from saliency_assay.registry.directions import phrase
+from saliency_assay.runtime.project import ROOT
 from tools.pages import DOCS
 
 PAGE = DOCS / "metrics.md"
 BEGIN, END = "<!-- record, written by tools/metric_records.py -->", "<!-- end of record -->"
 CIFAR = "[CIFAR-10, 1,000 images](papers/metric_reliability.md#tables-1-and-2)"
 BAM = "[COCO images](reliability.md#on-real-images-bam)"
-NOT_MEASURED = "reported by each run on the page *Metrics* of its report; not yet measured in a larger study"
+REPORTED = "reported by each run on the page *Metrics* of its report"
+VALIDITY = f"{REPORTED}; measured on [CIFAR-10, 60 images](validity.md#results-on-cifar-10)"
 HALVES = "Spearman's ρ of the rankings by two random halves of the images"
 RELIABILITY = {
     "aopc": "Krippendorff's α of five methods, including edge detection, for L = 20 to 100: MoRF 0.36 to 0.58 with the "
@@ -56,6 +60,13 @@ COMPARED_WITH_QUANTUS = (
 RELEASED |= dict.fromkeys(COMPARED_WITH_QUANTUS, QUANTUS) | {"smprt": f"differs from Quantus, {BELOW}"}
 
 
+def measured_reliability(name: str) -> str:
+    """Return where the reliability of a metric is documented."""
+    configuration = yaml.safe_load((ROOT / "config/validity_cifar10.yaml").read_text(encoding="utf-8"))
+    examined = {(entry or {}).get("metric", key) for key, entry in configuration["metrics"].items()}
+    return RELIABILITY.get(name, VALIDITY if name in examined else REPORTED)
+
+
 def bound(value: float) -> str:
     """Return a bound of an interval as text."""
     return ("−" if value < 0 else "") + ("∞" if isinf(value) else f"{abs(value):g}")
@@ -78,7 +89,7 @@ def rows_of(metric: Metric) -> list[tuple[str, str]]:
         ("direction and range", "; ".join(scores)),
         ("reduction", f"`{metric.reduction}`" if metric.reduction else unreduced),
         ("parameters", ", ".join(parameters) or "none"),
-        ("measured reliability", RELIABILITY.get(metric.name, NOT_MEASURED)),
+        ("measured reliability", measured_reliability(metric.name)),
         ("paper and released code", RELEASED.get(metric.name, NONE)),
         ("source", metric.reference),
     ]

@@ -9,12 +9,9 @@ from itertools import takewhile
 from pathlib import Path
 from textwrap import shorten
 
-import yaml
-
 from saliency_assay import SNAKEFILE, __version__
 from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.yaml_text import check_text
-from saliency_assay.runtime.failures import RESULTS
 from saliency_assay.runtime.project import ROOT
 
 COMMANDS = {
@@ -119,17 +116,13 @@ def _run(command: str, file: Path, options: Sequence[str]) -> int:
     """Run a command that needs Snakemake; the modules that only one of them needs are imported here."""
     arguments = snakemake_arguments(file, options, *(["table"] if command == "table" else []))
     if command in ("plan", "dry"):
-        import_module(f"saliency_assay.pipeline.{command}").main(arguments)
+        planned: int = import_module(f"saliency_assay.pipeline.{command}").main(arguments)
+        return planned
     from saliency_assay.pipeline import partial
     from saliency_assay.report import outcome
 
     status = partial.main([*(["--forcerun", "report"] if command == "report" else []), *arguments])
-    if command != "table":
-        return status or outcome.print_outcome(file)
-    if not status:
-        results = yaml.safe_load(file.read_text(encoding="utf-8")).get("results", RESULTS)
-        print("Tables:", Path(results, "export").resolve())
-    return status
+    return status or outcome.print_outcome(file, tables=command == "table")
 
 
 if __name__ == "__main__":

@@ -54,9 +54,9 @@ def faulty(tmp_path: Path) -> Checkout:
     return checkout
 
 
-def make_run(checkout: Checkout) -> tuple[int, list[str], str]:
+def make_run(checkout: Checkout, command: str = "run") -> tuple[int, list[str], str]:
     """Do what ``make run`` does; return its exit status, its last lines, and all that Snakemake has printed."""
-    run = checkout.assay("run", "--cores=2")
+    run = checkout.assay(command, "--cores=2")
     return run.returncode, run.stdout.splitlines(), run.stderr
 
 
@@ -79,6 +79,8 @@ def test_what_fails_is_listed_until_it_is_mended(faulty: Checkout) -> None:
     assert listed(faulty, "overview.html") == listed(faulty, "digits/study.html") == SENTENCES
     assert "an image is too bright" in (results / "report.html").read_text()
     assert scored(faulty) == ({"gradcam", "smooth"}, {"faithfulness", "infidelity"})
+    status, lines, printed = make_run(faulty, "table")
+    assert (status, lines) == (1, [f"Tables: {results / 'export'}", *SENTENCES]), printed
 
     (faulty.root / "mine.py").write_text(MINE.replace("> 0:", "> 1e9:").replace(" + 1 / 0", ""))
     faulty.edit(METRIC, lambda text: text.replace(FAULT, LINE))

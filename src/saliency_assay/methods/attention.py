@@ -172,8 +172,8 @@ def _attention(
                 f"[{len(images)}, heads, tokens, tokens] with the same tokens in each layer; or use attnlrp"
             )
     score = logits.gather(1, targets[:, None]).sum()
-    wanted = [*(weights if with_gradients else []), tokens]
-    *gradients, at_tokens = torch.autograd.grad(score, wanted, retain_graph=True)
+    inputs = [*(weights if with_gradients else []), tokens]
+    *gradients, at_tokens = torch.autograd.grad(score, inputs, retain_graph=True)
     is_read = _is_read(at_tokens)
     # No token is read behind a head of zeros, as torchvision initializes it.
     if not tokens.is_meta and not is_read.any(1).all():

@@ -278,11 +278,11 @@ def _verify(model: nn.Module, analysis: Traced, images: Tensor) -> None:
         return
     with torch.no_grad():
         pair = normalized(model, torch.cat([images[:1], images[:1].flip(-1) / 2]).detach())
-        expected, found = main_output(original(pair)), network(pair)
+        expected, actual = main_output(original(pair)), network(pair)
         alone = network(pair[:1])
-    if isinstance(expected, Tensor) and isinstance(found, Tensor) and expected.shape == found.shape:
+    if isinstance(expected, Tensor) and isinstance(actual, Tensor) and expected.shape == actual.shape:
         tolerance = 1e-3 * expected.abs().max()  # rounding of float32; errors of the form are larger
-        for one, other in ((found, expected), (alone, found[:1])):
+        for one, other in ((actual, expected), (alone, actual[:1])):
             if bool(((one - other).abs() > tolerance).any()):
                 raise ValueError(
                     f"{type(original).__name__}: its layers, traced, do not return its logits for each image by "

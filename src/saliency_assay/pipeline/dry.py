@@ -97,13 +97,13 @@ def changed_settings(only_old: Iterable[str], only_new: Iterable[str]) -> list[C
     The files of a job may have been recorded with different settings. Each of these is compared with the most
     similar of the new settings.
     """
-    found: list[Change] = []
+    changed: list[Change] = []
     for old in only_old:
         with suppress(ValueError, SyntaxError):
             candidates = [list(changes(ast.literal_eval(old), ast.literal_eval(new))) for new in only_new]
             fewest: list[Change] = min(candidates, key=len, default=[])
-            found += fewest
-    return found
+            changed += fewest
+    return changed
 
 
 def configuration_changes(settings: Iterable[Change]) -> list[Change]:
@@ -262,6 +262,6 @@ def report_text(counts: Mapping[str, int], causes: Mapping[str, int]) -> str:
     return "\n".join(lines)
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Print the jobs and their causes for the command line ``arguments`` of Snakemake."""
-    with_plan(arguments, lambda workflow: print(report(workflow)))
+def main(arguments: Sequence[str]) -> int:
+    """Print the jobs and their causes for the command line ``arguments`` of Snakemake; return the exit status."""
+    return with_plan(arguments, lambda workflow: print(report(workflow)))

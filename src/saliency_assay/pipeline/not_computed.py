@@ -49,7 +49,7 @@ def left_out(
         kinds: registry of kinds of study.
         failures: failed jobs, see ``is_of_method_or_metric``.
     """
-    found = []
+    entries = []
     for study in config.studies.values():
         own = [failure for failure in failures if _concerns(failure, study, config)]
         methods: dict[str, str] = {}
@@ -70,7 +70,7 @@ def left_out(
                 metrics[metric] = of_metric[0].reason
             else:
                 methods = {**by_method, **methods}
-        found += [
+        entries += [
             NotComputed(study.name, section, name, reasons[name][:LONGEST])
             for section, names, reasons in (
                 ("methods", study.methods, methods),
@@ -79,7 +79,7 @@ def left_out(
             for name in names
             if name in reasons
         ]
-    return found
+    return entries
 
 
 def is_of_method_or_metric(failure: Failure) -> bool:
@@ -192,10 +192,10 @@ def sentences(config: Config, entries: Iterable[NotComputed]) -> dict[str, tuple
         config: the complete configuration.
         entries: methods and metrics that are left out.
     """
-    found: dict[str, list[str]] = {}
+    texts: dict[str, list[str]] = {}
     for entry in entries:
         is_method = entry.section == "methods"
         label = (config.methods[entry.name] if is_method else config.metrics[entry.name]).label
         study = config.studies[entry.study].label
-        found.setdefault(entry.study, []).append(f"Not computed: {label} in {study}: {entry.reason}")
-    return {study: tuple(texts) for study, texts in found.items()}
+        texts.setdefault(entry.study, []).append(f"Not computed: {label} in {study}: {entry.reason}")
+    return {study: tuple(lines) for study, lines in texts.items()}

@@ -506,18 +506,17 @@ class Params(EntrySettings):
         )
 
     def study_plans(self) -> list[Settings]:
-        """Return for each study its targets, its numbers of maps and masks, and benchmarks that estimate its times."""
+        """Return for each study its targets, its numbers of masks, and benchmarks that estimate its times."""
         return list(map(self._plan, self.studies.all))
 
     def _plan(self, name: str) -> Settings:
         study, model = self.studies.study(name), self.studies.first_model(name)
-        data, shards = self.config.sets[model.data], self.config.sets[model.data].shards
+        shards = self.config.sets[model.data].shards
         trained: list[list[Any]] = [[f"train/{model.name}", 1], [f"trial/{model.name}", 1]]
         plan: Settings = {
             "name": name,
             "targets": self.inputs.figures(name),
             "data": self.paths.data.format(data=model.data),
-            "map_images": data.max_explained_images / shards,
             "mask_stores": [],
             "weights": self.paths.weights.format(model=model.name, seed=self.config.seeds[0]),
             "like": {

@@ -26,12 +26,13 @@ from saliency_assay.pipeline.combined import SEPARATE, base_rule
 from saliency_assay.pipeline.planned import with_plan
 from saliency_assay.pipeline.stand_ins import (
     class_count,
+    explained_count,
     image_shape,
     missing_sources,
     missing_text,
     stand_ins,
 )
-from saliency_assay.runtime.shards import SUFFIX
+from saliency_assay.runtime.shards import SUFFIX, shard_of
 from saliency_assay.storage import zarr_store
 
 RULE_SECONDS = Path(__file__).with_name("assets") / "rule_seconds.json"
@@ -202,8 +203,8 @@ def weight_bytes(file: Path, model: Model, classes: int, channels: int) -> int:
     return sum(tensor.numel() * tensor.element_size() for tensor in network.state_dict().values())
 
 
-def _storage(plan: Mapping[str, Any], jobs: Mapping[str, int], config: Config) -> float | None:
-    """Return the bytes of storage of a study; None if the size of its data set is unknown."""
+def _storage(plan: Mapping[str, Any], jobs: Sequence[Any], config: Config) -> float | None:
+    """Return the bytes that the jobs of a study write; None if the size of its data set is unknown."""
     model = config.models[config.studies[plan["name"]].models[0]]
     file = Path(plan["data"])
     try:
@@ -215,12 +216,13 @@ def _storage(plan: Mapping[str, Any], jobs: Mapping[str, int], config: Config) -
     except KeyError:
         return None
     weights = weight_bytes(Path(plan["weights"]), model, class_count(config, model), shape[1])
-    return storage_of(
-        shape,
-        plan["mask_stores"],
-        round(jobs.get("attribute", 0) * plan["map_images"]),
-        weights * sum(jobs.get(rule, 0) for rule in plan["weights_by"]),
+    maps = sum(
+        explained_count(config, job.wildcards.data) / shard_of(job.wildcards.get("shard", "")).of
+        for job in jobs
+        if job.rule.name == "attribute"
     )
+    trainings = sum(base_rule(job.rule.name) in plan["weights_by"] for job in jobs)
+    return storage_of(shape, plan["mask_stores"], round(maps), weights * trainings)
 
 
 def study_rows(workflow: Any, demo: Mapping[str, float]) -> list[dict[str, Any]]:
@@ -230,15 +232,16 @@ def study_rows(workflow: Any, demo: Mapping[str, float]) -> list[dict[str, Any]]
     rows = []
     for plan in params.study_plans():
         last = {maker[target] for target in plan["targets"]}
-        jobs = Counter(base_rule(job.rule.name) for job in dag.bfs(dag.dependencies, *last))
+        jobs = list(dag.bfs(dag.dependencies, *last))
+        count = Counter(base_rule(job.rule.name) for job in jobs)
         storage = _storage(plan, jobs, params.config)
-        study = Study(plan["name"], jobs, plan["like"], plan["models_each"], storage)
+        study = Study(plan["name"], count, plan["like"], plan["models_each"], storage)
         rows.append(row_of(study, params.settings.on_device, Path(params.paths.benchmarks), demo))
     return rows
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Print the plan for the command line ``arguments`` of Snakemake, without running anything."""
+def main(arguments: Sequence[str]) -> int:
+    """Print the plan for the command line ``arguments`` of Snakemake; return the exit status."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--configfile", "--configfiles", nargs="+", default=["config/config.yaml"])
     files = parser.parse_known_args(arguments)[0].configfile
@@ -253,4 +256,4 @@ def main(arguments: Sequence[str]) -> None:
 
     os.environ[SEPARATE] = "1"
     with stand_ins(missing):
-        with_plan([*arguments, "--forceall", "--nolock"], show)
+        return with_plan([*arguments, "--forceall", "--nolock"], show)

@@ -9,13 +9,10 @@ from snakemake import cli
 from snakemake.api import DAGApi
 
 
-def with_plan(arguments: Sequence[str], show: Callable[[Any], None]) -> None:
+def with_plan(arguments: Sequence[str], show: Callable[[Any], None]) -> int:
     """Plan a run with the command line ``arguments`` of Snakemake, and call ``show`` with its ``Workflow``.
 
-    Nothing is run, and of Snakemake's messages only warnings and errors are printed.
-
-    Raises:
-        SystemExit: always, as at the end of a command: with status 1 after an error, else 0.
+    Nothing is run, and of Snakemake's messages only warnings and errors are printed. Returns the exit status.
     """
     execute = DAGApi.execute_workflow
 
@@ -26,4 +23,8 @@ def with_plan(arguments: Sequence[str], show: Callable[[Any], None]) -> None:
         show(api.workflow_api._workflow)
 
     with patch.object(DAGApi, "execute_workflow", plan):
-        cli.main(["--quiet", "rules", "progress", "--dry-run", *arguments])
+        try:
+            cli.main(["--quiet", "rules", "progress", "--dry-run", *arguments])
+        except SystemExit as end:  # how Snakemake's command line always ends
+            return int(end.code or 0)
+    raise AssertionError("Snakemake's command line has returned")

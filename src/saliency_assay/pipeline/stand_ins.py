@@ -59,6 +59,17 @@ def image_counts(config: Config, name: str) -> tuple[int, int]:
     return train, test
 
 
+def explained_count(config: Config, name: str) -> int:
+    """Return the number of explained images of a set; ``max_explained_images`` if the size of the set is unknown."""
+    entry = config.sets.get(name)
+    if entry is None:
+        return image_counts(config, name)[1]
+    try:
+        return min(entry.max_explained_images, image_counts(config, name)[1])
+    except KeyError:
+        return entry.max_explained_images
+
+
 def image_size(config: Config, name: str) -> tuple[int, int]:
     """Return the channels and the side length in pixels of a set.
 

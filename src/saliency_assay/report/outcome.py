@@ -1,4 +1,4 @@
-"""Last lines of a run: models that are not better than chance, the report's path, and what it lacks."""
+"""Last lines of a run: models that are not better than chance, the path of the report or tables, and what they lack."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from saliency_assay.pipeline.partial import SENTENCES
+from saliency_assay.runtime.failures import RESULTS
 
 
 def warnings(configuration: Mapping[str, Any]) -> Iterator[str]:
@@ -20,7 +21,7 @@ def warnings(configuration: Mapping[str, Any]) -> Iterator[str]:
 
     for name, model in (configuration.get("models") or {}).items():
         files = sorted(
-            Path(configuration.get("results", "results"), "models", name).glob("seed*/evaluation.json")
+            Path(configuration.get("results", RESULTS), "models", name).glob("seed*/evaluation.json")
         )
         evaluations = [json.loads(file.read_text(encoding="utf-8")) for file in files]
         tested = [
@@ -30,22 +31,30 @@ def warnings(configuration: Mapping[str, Any]) -> Iterator[str]:
             yield caution
 
 
-def not_computed(configuration: Mapping[str, Any]) -> list[str]:
-    """Return the sentences on methods and metrics that the report lacks because their jobs failed."""
-    file = Path(configuration.get("results", "results"), SENTENCES)
+def not_computed(results: Path) -> list[str]:
+    """Return the sentences on methods and metrics that the results lack because their jobs failed."""
+    file = results / SENTENCES
     sentences: list[str] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else []
     return sentences
 
 
-def print_outcome(file: Path) -> int:
-    """Print the lines for a configuration file; return the exit status, 1 if the report lacks methods or metrics."""
+def print_outcome(file: Path, *, tables: bool = False) -> int:
+    """Print the last lines of a run of a configuration file, or with ``tables`` those of the export of its tables.
+
+    Returns:
+        The exit status, 1 if the results lack methods or metrics.
+    """
     configuration = yaml.safe_load(file.read_text(encoding="utf-8"))
-    for warning in warnings(configuration):
-        print(f"Warning: {warning}")
-    report = Path(configuration.get("results", "results"), "report.html")
-    if report.exists():  # not after a dry run, or with other targets
-        print("Report:", report.resolve())
-    missing = not_computed(configuration)
+    results = Path(configuration.get("results", RESULTS))
+    if tables:
+        print("Tables:", (results / "export").resolve())
+    else:
+        for warning in warnings(configuration):
+            print(f"Warning: {warning}")
+        report = results / "report.html"
+        if report.exists():  # not after a dry run, or with other targets
+            print("Report:", report.resolve())
+    missing = not_computed(results)
     for sentence in missing:
         print(sentence)
     return 1 if missing else 0

@@ -27,11 +27,11 @@ def image_predictions(
         classes: names of the classes.
     """
     columns = predictions[["image", "predicted", "label", "probability"]].to_numpy()
-    found = {
+    by_image = {
         int(image): (class_text(classes[int(predicted)]), bool(predicted == label), percent(probability))
         for image, predicted, label, probability in columns
     }
-    return [found.get(image) for image in images.tolist()]
+    return [by_image.get(image) for image in images.tolist()]
 
 
 def image_scores(
@@ -61,7 +61,7 @@ def image_scores(
         score. Methods with equal scores have the same rank.
     """
     tables = {(str(keys["metric"]), str(keys["variant"])): table for keys, table in groups(scores, SCORED)}
-    found = []
+    blocks = []
     for metric, variant in named_scores(pd.DataFrame(list(tables), columns=["metric", "variant"]), variants):
         table, direction = tables[metric, variant], directions[metric]
         means = by_method(table).reindex(index=images, columns=list(methods))
@@ -77,7 +77,7 @@ def image_scores(
             ]
             for of_image in zip(means.to_numpy(), ranks.to_numpy(), oriented.to_numpy(), strict=True)
         ]
-        found.append(
+        blocks.append(
             {
                 "label": labels.score(metric, variant),
                 "model": labels.model(variant.partition(" ")[2]) if variants == "models" else "",
@@ -86,4 +86,4 @@ def image_scores(
                 "values": values,
             }
         )
-    return found
+    return blocks

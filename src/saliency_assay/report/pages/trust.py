@@ -148,7 +148,7 @@ def cautions(finding: Finding) -> list[str]:
         texts.append(
             "images agree only partly on the ranking"
             if alpha["alpha_low"] > 0
-            else "images disagree on the ranking"
+            else "images do not agree on the ranking"
         )
     elif alpha["alpha_low"] < words.RELIABLE:
         texts.append("images may disagree on the ranking")

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from saliency_assay.registry.directions import oriented
+from saliency_assay.registry.properties import COMPLEXITY, RANDOMIZATION, ROBUSTNESS
 from saliency_assay.reliability.tables import groups
 
 SCORE = ["metric", "variant"]
@@ -21,6 +22,8 @@ RECOMMENDED += ["mc_model", "mc_input", "best_baseline", "baseline_best", "chanc
 AGREES = 0.5
 """ρ with the known order from which a metric follows it."""
 USABLE = "usable"
+UNORDERED = (ROBUSTNESS, COMPLEXITY, RANDOMIZATION)
+"""Properties that a degraded or random map can have to a higher degree than the map of a method."""
 
 
 def baselines_table(
@@ -140,10 +143,13 @@ def verdict(row: "pd.Series[Any]") -> str:
     """Return ``usable``, or else the reasons against it, separated by semicolons.
 
     A score is usable if it follows the known order (ρ of at least ``AGREES``, with an interval above 0), if α is above
-    0 with its whole interval, and if no baseline is better than every method more often than by chance.
+    0 with its whole interval, and if no baseline is better than every method more often than by chance. No score of a
+    property of ``UNORDERED`` is usable, because neither the known order nor baselines test it.
     """
     reasons = []
-    if np.isnan(row["rho"]):
+    if is_unordered := row["measures"] in UNORDERED:
+        reasons.append(f"known orders and baselines do not test {row['measures']}")
+    elif np.isnan(row["rho"]):
         reasons.append("not compared with a known order")
     elif row["rho_high"] < 0:
         reasons.append("prefers degraded maps")
@@ -155,6 +161,6 @@ def verdict(row: "pd.Series[Any]") -> str:
         reasons.append("α is not defined")
     elif not row["alpha_low"] > 0:
         reasons.append("images do not agree on the order of methods")
-    if row["baseline_best"] > row["chance"]:
+    if row["baseline_best"] > row["chance"] and not is_unordered:
         reasons.append("prefers a baseline to every method too often")
     return "; ".join(reasons) or USABLE

@@ -78,6 +78,7 @@ def test_pairs_that_differ_in_one_setting() -> None:
 
 
 GOOD = {
+    "measures": "faithfulness",
     "rho": 0.8,
     "rho_low": 0.7,
     "rho_high": 0.9,
@@ -101,6 +102,10 @@ GOOD = {
         ({"alpha": np.nan}, "α is not defined"),
         ({"alpha_low": -0.1}, "images do not agree on the order of methods"),
         ({"baseline_best": 0.3}, "prefers a baseline to every method too often"),
+        (
+            {"measures": "robustness", "baseline_best": 1.0},
+            "known orders and baselines do not test robustness",
+        ),
         ({"baseline_best": np.nan, "chance": np.nan}, USABLE),
     ],
 )
@@ -149,7 +154,8 @@ def test_recommendations_combine_all_tables() -> None:
     assert (up["best_baseline"], up["baseline_best"], up["verdict"]) == ("edge", 0.15, USABLE)
     assert np.isnan(up["mc_input"])
     assert down["best_baseline"] == ""
-    assert down["verdict"] == "not compared with a known order; images do not agree on the order of methods"
+    unordered = "known orders and baselines do not test robustness"
+    assert down["verdict"] == f"{unordered}; images do not agree on the order of methods"
 
 
 def test_words_and_figure() -> None:
@@ -157,7 +163,7 @@ def test_words_and_figure() -> None:
     words = in_words(recommended(), labels)
     assert words["best_baseline"].tolist() == ["Edge", ""]
     assert words["verdict"][0].startswith("Usable on this set")
-    assert words["verdict"][1].startswith("Not recommended on this set: not compared")
+    assert words["verdict"][1].startswith("Not recommended on this set: known orders")
     figure = validity_scatter(recommended(), 0.999, labels)
     assert [axes.get_title(loc="left").partition(":")[0] for axes in figure.axes] == ["faithfulness"]
     assert figure.axes[0].get_lines()[0].get_xydata().tolist() == [[0.4, 0.8]]
