@@ -516,7 +516,6 @@ class Params(EntrySettings):
         plan: Settings = {
             "name": name,
             "targets": self.inputs.figures(name),
-            "data": self.paths.data.format(data=model.data),
             "mask_stores": [],
             "weights": self.paths.weights.format(model=model.name, seed=self.config.seeds[0]),
             "like": {

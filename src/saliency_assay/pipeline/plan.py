@@ -203,18 +203,34 @@ def weight_bytes(file: Path, model: Model, classes: int, channels: int) -> int:
     return sum(tensor.numel() * tensor.element_size() for tensor in network.state_dict().values())
 
 
-def _storage(plan: Mapping[str, Any], jobs: Sequence[Any], config: Config) -> float | None:
-    """Return the bytes that the jobs of a study write; None if the size of its data set is unknown."""
+def _shape(file: Path, config: Config, name: str) -> tuple[int, ...]:
+    """Return the shape N, C, H, W of the images of a set, from its file or, if it was not built, by its published size.
+
+    Raises:
+        KeyError: the size of the set is unknown.
+    """
+    if not file.is_file():
+        return image_shape(config, name)
+    with zarr_store.open_store(file, kind="data") as data:
+        return tuple(data["image"].shape)
+
+
+def _storage(plan: Mapping[str, Any], jobs: Sequence[Any], params: Any) -> float | None:
+    """Return the bytes that the jobs of a study write; None if the size of one of its data sets is unknown."""
+    config, path = params.config, params.paths.data
     model = config.models[config.studies[plan["name"]].models[0]]
-    file = Path(plan["data"])
+    written = {str(file) for job in jobs for file in job.output}
+    sets = {*config.sets, *params.studies.pair_sets, model.data}
     try:
-        if file.is_file():
-            with zarr_store.open_store(file, kind="data") as data:
-                shape = tuple(data["image"].shape)
-        else:
-            shape = image_shape(config, model.data)
+        shapes = {
+            name: _shape(Path(file), config, name)
+            for name in sets
+            if (file := path.format(data=name)) in written or name == model.data
+        }
     except KeyError:
         return None
+    shape = shapes.pop(model.data)
+    others = sum(map(prod, shapes.values()))
     weights = weight_bytes(Path(plan["weights"]), model, class_count(config, model), shape[1])
     maps = sum(
         explained_count(config, job.wildcards.data) / shard_of(job.wildcards.get("shard", "")).of
@@ -222,7 +238,7 @@ def _storage(plan: Mapping[str, Any], jobs: Sequence[Any], config: Config) -> fl
         if job.rule.name == "attribute"
     )
     trainings = sum(base_rule(job.rule.name) in plan["weights_by"] for job in jobs)
-    return storage_of(shape, plan["mask_stores"], round(maps), weights * trainings)
+    return others + storage_of(shape, plan["mask_stores"], round(maps), weights * trainings)
 
 
 def study_rows(workflow: Any, demo: Mapping[str, float]) -> list[dict[str, Any]]:
@@ -234,7 +250,7 @@ def study_rows(workflow: Any, demo: Mapping[str, float]) -> list[dict[str, Any]]
         last = {maker[target] for target in plan["targets"]}
         jobs = list(dag.bfs(dag.dependencies, *last))
         count = Counter(base_rule(job.rule.name) for job in jobs)
-        storage = _storage(plan, jobs, params.config)
+        storage = _storage(plan, jobs, params)
         study = Study(plan["name"], count, plan["like"], plan["models_each"], storage)
         rows.append(row_of(study, params.settings.on_device, Path(params.paths.benchmarks), demo))
     return rows

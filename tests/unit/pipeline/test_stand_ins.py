@@ -1,11 +1,18 @@
 """Stand-ins for missing data: files that only a plan sees, and the sizes of public data."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pipelines import TINY, studies
 
-from saliency_assay.pipeline.stand_ins import image_shape, missing_sources, missing_text, stand_ins
+from saliency_assay.pipeline.stand_ins import (
+    explained_count,
+    image_shape,
+    missing_sources,
+    missing_text,
+    stand_ins,
+)
 
 CONFIGURATION = {
     "data": {
@@ -84,6 +91,21 @@ def test_the_way_to_get_public_data_is_shown() -> None:
 def test_shapes_are_those_of_the_built_sets(name: str, shape: tuple[int, ...]) -> None:
     """Of ``tests/workflow/tiny.yaml``, as its runs build them."""
     assert image_shape(studies(TINY).config, name) == shape
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "images"),
+    [
+        ({}, "bam_os", 30),
+        ({}, "bam_delta_seed0", 16),
+        ({"digits": {**TINY["data"]["digits"], "max_explained_images": 500}}, "digits", 180),
+        ({"digits": {"kind": "folder", "path": ".", "max_explained_images": 500}}, "digits", 500),
+    ],
+)
+def test_explained_images_are_limited_by_the_test_images_if_known(
+    data: dict[str, Any], name: str, images: int
+) -> None:
+    assert explained_count(studies(TINY | {"data": TINY["data"] | data}).config, name) == images
 
 
 def test_image_pairs_have_the_size_of_their_studys_data() -> None:
