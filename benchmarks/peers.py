@@ -129,9 +129,9 @@ def metrics(options: argparse.Namespace) -> Iterator[Comparison]:
 
     yield Comparison(
         "AOPC: two curves of 100 pixels", "Quantus 0.6.0",
-        lambda: score("aopc", steps=100, every=100, random_orders=1, fill="black"),
+        lambda: score("aopc", steps=100, every=100, fill="black"),
         lambda: np.stack([regions("morf"), regions("lerf")]),
-        "the project also computes a random order; Quantus returns drops of neighboring patches",
+        "Quantus returns drops of neighboring patches",
     )  # fmt: skip
     yield Comparison(
         "deletion: 56 steps of 14 pixels", "Quantus 0.6.0",

@@ -20,6 +20,16 @@ def generator(seed: int = 0) -> np.random.Generator:
 # ---- means
 
 
+def test_an_outlier_does_not_hide_the_other_differences() -> None:
+    scores = generator().normal(size=(200, 3))
+    scores[:, 1] += 1
+    expected = compare(scores)
+    scores[0, 2] = 1e15
+    assert compare(scores)[1, 0] == pytest.approx(expected[1, 0], rel=1e-6)
+    noise = 1 + 1e-15 * generator(1).normal(size=(50, 2))
+    assert compare(noise)[0, 1] == compare(noise)[1, 0] == 1
+
+
 def test_without_factors_the_interval_is_students() -> None:
     values = generator().normal(size=20)
     expected = stats.ttest_1samp(values, 0).confidence_interval(0.9)

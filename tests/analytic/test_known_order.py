@@ -38,6 +38,20 @@ def test_a_metric_that_knows_the_order_scores_one() -> None:
     assert row["micro"] == row["macro"] == row["macro_low"] == 1
 
 
+def test_a_metric_that_rates_degraded_maps_as_better_has_an_interval_below_zero() -> None:
+    inverted = np.tile(np.linspace(0, 1, LEVELS + 1), (IMAGES, 1))
+    row = overall(known_order_table(rescored(inverted), DIRECTIONS, resamples=100, level=0.95))
+    assert row["micro_low"] == row["micro"] == row["micro_high"] == row["macro_high"] == -1
+
+
+def test_resamples_without_a_scored_image_do_not_count() -> None:
+    oracle = np.tile(np.linspace(1, 0, LEVELS + 1), (IMAGES, 1))
+    oracle[2:, 1] = np.nan
+    row = overall(known_order_table(rescored(oracle), DIRECTIONS, resamples=200, level=0.95))
+    assert row["macro"] == row["macro_low"] == 1
+    assert row["images"] == 2
+
+
 def test_a_constant_metric_scores_zero() -> None:
     row = overall(
         known_order_table(rescored(np.ones((IMAGES, LEVELS + 1))), DIRECTIONS, resamples=100, level=0.95)

@@ -108,6 +108,20 @@ def test_means_are_over_methods_then_changes_then_iterations() -> None:
     assert result["mc_sd"] == pytest.approx(of_iterations.std(), abs=1e-12)
 
 
+@pytest.mark.parametrize("images", [1, 5, 20])
+def test_scores_that_do_not_change_have_a_p_value_of_one(images: int) -> None:
+    before = np.zeros((2, 40))
+    chosen = np.arange(40)[None] < images
+    assert intra(before, before[None], chosen).tolist() == [1]
+
+
+def test_few_differences_with_zeros_or_ties_have_the_normal_approximation() -> None:
+    after = np.array([[0.0, 1, -2, 3, 4, 5, 6, 6, -7, 8]])
+    expected = wilcoxon(after[0], zero_method="zsplit", method="asymptotic").pvalue
+    chosen = np.ones((1, 10), bool)
+    assert intra(np.zeros((1, 10)), after[None], chosen).tolist() == [expected]
+
+
 def test_missing_scores_and_empty_choices_are_left_out() -> None:
     generator = np.random.default_rng(2)
     before, after = generator.normal(size=(2, METHODS, IMAGES))

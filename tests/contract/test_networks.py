@@ -92,6 +92,27 @@ def test_score(name: str, built: dict[str, Classifier]) -> None:
         "sensitivity_max", built[name], images, TARGETS, maps, batch_size=1, method="gradient", samples=2
     )
     assert all(values.shape == (2,) for values in moved.values())
+    other = networks.network(name)
+    tuned = saliency_assay.score(
+        "f_fidelity",
+        built[name],
+        images,
+        TARGETS,
+        maps,
+        batch_size=1,
+        finetuned_model=other,
+        samples=2,
+        points=2,
+    )
+    assert all(values.shape == (2,) for values in tuned.values())
+
+
+def test_a_randomized_network_gets_the_memory_format_of_the_explained_one() -> None:
+    images = networks.images(2)
+    maps = np.random.default_rng(0).normal(size=(2, 3, networks.SIZE, networks.SIZE))
+    inputs = {"method": "gradient", "randomized_model": networks.network("view")}
+    scores = saliency_assay.score("emprt", networks.network("view"), images, TARGETS, maps, **inputs)
+    assert all(values.shape == (2,) for values in scores.values())
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -19,7 +19,7 @@ def images_of(images: Arrays, name: str = "images") -> Tensor:
     Raises:
         ValueError: another shape or type, no image, or floating-point values outside [0, 1].
     """
-    tensor = _to_tensor(images, name)
+    tensor = _to_tensor(images, name).detach()
     expected = "uint8 [N, C, H, W], or floating point in [0, 1]"
     if (
         tensor.ndim != 4
@@ -106,5 +106,5 @@ def _to_tensor(values: Any, name: str) -> Tensor:
         raise ValueError(
             f"{name}: found {type(values).__name__} of {array.dtype}, expected an array or a tensor"
         )
-    # torch supports only the machine's byte order; arrays from files may have the other one.
-    return torch.tensor(array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("=")))
+    # torch supports only the machine's byte order, and no negative strides, as of ``images[:, ::-1]``.
+    return torch.tensor(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("=")))

@@ -65,6 +65,11 @@ def wrap(
             raise ValueError(
                 f"{key}: found {value}, expected a value for each channel, such as [{value}] * 3"
             )
+    if not all(0 <= value <= 1 for value in mean):
+        raise ValueError(
+            f"mean: found {list(mean)}, expected values in [0, 1], in which images are; divide mean and std by 255 if "
+            "they are for pixel levels"
+        )
     tensors = [
         tensor for tensor in chain(network.parameters(), network.buffers()) if tensor.is_floating_point()
     ]
@@ -230,8 +235,10 @@ def check_differentiable(name: str, classifier: Classifier) -> None:
     """Check that the classifier has gradients.
 
     Raises:
-        ValueError: the classifier wraps a prediction function.
+        ValueError: the classifier wraps a prediction function, or PyTorch is in inference mode.
     """
+    if torch.is_inference_mode_enabled():
+        raise ValueError(f"{name}: needs gradients, which torch.inference_mode() excludes; call it outside")
     if isinstance(classifier.network, Prediction):
         raise ValueError(
             f"{name}: found a function as the model, which has no gradients, expected a torch.nn.Module"

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from copy import deepcopy
+from dataclasses import replace
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,9 +19,10 @@ from saliency_assay.metrics.engine import Explainer, MetricInputs, model_respons
 from saliency_assay.metrics.engine import score as score_batches
 from saliency_assay.metrics.scored import Scored
 from saliency_assay.models.classifier import Classifier
+from saliency_assay.models.layout import like
 from saliency_assay.registry.labels import Labels, label_of, score_labels
 from saliency_assay.registry.records import resolve
-from saliency_assay.registry.signatures import OFFERED
+from saliency_assay.registry.signatures import OFFERED, declared
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -151,16 +154,25 @@ def score(
         offered=OFFERED,
     )
     takes = takes_of(choice, OFFERED)
-    _check_optional_inputs(choice.name, takes, optional_inputs, method_seed)
+    if choice.record and "responses" not in takes:
+        choice = _without_baseline(choice, choice.record, parameters)
+    defaults = {} if choice.record else _defaults(choice.function)
+    required = {
+        key: value for key, value in optional_inputs.items() if value is not None or key not in defaults
+    }
+    _check_optional_inputs(choice.name, takes, required, method_seed)
     classifier = classifier_of(model, pixels)
     check_targets(classes, len(pixels), classifier.classes)
+    shared_inputs: dict[str, Any] = {}
     if "mean" in takes and mean is None:
-        if choice.record is None and not normalizes(model):
+        is_unknown = choice.record is None and not normalizes(model)
+        if is_unknown and "mean" in defaults:
+            shared_inputs["mean"] = defaults["mean"]
+        elif is_unknown:
             raise ValueError(
                 f"{choice.name}: mean: missing, expected the data set's mean [{pixels.shape[1]}]"
             )
         check_mean(choice, normalizes(model), "mean= or saliency_assay.wrap")
-    shared_inputs: dict[str, Any] = {}
     if mean is not None:
         shared_inputs["mean"] = mean_of(mean, pixels.shape[1]).to(classifier.device)
     if randomized_model is not None:
@@ -212,6 +224,28 @@ NEEDED = {
 """For inputs that metrics require, the argument of ``score`` and its description."""
 
 
+def _defaults(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the default values of the function's arguments that have one."""
+    declared_arguments = signature(function).parameters.values()
+    return {one.name: one.default for one in declared_arguments if one.default is not one.empty}
+
+
+def _without_baseline(choice: Choice[Metric], record: Metric, passed: Mapping[str, Any]) -> Choice[Metric]:
+    """Return the metric without the parameters of its baseline, which is the same for all maps and not computed here.
+
+    Raises:
+        ValueError: one of them is among the ``passed`` parameters.
+    """
+    own = declared(record.function)
+    if ignored := sorted(passed.keys() - own):
+        raise ValueError(
+            f"{choice.name}: {ignored[0]}: only for the workflow; here, score the maps of random"
+        )
+    return replace(
+        choice, parameters={key: choice.parameters[key] for key in choice.parameters if key in own}
+    )
+
+
 def _check_optional_inputs(
     name: str, takes: tuple[str, ...], inputs: Mapping[str, Any], method_seed: int | None
 ) -> None:
@@ -232,11 +266,21 @@ def _check_optional_inputs(
 
 
 def _other_classifier(name: str, model: object, classifier: Classifier) -> Classifier:
-    """Return a copy of the network ``name`` with the normalization, CAM layer and device of ``classifier``."""
+    """Return a copy of the network ``name`` with the normalization, CAM layer and device of ``classifier``.
+
+    See ``layout.like``.
+    """
     if not isinstance(model, nn.Module):
         raise ValueError(f"{name}: found {type(model).__name__}, expected a torch.nn.Module")
     copy = deepcopy(model)
     if not isinstance(copy, Classifier):
         mean, std = (values.flatten().tolist() for values in (classifier.mean, classifier.std))
-        copy = wrap(copy, classes=classifier.classes, mean=mean, std=std, cam_layer=classifier.cam_layer)
-    return copy.to(classifier.device).eval().requires_grad_(False)
+        copy = wrap(
+            copy,
+            classes=classifier.classes,
+            mean=mean,
+            std=std,
+            cam_layer=classifier.cam_layer,
+            token_grid=classifier.token_grid,
+        )
+    return like(copy, classifier)

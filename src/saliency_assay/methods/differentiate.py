@@ -83,16 +83,26 @@ def target_logits(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
     return target_outputs(model, images, targets, "logit")
 
 
+def check_several_outputs(logits: Tensor, output: str) -> None:
+    """Raise ``ValueError`` if the ``output`` is constant because the network has a single logit, ``[N, 1]``."""
+    if logits.shape[1] == 1 and output != "logit":
+        raise ValueError(
+            f"output: found {output!r} of a single logit, which is always 1; expected output='logit', or a network "
+            "with the logits of at least two classes, such as 0 and this one"
+        )
+
+
 def target_outputs(model: nn.Module, images: Tensor, targets: Tensor, output: str) -> Tensor:
     """Compute the ``output`` of each image's target, its probability or its logit, ``[N]``, without gradients.
 
     Raises:
-        ValueError: unknown ``output``, or the model does not return ``[N, K]``.
+        ValueError: unknown ``output``, or a probability of a single logit, or the model does not return ``[N, K]``.
     """
     if output not in OUTPUTS:
         raise ValueError(f"output: found {output!r}, valid: {', '.join(OUTPUTS)}")
     with torch.no_grad():
         logits: Tensor = model(images)
     check_logits(logits, images)
+    check_several_outputs(logits, output)
     values = logits.softmax(1) if output == "probability" else logits
     return values.gather(1, targets[:, None])[:, 0]

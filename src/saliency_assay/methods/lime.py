@@ -81,8 +81,11 @@ def ridge_coefficients(present: Tensor, weights: Tensor, values: Tensor, ridge: 
     """Return φ that minimizes Σ_z π(z) (v(z) − b − φᵀz)² + ``ridge`` · |φ|², without a penalty of b, float64 ``[M]``.
 
     Of one image: ``present [R, M]``, ``weights [R]`` (π) and ``values [R]`` (v). φ is 0 for segments that are never
-    present.
+    present, and everywhere if all values are equal.
     """
+    values = (
+        values - values[:1]
+    )  # which only changes b; equal values would otherwise leave a φ of rounding errors
     penalties = present.new_full((present.shape[1] + 1,), ridge, dtype=torch.float64)
     penalties[0] = 0  # the intercept
     normal, sums = torch.diag(penalties), torch.zeros_like(penalties)

@@ -19,6 +19,7 @@ from saliency_assay.methods.sampling import BlockGenerator
 from saliency_assay.metrics.scored import Scored
 from saliency_assay.models.classifier import Blueprint, Classifier, build
 from saliency_assay.models.inference import evaluating, exact_float32
+from saliency_assay.models.layout import like
 from saliency_assay.registry.records import resolve
 from saliency_assay.runtime.provenance import seed_of
 from saliency_assay.runtime.shards import batches
@@ -155,11 +156,11 @@ def randomized_model_seed(seed: int, model: str) -> int:
 
 
 def build_randomized_model(classifier: Classifier, blueprint: Blueprint, seed: int) -> Classifier:
-    """Return a classifier like ``classifier`` with weights sampled from ``seed``, on its device, in evaluation mode."""
+    """Return a classifier like ``classifier`` with weights sampled from ``seed``, see ``layout.like``."""
     mean, std = (values.flatten().tolist() for values in (classifier.mean, classifier.std))
     generator = torch.Generator().manual_seed(seed)
     randomized_model = build(blueprint, classes=classifier.classes, mean=mean, std=std, generator=generator)
-    return randomized_model.to(classifier.device).eval().requires_grad_(False)
+    return like(randomized_model, classifier)
 
 
 def curves_of(blocks: Iterable[Scored], gathered: list[Scored]) -> Iterator[dict[str, np.ndarray]]:

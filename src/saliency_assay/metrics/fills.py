@@ -31,7 +31,8 @@ def fill(name: str, images: Tensor, *, mean: Tensor | None = None, seeds: list[i
             )
         return mean.to(images)[None, :, None, None]
     if name == "image_mean":
-        return images.mean((2, 3), keepdim=True)
+        # In float64, so that the mean of equal pixels is exactly their value.
+        return images.mean((2, 3), keepdim=True, dtype=torch.float64).to(images.dtype)
     if name == "random":
         if seeds is None or len(seeds) != count:
             actual = "none" if seeds is None else str(len(seeds))

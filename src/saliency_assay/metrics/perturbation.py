@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from saliency_assay.methods.differentiate import check_logits
+from saliency_assay.methods.differentiate import check_logits, check_several_outputs
 from saliency_assay.methods.passes import reported
 
 Predict = Callable[[Tensor], Tensor]
@@ -165,7 +165,11 @@ def read(logits: Tensor, targets: Tensor, output: str) -> Tensor:
 
     Probabilities are computed in float64: float32 has no numbers between 1 − 6e-8 and 1. ``accuracy`` is 1 if the
     target has the largest logit, else 0.
+
+    Raises:
+        ValueError: neither can vary, because the network has a single logit.
     """
+    check_several_outputs(logits, output)
     if output == "accuracy":
         return (logits.argmax(1) == targets).double()
     logits = logits.double()

@@ -59,6 +59,17 @@ def adapt(classifier: Classifier, size: Sequence[int], *, training: bool = False
         parameter.data = data
 
 
+def like(model: Classifier, classifier: Classifier) -> Classifier:
+    """Return ``model`` for evaluation, without gradients of its weights, on the device of ``classifier``.
+
+    It is in the same memory format, since a network that needs contiguous images needs them with any weights.
+    """
+    model.memory_format = classifier.memory_format
+    # PyTorch's stubs allow ``memory_format`` only for tensors.
+    model.to(classifier.device, memory_format=classifier.memory_format)  # type: ignore[call-overload]
+    return model.eval().requires_grad_(False)
+
+
 def leaves_unused(classifier: Classifier, size: Sequence[int]) -> bool:
     """Return True if a training step leaves parameters without a gradient, such as those of auxiliary heads."""
     try:

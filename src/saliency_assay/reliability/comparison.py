@@ -27,7 +27,7 @@ FEW_DEGREES = 30
 MAX_RATIO = 3.0
 """Limit of a pooled component, relative to the comparison's own variance, as a multiple of the mean of this ratio; and
 the ratio of a comparison's mean square to the pooled one above which it counts with its own degrees of freedom."""
-ROUNDING = 1e-12  # share of the largest score up to which a difference is a rounding error
+ROUNDING = 1e-12  # share of a score up to which a difference is a rounding error
 MIN_P_VALUE = 1e-30  # lower end of the search for a p-value
 NO_FACTORS: Factors = MappingProxyType({})
 
@@ -115,13 +115,17 @@ def compare(scores: Array, factors: Factors = NO_FACTORS) -> Array:
     scores = np.asarray(scores, dtype=np.float64)
     methods = scores.shape[1]
     scored = int(np.count_nonzero((~np.isnan(scores)).any(0)))
-    # Scaled to at most 1, so that ROUNDING is relative to the largest score and squares cannot overflow.
+    # Scaled to at most 1, so that squares cannot overflow.
     scores = scores / (np.nanmax(np.abs(scores), initial=0) or 1.0)
+    # Relative to the largest score of the image or, if they are small, of a typical image: one outlier must not hide
+    # the differences on all images.
+    largest = np.nanmax(np.abs(scores), axis=1, initial=0)
+    rounding = ROUNDING * np.maximum(largest, np.median(largest) if len(largest) else 0)
     designs: dict[bytes, _Design] = {}
     comparisons: dict[tuple[int, int], tuple[_Moments, float]] = {}
     for pair in combinations(range(methods), 2):
         difference = scores[:, pair[0]] - scores[:, pair[1]]
-        difference[np.abs(difference) <= ROUNDING] = 0
+        difference[np.abs(difference) <= rounding] = 0
         defined = ~np.isnan(difference)
         if (key := defined.tobytes()) not in designs:
             designs[key] = _Design(defined, factors)

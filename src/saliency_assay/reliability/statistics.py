@@ -14,7 +14,7 @@ import numpy as np
 from numpy import ndarray as Array
 from scipy.stats import rankdata
 
-from saliency_assay.reliability.comparison import NO_FACTORS, Factors, mean_of
+from saliency_assay.reliability.comparison import NO_FACTORS, ROUNDING, Factors, mean_of
 
 HELD = 20_000_000  # largest number of values in memory at once in a computation over all images
 LEAST_IMAGES = 5
@@ -228,9 +228,10 @@ def correlations(scores: Array) -> Array:
 def mean_correlation(scores: Array, *, clusters: Factors = NO_FACTORS, level: float = 0.999) -> Estimate:
     """Return the inter-method reliability: Spearman's ρ over images, averaged over all pairs of methods that have one.
 
-    The interval is a t interval of Fisher's z. Its variance is that of the infinitesimal jackknife, the variance of the
-    derivatives of the statistic with respect to the weights of images. NaN if any ρ has fewer than 5 images, or with
-    fewer than 5 clusters. ``images`` of the result is the smallest number of images of any ρ.
+    The interval is a t interval of z = ½ log((1 + (K − 1) ρ) / (1 − ρ)), Fisher's z for two methods: the mean ρ of K
+    methods is between −1/(K − 1) and 1. Its variance is that of the infinitesimal jackknife, the variance of the
+    derivatives of the statistic with respect to the weights of images. NaN if any ρ has fewer than 5 images, with fewer
+    than 5 clusters, or at the ends of the range. ``images`` of the result is the smallest number of images of any ρ.
 
     Args:
         scores: ``[N, M]``.
@@ -242,7 +243,7 @@ def mean_correlation(scores: Array, *, clusters: Factors = NO_FACTORS, level: fl
     """
     _check(scores)
     _check_level(level)
-    values, counts = [], []
+    values, counts, correlated = [], [], set()
     influence = np.zeros(len(scores))
     for one, other in combinations(range(scores.shape[1]), 2):
         common = np.flatnonzero(~np.isnan(scores[:, [one, other]]).any(1))
@@ -250,6 +251,7 @@ def mean_correlation(scores: Array, *, clusters: Factors = NO_FACTORS, level: fl
         if not np.isnan(rho):
             values.append(rho)
             counts.append(len(common))
+            correlated |= {one, other}
             influence[common] += derivatives
     if not values:
         return Estimate(np.nan, np.nan, np.nan, 0)
@@ -260,12 +262,17 @@ def mean_correlation(scores: Array, *, clusters: Factors = NO_FACTORS, level: fl
         {name: np.asarray(factor)[rated] for name, factor in clusters.items()},
     )
     least = min([fewest, *(len(np.unique(np.asarray(factor)[rated])) for factor in clusters.values())])
-    if least < LEAST_IMAGES or abs(value) > 1 - 1e-12 or np.isnan(mean.variance):
+    methods = len(correlated)
+    above, below = 1 + (methods - 1) * value, 1 - value  # 0 at the ends of the range of ρ
+    if least < LEAST_IMAGES or min(above, below) < 1e-12 or np.isnan(mean.variance):
         return Estimate(value, np.nan, np.nan, fewest)
-    # From ρ to z = artanh ρ, whose derivative is 1 / (1 − ρ²). The factor n / (n − 3) is there because Fisher's z of n
-    # images has variance 1 / (n − 3).
-    half = (mean.interval(level)[1] - mean.value) / (1 - value**2) * (least / (least - 3)) ** 0.5
-    low, high = np.tanh(np.arctanh(value) + np.array([-half, half]))
+    # The derivative of z is K / (2 · above · below). The factor n / (n − 3) is there because Fisher's z of n images has
+    # variance 1 / (n − 3).
+    half = (
+        (mean.interval(level)[1] - mean.value) * methods / (2 * above * below) * (least / (least - 3)) ** 0.5
+    )
+    ratio = above / below * np.exp(2 * np.array([-half, half]))
+    low, high = (ratio - 1) / (ratio + methods - 1)
     return Estimate(value, float(low), float(high), fewest)
 
 
@@ -351,7 +358,7 @@ def variance_shares(scores: Array) -> dict[str, float]:
     Sums of squares of a crossed design with one score per cell, divided by the total (η²); they add up to 1. ``image``
     and ``method`` are main effects; ``image × method`` is the part that no single ranking of the methods explains; the
     highest interaction is the residual. Factors with a single level are left out, and so are images that lack a score;
-    all shares are NaN if fewer than two images remain or all scores are equal.
+    all shares are NaN if fewer than two images remain or all scores are equal up to rounding.
 
     Raises:
         ValueError: ``scores`` is not three-dimensional.
@@ -365,7 +372,8 @@ def variance_shares(scores: Array) -> dict[str, float]:
         for subset_bits in range(1, 1 << len(axes))
     ]
     subsets.sort(key=len)
-    total = float(((complete - complete.mean()) ** 2).sum()) if len(complete) > 1 else 0.0
+    varies = len(complete) > 1 and np.ptp(complete) > ROUNDING * np.abs(complete).max()
+    total = float(((complete - complete.mean()) ** 2).sum()) if varies else 0.0
     explained: dict[tuple[int, ...], Array] = {(): complete.mean(keepdims=True)} if len(complete) else {}
     shares = {}
     for subset in subsets:

@@ -279,8 +279,8 @@ def variance_table(scores: Scores) -> pd.DataFrame:
         scores: a score table, or its chunks by variant; scores of whole sets are left out.
 
     Returns:
-        ``metric, variant, data, model``, ``images`` with a score of every method and seed, and a column for each
-        effect; NaN where a factor has a single level.
+        ``metric, variant, data, model``, ``images`` with a score of every seed and every method that has scores
+        under all seeds, and a column for each effect; NaN where a factor has a single level.
     """
     rows = []
     for names, of_metric in groups(scores, SCORED):
@@ -289,6 +289,8 @@ def variance_table(scores: Scores) -> pd.DataFrame:
         for wide in seeds[1:]:
             images, methods = images.union(wide.index), methods.union(wide.columns, sort=False)
         cube = np.stack([wide.reindex(images, columns=methods).to_numpy() for wide in seeds], axis=-1)
+        # A method without any score under one seed, such as a constant baseline, would leave no image.
+        cube = cube[:, (~np.isnan(cube)).any(0).all(1)]
         row: dict[str, object] = {**names, "images": int((~np.isnan(cube).any((1, 2))).sum())}
         rows.append(row | statistics.variance_shares(cube))
     return pd.DataFrame(rows, columns=None if rows else [*SCORED, "images"])

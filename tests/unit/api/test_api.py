@@ -154,9 +154,7 @@ def of_workflow(
 
 
 def test_scores_are_those_of_the_workflows_caller(model: Classifier) -> None:
-    found = saliency_assay.score(
-        "aopc", model, IMAGES, TARGETS, MAPS, seed=5, steps=20, every=10, random_orders=2
-    )
+    found = saliency_assay.score("aopc", model, IMAGES, TARGETS, MAPS, seed=5, steps=20, every=10)
     parameters = {"steps": 20, "every": 10, "fill": "mean", "output": "probability"}
     names = ["aopc_morf", "aopc_lerf"]
     expected = of_workflow(aopc, model, MetricInputs(), parameters=parameters, names=names, seed=5)
@@ -166,6 +164,7 @@ def test_scores_are_those_of_the_workflows_caller(model: Classifier) -> None:
     assert found.directions["aopc_lerf L=20"] == "lower"
     assert found.ranges["aopc_morf L=10"] == (-1, 1)
     assert found.reduction == "sum"
+    assert found.parameters == parameters | {"every": 10}
     assert found.curves["morf"].shape == (6, 21)
     assert pd.DataFrame(found).shape == (6, 4)
     table = found.table()
@@ -276,6 +275,48 @@ def test_a_metric_of_ones_own(network: nn.Module) -> None:
     assert (found.directions, found.reduction) == ({}, "")
 
 
+def test_optional_inputs_of_a_custom_metric_may_be_absent(network: nn.Module) -> None:
+    def area(
+        predict: Any,
+        images: Tensor,
+        targets: Tensor,
+        maps: Tensor,
+        *,
+        generator: torch.Generator,
+        mean: Tensor | None = None,
+        mask: Tensor | None = None,
+    ) -> Tensor:
+        return torch.full((len(images),), (mean is not None) + 2.0 * (mask is not None))
+
+    for inputs, expected in (({}, 0), ({"mean": [0.5] * 3}, 1), ({"mask": MASK}, 2)):
+        assert set(saliency_assay.score(area, network, IMAGES, TARGETS, MAPS, **inputs)["area"]) == {expected}
+
+
+def test_images_may_require_gradients_or_be_a_reversed_view(network: nn.Module) -> None:
+    pixels = torch.tensor(IMAGES) / 255
+    expected = saliency_assay.score("road", network, pixels, TARGETS, MAPS)
+    for images in (pixels.clone().requires_grad_(), pixels.numpy()[:, ::-1].copy()[:, ::-1]):
+        scores = saliency_assay.score("road", network, images, TARGETS, MAPS)
+        np.testing.assert_array_equal(scores["road_morf"], expected["road_morf"])
+
+
+def test_gradients_in_inference_mode_are_one_line(network: nn.Module) -> None:
+    with (
+        torch.inference_mode(),
+        pytest.raises(ValueError, match="^gradient: needs gradients"),
+    ):
+        saliency_assay.attribute("gradient", network, IMAGES, TARGETS)
+
+
+@pytest.mark.parametrize(("metric", "output"), [("deletion", "probability"), ("aopc", "accuracy")])
+def test_a_single_logit_has_no_probability(metric: str, output: str) -> None:
+    model = nn.Sequential(nn.Flatten(), nn.Linear(3 * 8 * 8, 1))
+    with pytest.raises(ValueError, match=f"^output: found '{output}' of a single logit"):
+        saliency_assay.score(metric, model, IMAGES, [0] * 6, MAPS, fill="black", output=output)
+    scores = saliency_assay.score(metric, model, IMAGES, [0] * 6, MAPS, fill="black", output="logit")
+    assert all(np.isfinite(values).all() for values in scores.values())
+
+
 def test_the_mean_of_the_images_is_given_or_the_classifiers(network: nn.Module, model: Classifier) -> None:
     asked = {"steps": 10, "fill": "mean"}
     one = saliency_assay.score("deletion", network, IMAGES, TARGETS, MAPS, mean=[0.0] * 3, **asked)
@@ -292,6 +333,8 @@ def test_the_mean_of_the_images_is_given_or_the_classifiers(network: nn.Module, 
 def test_wrapping_takes_a_mean_for_each_channel(network: nn.Module) -> None:
     with pytest.raises(ValueError, match=r"^mean: found 0\.5, expected a value for each channel"):
         saliency_assay.wrap(network, classes=4, mean=0.5, std=[1.0])
+    with pytest.raises(ValueError, match=r"^mean: found \[123\.7, 116, 104\], expected values in \[0, 1\]"):
+        saliency_assay.wrap(network, classes=4, mean=[123.7, 116, 104], std=[58] * 3)
 
 
 def test_wrapping_normalizes_and_shares_the_weights(network: nn.Module) -> None:
@@ -419,6 +462,7 @@ BAD_SCORES: list[tuple[dict[str, Any], str]] = [
     ),
     ({"randomized_model": nn.Flatten()}, "randomized_model: deletion takes none; valid: randomization"),
     ({"method_seed": 3}, "method_seed: deletion computes no maps"),
+    ({"metric": "aopc", "random_orders": 7}, "aopc: random_orders: only for the workflow"),
     (
         {"metric": "pointing_game"},
         "pointing_game: mask: missing, expected the object's pixels, bool [N, H, W]",

@@ -55,6 +55,11 @@ def test_black_and_the_means_are_constant() -> None:
     np.testing.assert_allclose(made("image_mean", images)[:, :, 0, 0], expected, rtol=1e-14)
 
 
+def test_the_mean_of_equal_pixels_is_exact() -> None:
+    images = torch.full((1, 3, 7, 9), 0.1)
+    assert torch.equal(made("image_mean", images).expand_as(images), images)
+
+
 def test_random_is_fixed_by_each_images_seed_and_uniform() -> None:
     images = random_images(3, 3, 40)
     found = fill("random", images, seeds=[5, 6, 5])

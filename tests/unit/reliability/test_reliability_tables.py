@@ -513,6 +513,10 @@ def test_variance_is_of_all_seeds_that_methods_share() -> None:
     cube = np.stack([np.delete(scored(table, "aopc", seed), 5, axis=0) for seed in (0, 1)], axis=-1)
     expected = statistics.variance_shares(cube)
     assert row[list(expected)].to_dict() == pytest.approx(expected)
+    # A method without any score under one seed is left out, and not all images.
+    of_edge = (table["seed"] == 1) & (table["method"] == "edge")
+    without = variance_table(table.assign(score=table["score"].mask(of_edge))).iloc[0]
+    pd.testing.assert_series_equal(without, variance_table(table[table["method"] != "edge"]).iloc[0])
     single = variance_table(score_table(metrics=["aopc"]))
     assert "seed" not in single
 

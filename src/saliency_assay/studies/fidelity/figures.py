@@ -80,7 +80,8 @@ def distributions(results: MetricResults) -> Figure:
 
 def _box_or_rate_panel(rows: pd.DataFrame) -> Callable[..., None]:
     scores = rows["score"].dropna()
-    return rate_panel if scores.isin((0, 1)).mean() >= BINARY or scores.empty else box_panel
+    is_rate = scores.isin((0, 1)).mean() >= BINARY and scores.between(0, 1).all()
+    return rate_panel if is_rate or scores.empty else box_panel
 
 
 def _plot_panels(

@@ -79,13 +79,19 @@ def _agreement(curves: list[Array], resamples: int, level: float) -> tuple[float
     per_image[~with_score.any((0, 1))] = np.nan
     mean = mean_of(per_image)
     low, high = mean.interval(level)
+    if np.isnan(low) and (~np.isnan(per_image)).sum() > 1:  # all images have the same ρ
+        low = high = mean.value
     # Images without a score at some level have weight 0 in that curve.
     weights = np.random.default_rng(0).multinomial(images, np.full(images, 1 / images), size=resamples)
     weights = np.concatenate([np.ones((1, images), np.int64), weights])
-    sums = np.einsum("ri,csil->cril", weights, np.where(with_score[..., None], stacked, 0)).sum(2)
-    defined = with_score.any((1, 2))
-    macro = spearman_of_levels(sums[defined]).mean(0) if defined.any() else np.full(len(weights), np.nan)
-    ends = np.quantile(macro[1:], [(1 - level) / 2, (1 + level) / 2]) if defined.any() else (np.nan, np.nan)
+    # Not a matrix product, whose rounding may differ between levels with equal scores.
+    sums = np.einsum("ri,cil->crl", weights, np.where(with_score[..., None], stacked, 0).sum(1))
+    sums[np.einsum("ri,ci->cr", weights, with_score.sum(1)) == 0] = np.nan
+    rhos = spearman_of_levels(sums)
+    has_rho = ~np.isnan(rhos)
+    macro = (rhos.sum(0, where=has_rho) / np.maximum(has_rho.sum(0), 1))[has_rho.any(0)]
+    macro = macro if with_score.any() else np.full(2, np.nan)
+    ends = np.quantile(macro[1:], [(1 - level) / 2, (1 + level) / 2])
     return (
         int((~np.isnan(per_image)).sum()),
         float(1 - with_score.mean()),

@@ -17,6 +17,8 @@ from saliency_assay.registry.directions import oriented
 from saliency_assay.studies.validity.rescoring import INPUT, MODEL, ORIGINAL
 
 TERMS = ("iac_nr", "iac_ar", "iec_nr", "iec_ar")
+EXACT = 50
+"""Number of differences up to which p-values are exact, as in the version of SciPy that the authors used."""
 META_CONSISTENCY = ["metric", "variant", "test", "seed", "mc", "mc_sd", *TERMS]
 META_CONSISTENCY += [f"{name}_sd" for name in TERMS] + ["ties_ar", "images_nr", "images_ar", "iterations"]
 
@@ -95,7 +97,8 @@ def intra(originals: Array, scores: Array, chosen: Array) -> Array:
     """Return the intra-consistency ``[S]``: the p-value that scores before and after a change have equal distributions.
 
     It is that of the two-sided Wilcoxon signed-rank test, in which zero differences count half as positive and half as
-    negative (``zsplit``), averaged over methods.
+    negative (``zsplit``), averaged over methods: exact for at most ``EXACT`` differences without ties and zeros, and
+    otherwise by normal approximation.
 
     Args:
         originals: scores before the change, ``[M, N]``.
@@ -108,8 +111,19 @@ def intra(originals: Array, scores: Array, chosen: Array) -> Array:
             before = originals[method]
             pair = chosen[sample] & np.isfinite(before) & np.isfinite(after)
             if pair.any():
-                values[sample, method] = wilcoxon(before[pair], after[pair], zero_method="zsplit").pvalue
+                values[sample, method] = _p_value(after[pair] - before[pair])
     return _mean(values, 1)
+
+
+def _p_value(differences: Array) -> float:
+    """Return the two-sided p-value of the signed-rank test, see ``intra``."""
+    sizes = np.abs(differences)
+    if not sizes.any():
+        return 1.0
+    # Not SciPy's choice, which is a test of 2ⁿ permutations for few differences with ties.
+    is_exact = len(sizes) <= EXACT and sizes.all() and len(np.unique(sizes)) == len(sizes)
+    method = "exact" if is_exact else "asymptotic"
+    return float(wilcoxon(differences, zero_method="zsplit", method=method).pvalue)
 
 
 def inter_resilience(originals: Array, scores: Array, chosen: Array) -> Array:

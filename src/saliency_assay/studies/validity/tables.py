@@ -38,9 +38,9 @@ def baselines_table(
         baselines: methods of the study that do not use the model.
 
     Returns:
-        ``metric, variant, baseline``; ``images`` with scores of the baseline and a method; ``best``: share of these on
-        which the baseline's score is better than that of every method; ``chance``: that share if all maps had equal
-        chances.
+        ``metric, variant, baseline``; ``images`` with scores of the baseline and a method, once for each seed;
+        ``best``: share of these on which the baseline's score is better than that of every method; ``chance``: that
+        share if all maps had equal chances.
     """
     rows = []
     for names, of_score in groups(scores, SCORE):
@@ -52,7 +52,8 @@ def baselines_table(
         for name in [name for name in wide if name in baselines]:
             compared = wide[name].notna() & methods.notna().any(axis=1)
             best = (wide[name] > methods.max(axis=1))[compared].mean()
-            rows.append((*names.values(), name, int(compared.sum()), best, 1 / (1 + methods.shape[1])))
+            chance = (1 / (1 + methods.notna().sum(axis=1)))[compared].mean()
+            rows.append((*names.values(), name, int(compared.sum()), best, chance))
     blurred = rescored[rescored["test"].isin(["original", "blur"])]
     for (metric, variant), of_score in blurred.groupby(SCORE, sort=False):
         if not (of_score["test"] == "blur").any():
@@ -153,7 +154,7 @@ def verdict(row: "pd.Series[Any]") -> str:
         reasons.append("not compared with a known order")
     elif row["rho_high"] < 0:
         reasons.append("prefers degraded maps")
-    elif not row["rho_low"] > 0 and row["rho"] < 1:
+    elif not row["rho_low"] > 0:
         reasons.append("does not distinguish degraded maps")
     elif row["rho"] < AGREES:
         reasons.append("follows the known order weakly")

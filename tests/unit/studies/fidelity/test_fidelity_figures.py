@@ -258,6 +258,14 @@ def test_around_zero_the_axis_is_linear_up_to_the_smallest_score_seen() -> None:
     assert untouched.get_yscale() == "linear"
 
 
+def test_rates_with_a_few_scores_outside_zero_and_one_are_boxes() -> None:
+    """F-Fidelity⁻ of accuracies: 95 of 100 scores are 0, and the others below."""
+    scores = np.zeros(100)
+    scores[:5] = -0.1
+    [axes] = boxes(metric_results({("m", "entry", "gradcam", 0): scores})).axes
+    assert len(axes.patches) == 1
+
+
 def test_hits_and_misses_have_a_rate_and_no_box() -> None:
     given = {
         ("hit", "entry", "some", 0): [1, 0, 0, 0, NAN],
