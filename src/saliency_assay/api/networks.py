@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
+from saliency_assay.methods.canonical import forget_if_written
 from saliency_assay.methods.differentiate import describe_tensor
 from saliency_assay.methods.engine import pixels_of
 from saliency_assay.models import ARCHITECTURES
@@ -199,6 +200,8 @@ def classifier_of(model: Model, images: Tensor) -> Classifier:
     Raises:
         ValueError: the model is neither a network nor a function, does not take the images, or returns no logits.
     """
+    if isinstance(model, nn.Module):
+        forget_if_written(model.network if isinstance(model, Classifier) else model)
     if isinstance(model, Classifier):
         tried = (model.network, model.device, tuple(images.shape[2:]))
         if not isinstance(model.network, Prediction) and _TRIED.get(model) != tried:

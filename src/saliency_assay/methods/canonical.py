@@ -44,7 +44,7 @@ class State:
     """Fingerprint of a network, equal to a later one unless the network was changed in between.
 
     It detects layers that are added, removed or change their settings, mode or hooks, tensors that are replaced, moved
-    or converted, and writes that autograd counts. It does not detect writes through ``Parameter.data``.
+    or converted, and writes that autograd counts, but not writes through ``Parameter.data``: see ``forget_if_written``.
     """
 
     layers: tuple[Hashable, ...]
@@ -59,6 +59,8 @@ class Traced:
 
     state: State
     module: fx.GraphModule
+    checksums: Tensor
+    """Of the values of parameters and buffers; see ``forget_if_written``."""
     canonical: fx.GraphModule | None = None
     is_verified: bool = False
     """True if the canonical form returned the network's logits for images."""
@@ -75,8 +77,28 @@ def traced(network: nn.Module) -> Traced:
     """
     cached, state = _TRACED.get(network), state_of(network)
     if cached is None or cached.state != state:
-        cached = _TRACED[network] = Traced(state, _trace(network))
+        cached = _TRACED[network] = Traced(state, _trace(network), checksums(network))
     return cached
+
+
+def forget_if_written(network: nn.Module) -> None:
+    """Remove the analysis of a network from the cache if its values were written through ``Parameter.data``.
+
+    It waits for the device, so it is for the beginning of a call and not for each batch.
+    """
+    cached = _TRACED.get(network)
+    if cached is not None and not torch.equal(cached.checksums, checksums(network)):
+        del _TRACED[network]
+
+
+def checksums(network: nn.Module) -> Tensor:
+    """Return a sum over each floating-point parameter and buffer that depends on the order of its values."""
+    sums = [
+        (values * torch.arange(1, len(values) + 1, device=values.device)).sum(dtype=torch.float64)
+        for tensor in chain(network.parameters(), network.buffers())
+        if tensor.is_floating_point() and (values := tensor.detach().flatten()).numel()
+    ]
+    return torch.stack([each.to(sums[0].device) for each in sums]) if sums else torch.empty(0)
 
 
 def _trace(network: nn.Module) -> fx.GraphModule:
@@ -222,8 +244,8 @@ def canonical(model: nn.Module) -> fx.GraphModule:
     What depends on the images is a call of a module, among them those of ``layers``, or one of ``REARRANGEMENTS``;
     sizes and constants, such as position embeddings, may be computed by any function. There is no dropout, BatchNorm or
     ``nn.MultiheadAttention``; each module is called once and none in place. The result is cached and must not be
-    modified; modify a ``copy.deepcopy`` instead. A network that was changed after the last call is analyzed again; like
-    autograd, this does not detect writes through ``Parameter.data``.
+    modified; modify a ``copy.deepcopy`` instead. A network that was changed after the last call is analyzed again,
+    unless it was written through ``Parameter.data``, see ``forget_if_written``.
 
     Raises:
         ValueError: the network cannot be traced, is in training mode, uses an unknown function, or overwrites memory

@@ -247,6 +247,19 @@ def test_a_fine_tuned_model_is_evaluated_in_place_of_the_model(model: Classifier
         assert not np.array_equal(same[name], values)
 
 
+@pytest.mark.parametrize("method", ["lrp_epsilon", "deeplift", "fullgrad"])
+def test_weights_written_through_data_count(method: str) -> None:
+    network = with_random_state(ConvNet(3), 8, torch.float32)
+    before = saliency_assay.attribute(method, network, IMAGES, TARGETS)
+    rows = torch.arange(len(network.body[0].weight)).flip(0)
+    network.body[0].weight.data.copy_(network.body[0].weight.data[rows])  # which keeps the sum of the weights
+    after = saliency_assay.attribute(method, network, IMAGES, TARGETS)
+    fresh = ConvNet(3)
+    fresh.load_state_dict(network.state_dict())
+    np.testing.assert_array_equal(after, saliency_assay.attribute(method, fresh.eval(), IMAGES, TARGETS))
+    assert not np.allclose(after, before)
+
+
 def test_a_mask_and_maps_of_one_value_a_pixel(network: nn.Module) -> None:
     flat = MAPS.sum(1)
     found = saliency_assay.score("mask_attribution", network, IMAGES, TARGETS, flat, mask=torch.tensor(MASK))
@@ -303,12 +316,14 @@ def test_images_may_require_gradients_or_be_a_reversed_view(network: nn.Module) 
 def test_gradients_in_inference_mode_are_one_line(network: nn.Module) -> None:
     with (
         torch.inference_mode(),
-        pytest.raises(ValueError, match="^gradient: needs gradients"),
+        pytest.raises(
+            ValueError, match=r"^gradient: needs gradients, which torch\.inference_mode\(\) excludes"
+        ),
     ):
         saliency_assay.attribute("gradient", network, IMAGES, TARGETS)
 
 
-@pytest.mark.parametrize(("metric", "output"), [("deletion", "probability"), ("aopc", "accuracy")])
+@pytest.mark.parametrize(("metric", "output"), [("deletion", "probability"), ("region_perturbation", "accuracy")])
 def test_a_single_logit_has_no_probability(metric: str, output: str) -> None:
     model = nn.Sequential(nn.Flatten(), nn.Linear(3 * 8 * 8, 1))
     with pytest.raises(ValueError, match=f"^output: found '{output}' of a single logit"):
