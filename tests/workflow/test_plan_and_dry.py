@@ -1,5 +1,6 @@
 """What ``make dry`` and ``make plan`` print."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,6 +32,16 @@ def test_a_method_and_a_key_are_named_in_one_screen(finished: Checkout) -> None:
     assert int(causes["key metrics.infidelity.largest: 2 → 3"]) >= 4
     assert [count for cause, count in causes.items() if cause.startswith("output of ")] == ["1"]
     assert len(causes) == 4, "and the jobs that run because of these"
+
+
+@pytest.mark.slow
+def test_results_without_a_record_are_not_called_unchanged(finished: Checkout) -> None:
+    shutil.rmtree(finished.root / ".snakemake")
+    finished.configure(metrics__infidelity__largest=3)
+    run = finished.assay("dry")
+    assert run.stdout == "Nothing to run.\n"
+    [warning] = [line for line in run.stderr.splitlines() if line.startswith("Warning: ")]
+    assert f"have no record in {finished.root / '.snakemake'}" in warning
 
 
 def test_jobs_that_have_never_run_are_counted(fresh: Checkout) -> None:

@@ -1,6 +1,7 @@
 """Start and end of a run: GPUs, limit on job starts, locks of working directory and results, and check of models."""
 
 from saliency_assay.pipeline.combined import base_rule
+from saliency_assay.pipeline.dry import unrecorded_text
 from saliency_assay.pipeline.model_checks import ModelChecks
 from saliency_assay.pipeline.not_computed import write_left_out
 from saliency_assay.runtime.slurm import begin_submitting, check_no_other_run, end_submitting
@@ -63,6 +64,8 @@ onstart:
             hold(Path(CONFIG.results))
             if not NOT_COMPUTED:
                 clear(Path(CONFIG.results))
+        if text := unrecorded_text(workflow):
+            print(f"Warning: {text}", file=sys.stderr)
         if any(base_rule(job.rule.name) in JOB_SETTINGS.on_device for job in workflow.dag.needrun_jobs()):
             ModelChecks(PARAMS).run()
     except ValueError as error:

@@ -12,6 +12,28 @@ from saliency_assay.registry.signatures import source_of
 V = TypeVar("V")
 
 
+def custom_parameters(place: str, parameters: Mapping[str, Any]) -> Parameters:
+    """Return the parameters of a custom function, sorted by name: their order in the file must not rerun a job.
+
+    Raises:
+        ConfigError: a value is of a type that only YAML has, such as a date.
+    """
+    return {key: _plain(f"{place}.{key}", parameters[key]) for key in sorted(parameters)}
+
+
+def _plain(place: str, value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _plain(f"{place}.{key}", value[key]) for key in sorted(value, key=str)}
+    if isinstance(value, list | tuple):
+        return [_plain(f"{place}[{number}]", one) for number, one in enumerate(value)]
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    expected = "a number, text, true, false or null, or lists or mappings of these"
+    raise ConfigError(
+        f"{place}: found {value!r} ({type(value).__name__}), expected {expected}; text may be quoted"
+    )
+
+
 def look_up(place: str, kind: str, name: object, records: Mapping[str, V]) -> V:
     """Return the record called ``name``.
 

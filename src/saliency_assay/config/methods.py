@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from saliency_assay.config.checks import files_of, look_up, parameters_of
+from saliency_assay.config.checks import custom_parameters, files_of, look_up, parameters_of
 from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.records import Catalog, Method, Model, Study
 from saliency_assay.config.settings import CustomMethod, RegisteredMethod
@@ -93,7 +93,7 @@ def _custom_method(name: str, entry: CustomMethod) -> Method:
         label_of(name, entry.label),
         "",
         entry.function,
-        {**description.defaults, **entry.parameters},
+        custom_parameters(place, {**description.defaults, **entry.parameters}),
         noise_group=entry.function,
         summary=description.summary,
         files=files_of(place, entry.function, entry.files),

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from saliency_assay.config.checks import files_of, look_up, parameters_of
+from saliency_assay.config.checks import custom_parameters, files_of, look_up, parameters_of
 from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.records import Catalog, Metric, Model, Parameters, Study
 from saliency_assay.config.settings import CustomMetric, RegisteredMetric
@@ -143,7 +143,7 @@ def _custom_metric(name: str, entry: CustomMetric) -> Metric:
         label=label,
         metric="",
         function=entry.function,
-        parameters={**description.defaults, **entry.parameters},
+        parameters=custom_parameters(place, {**description.defaults, **entry.parameters}),
         scores_single_maps=True,
         takes=takes,
         responses="",

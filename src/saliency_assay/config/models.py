@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from itertools import product
 from typing import Any
 
-from saliency_assay.config.checks import file, files_of, look_up, parameters_of
+from saliency_assay.config.checks import custom_parameters, file, files_of, look_up, parameters_of
 from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.records import Catalog, DataEntry, Model, Parameters
 from saliency_assay.config.settings import CustomModel, ModelSettings, RegisteredModel
@@ -96,7 +96,7 @@ def _library_fields(place: str, entry: RegisteredModel, library: str, network: s
         "architecture": entry.architecture,
         "function": BUILDERS[library],
         **_layers(entry, family_of(library, network)),
-        "parameters": {"name": network, **entry.parameters},
+        "parameters": {"name": network, **custom_parameters(place, entry.parameters)},
     }
 
 
@@ -127,7 +127,7 @@ def _custom_fields(place: str, entry: CustomModel) -> dict[str, Any]:
         "architecture": entry.function,
         "function": entry.function,
         **_layers(entry, None),
-        "parameters": entry.parameters,
+        "parameters": custom_parameters(place, entry.parameters),
     }
 
 

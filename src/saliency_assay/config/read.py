@@ -7,6 +7,7 @@ because the Snakefile reads the configuration each time it is parsed, in every c
 
 from collections.abc import Mapping
 from dataclasses import replace
+from os.path import normpath
 from typing import Any
 
 from pydantic import ValidationError
@@ -98,14 +99,14 @@ def _check_sets(data: Mapping[str, DataEntry]) -> None:
 
 
 def _results(path: str) -> str:
-    """Return the folder of results without a final slash.
+    """Return the folder of results in its shortest form, since Snakemake compares paths as text.
 
-    Braces are refused, because Snakemake would read them as wildcards.
+    Braces and angle brackets are refused, because Snakemake would read them as wildcards and path variables.
     """
-    if not path.isprintable() or not path.strip("/") or {"{", "}"} & set(path):
-        expected = "a folder's path without braces, line breaks and other control characters"
+    if not path.isprintable() or not path.strip("/ ") or path.startswith("-") or set("{}<>") & set(path):
+        expected = "a folder's path without braces, <, >, line breaks and other control characters"
         raise ConfigError(f"results: found {path!r}, expected {expected}")
-    return path.rstrip("/")
+    return normpath(path)
 
 
 def _study(name: str, entry: StudySettings, sections: Sections) -> Study:

@@ -19,7 +19,7 @@ Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def check_text(path: Path, source: str) -> None:
-    """Check that ``path`` contains YAML (or JSON) without duplicate keys.
+    """Check that ``path`` contains a mapping in YAML (or JSON) without duplicate keys.
 
     Raises:
         ConfigError: the file does not exist or is not valid; the message starts with ``source`` and names the place.
@@ -39,14 +39,19 @@ def check_text(path: Path, source: str) -> None:
 def _check(text: str) -> None:
     """Check ``text`` as JSON, and as YAML if it is not JSON."""
     try:
-        json.loads(text, object_pairs_hook=_unique_keys)
+        content = json.loads(text, object_pairs_hook=_unique_keys)
     except ConfigError:
         raise
     except RecursionError:
         raise ConfigError(f"lists and mappings in each other, expected {DEEPEST} levels at most") from None
     except ValueError:  # not JSON, so it is checked as YAML
         _check_depth(text)
-        yaml.load(text, Loader=_Unique)
+        content = yaml.load(text, Loader=_Unique)
+    if not isinstance(content, dict):
+        actual = "nothing" if content is None else type(content).__name__
+        raise ConfigError(
+            f"found {actual}, expected a mapping with the keys data, models, methods and studies"
+        )
 
 
 def _check_depth(text: str) -> None:

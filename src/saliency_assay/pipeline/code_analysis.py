@@ -57,13 +57,13 @@ def analysis_of(path: Path) -> Analysis:
 def analyze(source: bytes, name: str) -> Analysis:
     """Analyze the source code of the file ``name``.
 
-    Statements under ``if TYPE_CHECKING:`` are ignored, as they never run.
+    Statements under ``if TYPE_CHECKING:`` are ignored, as they never run; those under its ``else:`` always run.
 
     Raises:
         SyntaxError: ``source`` is not valid Python.
     """
     tree = ast.parse(source, filename=name)
-    tree.body = [statement for statement in tree.body if not _is_type_checking(statement)]
+    tree.body = [running for statement in tree.body for running in _running(statement)]
     imports: list[tuple[int, str, str]] = []
     companions: list[tuple[int, str]] = []
     for node in ast.walk(tree):
@@ -160,10 +160,12 @@ def _is_docstring(statement: ast.stmt) -> bool:
     )
 
 
-def _is_type_checking(statement: ast.stmt) -> bool:
-    """Return True for ``if TYPE_CHECKING:``, whose body never runs."""
-    return (
+def _running(statement: ast.stmt) -> list[ast.stmt]:
+    """Return the statement, or of ``if TYPE_CHECKING:``, whose body never runs, the statements under its ``else:``."""
+    if (
         isinstance(statement, ast.If)
         and isinstance(statement.test, ast.Name)
         and statement.test.id == "TYPE_CHECKING"
-    )
+    ):
+        return statement.orelse
+    return [statement]

@@ -45,7 +45,7 @@ def run_this_source(*folders: Path) -> None:
     for folder in folders:
         for file in sorted(folder.resolve().glob("*.py")):
             existing = find_spec(file.stem) if file.stem.isidentifier() and file.stem != "__main__" else None
-            if existing is not None and existing.origin != str(file):
+            if existing is not None and Path(existing.origin or "").resolve() != file:
                 message = f"has the name of another module, {file.stem}, and jobs would import it instead"
                 raise SystemExit(f"{file}: {message}; rename it")
     # An installed package is on the path already, together with all others, which must not precede those of other jobs.
@@ -113,7 +113,17 @@ def _read(path: Path) -> tuple[str, tuple[Path, ...], tuple[str, ...]]:
             packages[modules[0].partition(".")[0]] = None
     if path.is_relative_to(SOURCE / PACKAGE):
         files |= dict.fromkeys(_companion_files(path, analysis.companions))
+    else:
+        files |= dict.fromkeys(_initializers(path))
     return analysis.digest, tuple(files), tuple(packages)
+
+
+def _initializers(path: Path) -> Iterator[Path]:
+    """Yield the ``__init__.py`` of the packages that contain a module, which are run before it."""
+    folder = path.parent.parent if path.name == "__init__.py" else path.parent
+    while (file := folder / "__init__.py").is_file():
+        yield file
+        folder = folder.parent
 
 
 def _is_installed(path: Path) -> bool:

@@ -7,10 +7,12 @@ with the new ones.
 
 import ast
 import json
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -221,9 +223,30 @@ def job_causes(job: Any, workflow: Any, settings: Sequence[Change], keys: Sequen
     return causes
 
 
+def unrecorded_text(workflow: Any) -> str:
+    """Return a sentence on results whose settings Snakemake does not know, so that no change reruns them; else ``""``.
+
+    Snakemake keeps the settings of jobs in the working directory, by the path of each result as it is spelled.
+    """
+    planned = set(workflow.dag.needrun_jobs())
+    kept = [file for job in workflow.dag.jobs if job not in planned for file in job.output]
+    unknown = [str(file) for file in kept if Path(file).exists() and not workflow.persistence.metadata(file)]
+    if not unknown:
+        return ""
+    return (
+        f"{len(unknown)} result files, such as {unknown[0]}, have no record in {Path('.snakemake').resolve()}: changes "
+        "of configuration or code since they were made are unknown. Start in the folder of the run that made them, with"
+        " the same spelling of results; or recompute them with --forceall"
+    )
+
+
 def report(workflow: Any) -> str:
     """Return the planned jobs by rule, and the most frequent causes."""
     jobs = list(workflow.dag.needrun_jobs())
+    if text := unrecorded_text(workflow):
+        print(f"Warning: {text}", file=sys.stderr)
+    if not jobs and text:
+        return "Nothing to run."
     if not jobs:
         return "Nothing to run: configuration, code and tracked files have not changed. Image files are not tracked."
     settings = {}

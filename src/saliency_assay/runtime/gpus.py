@@ -28,6 +28,9 @@ OPTION = re.compile(r"--(gres|gpus(?:-per-\w+)?)[= ](\S+)")
 QUOTES = str.maketrans("", "", "'\"")
 NAME = re.compile(r"[0-9]+|(?:GPU|MIG)-.+")
 
+_pinned: list[str] = []
+"""GPUs that this process has reserved."""
+
 
 def visible_gpus() -> list[str]:
     """Return the GPUs that CUDA would use, in the form of CUDA_VISIBLE_DEVICES; none if they cannot be listed."""
@@ -108,14 +111,18 @@ def pin(number: int) -> None:
     """Restrict CUDA to ``number`` of the GPUs that this run's jobs share: those used by the fewest other jobs.
 
     The function never waits: if the user allows more simultaneous jobs than there are GPUs, jobs share GPUs. Call it
-    before CUDA is initialized. Without GPUs, or on a cluster, where the scheduler assigns them, it does nothing.
+    before CUDA is initialized. Without GPUs, or on a cluster, where the scheduler assigns them, it does nothing; nor
+    does it at a second call, as of the next part of a combined job, which has CUDA's GPUs for good.
     """
+    if _pinned:
+        return
     names = shared_gpus()
     number = min(number, len(names))
     if number < 1:
         return
     try:
         selected = _reserve(names, number)
+        _pinned.extend(selected)
     except OSError as error:
         log.warning("no GPU is reserved for this job: %s", error)
         selected = [names[(os.getpid() + offset) % len(names)] for offset in range(number)]

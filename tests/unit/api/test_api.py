@@ -323,7 +323,9 @@ def test_gradients_in_inference_mode_are_one_line(network: nn.Module) -> None:
         saliency_assay.attribute("gradient", network, IMAGES, TARGETS)
 
 
-@pytest.mark.parametrize(("metric", "output"), [("deletion", "probability"), ("region_perturbation", "accuracy")])
+@pytest.mark.parametrize(
+    ("metric", "output"), [("deletion", "probability"), ("region_perturbation", "accuracy")]
+)
 def test_a_single_logit_has_no_probability(metric: str, output: str) -> None:
     model = nn.Sequential(nn.Flatten(), nn.Linear(3 * 8 * 8, 1))
     with pytest.raises(ValueError, match=f"^output: found '{output}' of a single logit"):

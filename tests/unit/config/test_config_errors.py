@@ -1,11 +1,13 @@
 """The one line that each mistake in a configuration gets: where, what was found, what is valid."""
 
+from datetime import date
 from pathlib import Path
 
 import pytest
 import yaml
 from configurations import base, cases, changed, fault, reading, without
 
+from saliency_assay.config.checks import custom_parameters
 from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.yaml_text import check_text
 
@@ -359,11 +361,33 @@ def test_of_several_faults_the_one_nearest_to_the_top_is_told() -> None:
     assert fault(raw).startswith("top level: unknown key 'seed'; did you mean 'seeds'?")
 
 
-@pytest.mark.parametrize("path", ["results_{model}", "a}", "/", "a\nb", "a\tb", "a\0b"])
+def test_parameters_of_custom_functions_are_plain_and_their_order_does_not_count() -> None:
+    entries = [
+        {"function": "support:ConvNet", **parameters}
+        for parameters in ({"depth": 3, "a": {"y": 1, "x": [2]}}, {"a": {"x": [2], "y": 1}, "depth": 3})
+    ]
+    one, other = (custom_parameters("models.net", entry) for entry in entries)
+    assert repr(one) == repr(other)
+    with pytest.raises(
+        ConfigError, match=r"^methods\.mine\.since: found datetime\.date\(2024, 1, 1\) \(date\), expected"
+    ):
+        custom_parameters("methods.mine", {"since": date(2024, 1, 1)})
+
+
+@pytest.mark.parametrize("content", ["", "[]", "text", "3"])
+def test_a_configuration_is_a_mapping(content: str, tmp_path: Path) -> None:
+    file = tmp_path / "my.yaml"
+    file.write_text(content)
+    with pytest.raises(ConfigError, match=r"^my\.yaml: found \w+, expected a mapping with the keys data, "):
+        check_text(file, "my.yaml")
+
+
+@pytest.mark.parametrize("path", ["results_{model}", "a}", "<a", "/", " ", "-n", "a\nb", "a\tb", "a\0b"])
 def test_results_are_a_path_that_snakemake_takes(path: str) -> None:
-    expected = "a folder's path without braces, line breaks and other control characters"
+    expected = "a folder's path without braces, <, >, line breaks and other control characters"
     assert fault(changed("results", path)) == f"results: found {path!r}, expected {expected}"
     assert reading(changed("results", "/Größe (neu)/a b/")).results == "/Größe (neu)/a b"
+    assert reading(changed("results", "./a//b/../c/")).results == "a/c"
 
 
 def test_weights_are_a_file_that_exists(tmp_path: Path) -> None:
@@ -376,7 +400,7 @@ def test_weights_are_a_file_that_exists(tmp_path: Path) -> None:
 
 def test_a_configuration_that_can_be_read_passes(tmp_path: Path) -> None:
     path = tmp_path / "my.yaml"
-    for text in ("a: &a {b: 1, c: 2}\nd: {<<: *a, b: 3}\n", '{"a":\t{"b": [1]}}', "# nothing\n"):
+    for text in ("a: &a {b: 1, c: 2}\nd: {<<: *a, b: 3}\n", '{"a":\t{"b": [1]}}'):
         path.write_text(text)
         check_text(path, "my.yaml")  # keys that a merge brings may be replaced
 

@@ -15,6 +15,8 @@ from . import beside as other
 
 if TYPE_CHECKING:
     import torch
+else:
+    import runs_always
 
 PAGES = Path(__file__).parent.with_name("pages")
 '''
@@ -49,7 +51,9 @@ def test_an_unchanged_file_is_read_from_the_cache(
     cache: Path, module: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     analysis = analysis_of(module)
-    assert analysis.imports == [(0, "typing", "TYPE_CHECKING"), (0, "numpy.linalg", ""), (1, "", "beside")]
+    assert analysis.imports == [
+        *((0, "typing", "TYPE_CHECKING"), (0, "numpy.linalg", ""), (1, "", "beside"), (0, "runs_always", "")),
+    ]
     assert analysis.companions == [(1, "pages")]
     found = next_process(module, monkeypatch)
     assert (found.digest, list(map(tuple, found.imports)), list(map(tuple, found.companions))) == analysis

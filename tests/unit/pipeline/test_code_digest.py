@@ -145,6 +145,31 @@ def test_modules_that_a_users_module_imports_count(
     assert digest_after(target, "CHANGED = 1\n", "outer.inner.mine") != before
 
 
+def test_packages_that_contain_a_users_module_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("outermost/__init__.py", "outermost/middle/__init__.py", "outermost/middle/mine.py"):
+        file = tmp_path / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("LEVEL = 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    forget()
+    before = code_of("outermost.middle.mine").digest
+    for package in ("outermost", "outermost/middle"):
+        changed = digest_after(tmp_path / package / "__init__.py", "LEVEL = 2\n", "outermost.middle.mine")
+        assert changed != before
+
+
+def test_a_configurations_folder_may_be_on_the_path_by_a_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "fine_and_unheard_of_too.py").touch()
+    (tmp_path / "link").symlink_to(folder)
+    monkeypatch.syspath_prepend(str(tmp_path / "link"))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "link"))
+    run_this_source(folder)
+
+
 def test_a_library_elsewhere_on_the_path_counts_by_its_content(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

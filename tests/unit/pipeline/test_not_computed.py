@@ -130,6 +130,15 @@ def test_the_remaining_configuration_is_valid_without_what_failed() -> None:
     assert kept.not_computed["s"][0].endswith(": random failed")
 
 
+def test_a_validity_study_does_not_degrade_a_method_that_failed() -> None:
+    study = {"kind": "validity", "model": "m", "degraded_methods": ["gradient", "gradcam"]}
+    raw = {**FIDELITY, "studies": {"v": study}}
+    for failed, kept in ((["gradcam"], ("gradient",)), (["gradcam", "gradient"], None)):
+        entries = left_out(reading(raw), STUDY_KINDS, [attribute(method) for method in failed])
+        rest = remaining(raw, reading(raw), entries)
+        assert reading(rest).studies["v"].settings.degraded_methods == kept
+
+
 def test_a_study_without_methods_or_metrics_is_dropped() -> None:
     config = reading(FIDELITY)
     entries = left_out(config, STUDY_KINDS, [attribute("gradient")])

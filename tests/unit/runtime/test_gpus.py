@@ -25,6 +25,7 @@ PIN = """
 import os, sys
 from saliency_assay.runtime.gpus import pin
 pin(int(sys.argv[1]))
+pin(int(sys.argv[1]))  # as the second part of a combined job
 if len(sys.argv) > 2:  # as what starts several processes does
     os.execv("/bin/sh", ["/bin/sh", "-c", "echo $CUDA_VISIBLE_DEVICES; read -r line"])
 print(os.environ["CUDA_VISIBLE_DEVICES"], flush=True)
