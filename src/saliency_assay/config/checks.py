@@ -1,6 +1,7 @@
 """Checks that all sections of the configuration share: references, parameters of registered objects, paths."""
 
 from collections.abc import Iterable, Mapping
+from math import isfinite
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,7 +17,7 @@ def custom_parameters(place: str, parameters: Mapping[str, Any]) -> Parameters:
     """Return the parameters of a custom function, sorted by name: their order in the file must not rerun a job.
 
     Raises:
-        ConfigError: a value is of a type that only YAML has, such as a date.
+        ConfigError: a value is of a type that only YAML has, such as a date, or a number that is too large or not finite.
     """
     return {key: _plain(f"{place}.{key}", parameters[key]) for key in sorted(parameters)}
 
@@ -26,12 +27,11 @@ def _plain(place: str, value: Any) -> Any:
         return {key: _plain(f"{place}.{key}", value[key]) for key in sorted(value, key=str)}
     if isinstance(value, list | tuple):
         return [_plain(f"{place}[{number}]", one) for number, one in enumerate(value)]
-    if value is None or isinstance(value, bool | int | float | str):
+    is_number = isinstance(value, int | float)
+    if value is None or isinstance(value, str) or (is_number and isfinite(value) and abs(value) < 2**63):
         return value
-    expected = "a number, text, true, false or null, or lists or mappings of these"
-    raise ConfigError(
-        f"{place}: found {value!r} ({type(value).__name__}), expected {expected}; text may be quoted"
-    )
+    expected = "text, true, false, null, a finite number of at most 64 bits, or lists or mappings of these"
+    raise ConfigError(f"{place}: found {value!r} ({type(value).__name__}), expected {expected}")
 
 
 def look_up(place: str, kind: str, name: object, records: Mapping[str, V]) -> V:

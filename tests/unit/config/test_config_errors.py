@@ -372,6 +372,9 @@ def test_parameters_of_custom_functions_are_plain_and_their_order_does_not_count
         ConfigError, match=r"^methods\.mine\.since: found datetime\.date\(2024, 1, 1\) \(date\), expected"
     ):
         custom_parameters("methods.mine", {"since": date(2024, 1, 1)})
+    for number in (float("nan"), float("inf"), 10**30):
+        with pytest.raises(ConfigError, match=r"^methods\.mine\.a\.b\[0\]: found "):
+            custom_parameters("methods.mine", {"a": {"b": [number]}})
 
 
 @pytest.mark.parametrize("content", ["", "[]", "text", "3"])
