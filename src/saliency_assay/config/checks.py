@@ -27,8 +27,8 @@ def _plain(place: str, value: Any) -> Any:
         return {key: _plain(f"{place}.{key}", value[key]) for key in sorted(value, key=str)}
     if isinstance(value, list | tuple):
         return [_plain(f"{place}[{number}]", one) for number, one in enumerate(value)]
-    is_number = isinstance(value, int | float)
-    if value is None or isinstance(value, str) or (is_number and isfinite(value) and abs(value) < 2**63):
+    is_finite = abs(value) < 2**63 if isinstance(value, int) else isinstance(value, float) and isfinite(value)
+    if value is None or isinstance(value, str) or is_finite:
         return value
     expected = "text, true, false, null, a finite number of at most 64 bits, or lists or mappings of these"
     raise ConfigError(f"{place}: found {value!r} ({type(value).__name__}), expected {expected}")
