@@ -17,7 +17,7 @@ def custom_parameters(place: str, parameters: Mapping[str, Any]) -> Parameters:
     """Return the parameters of a custom function, sorted by name: their order in the file must not rerun a job.
 
     Raises:
-        ConfigError: a value is of a type that only YAML has, such as a date, or a number that is too large or not finite.
+        ConfigError: a value is of a type that only YAML has, such as a date, or a number is not finite or too large.
     """
     return {key: _plain(f"{place}.{key}", parameters[key]) for key in sorted(parameters)}
 
