@@ -1,9 +1,9 @@
 """Start and end of a run: GPUs, limit on job starts, locks of working directory and results, and check of models."""
 
 from saliency_assay.pipeline.combined import base_rule
-from saliency_assay.pipeline.dry import unrecorded_text
 from saliency_assay.pipeline.model_checks import ModelChecks
 from saliency_assay.pipeline.not_computed import write_left_out
+from saliency_assay.pipeline.unrecorded import unrecorded_text
 from saliency_assay.runtime.slurm import begin_submitting, check_no_other_run, end_submitting
 from saliency_assay.runtime.environment import announce
 from saliency_assay.runtime.failures import clear, failures_of_run

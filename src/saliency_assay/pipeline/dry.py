@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -20,6 +19,7 @@ import yaml
 from saliency_assay.pipeline.code_record import CodeRecord
 from saliency_assay.pipeline.combined import base_rule
 from saliency_assay.pipeline.planned import with_plan
+from saliency_assay.pipeline.unrecorded import unrecorded_text
 
 UNSET = object()
 """Value of a key that is not set."""
@@ -221,23 +221,6 @@ def job_causes(job: Any, workflow: Any, settings: Sequence[Change], keys: Sequen
     if reason.software_stack_changed:
         causes.add(f"software environment of {rule} changed")
     return causes
-
-
-def unrecorded_text(workflow: Any) -> str:
-    """Return a sentence on results whose settings Snakemake does not know, so that no change reruns them; else ``""``.
-
-    Snakemake keeps the settings of jobs in the working directory, by the path of each result as it is spelled.
-    """
-    planned = set(workflow.dag.needrun_jobs())
-    kept = [file for job in workflow.dag.jobs if job not in planned for file in job.output]
-    unknown = [str(file) for file in kept if Path(file).exists() and not workflow.persistence.metadata(file)]
-    if not unknown:
-        return ""
-    return (
-        f"{len(unknown)} result files, such as {unknown[0]}, have no record in {Path('.snakemake').resolve()}: changes "
-        "of configuration or code since they were made are unknown. Start in the folder of the run that made them, with"
-        " the same spelling of results; or recompute them with --forceall"
-    )
 
 
 def report(workflow: Any) -> str:

@@ -123,7 +123,8 @@ def _p_value(differences: Array) -> float:
     # Not SciPy's choice, which is a test of 2ⁿ permutations for few differences with ties.
     is_exact = len(sizes) <= EXACT and sizes.all() and len(np.unique(sizes)) == len(sizes)
     method = "exact" if is_exact else "asymptotic"
-    return float(wilcoxon(differences, zero_method="zsplit", method=method).pvalue)
+    # SciPy's stubs lack "asymptotic".
+    return float(wilcoxon(differences, zero_method="zsplit", method=method).pvalue)  # type: ignore[call-overload]
 
 
 def inter_resilience(originals: Array, scores: Array, chosen: Array) -> Array:
