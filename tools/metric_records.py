@@ -18,14 +18,14 @@ from tools.pages import DOCS
 
 PAGE = DOCS / "metrics.md"
 BEGIN, END = "<!-- record, written by tools/metric_records.py -->", "<!-- end of record -->"
-CIFAR = "[CIFAR-10, 1,000 images](papers/metric_reliability.md#tables-1-and-2)"
+CIFAR = "[CIFAR-10, 10,000 images](papers/metric_reliability.md#tables-1-and-2)"
 BAM = "[COCO images](reliability.md#on-real-images-bam)"
 REPORTED = "reported by each run on the page *Metrics* of its report"
 VALIDITY = f"{REPORTED}; measured on [CIFAR-10, 60 images](validity.md#results-on-cifar-10)"
 HALVES = "Spearman's ρ of the rankings by two random halves of the images"
 RELIABILITY = {
-    "aopc": "Krippendorff's α of five methods, including edge detection, for L = 20 to 100: MoRF 0.36 to 0.58 with the "
-    f"mean as fill and 0.26 to 0.40 with random pixels; LeRF 0.22 to 0.23 and 0.14 to 0.18; {CIFAR}",
+    "aopc": "Krippendorff's α of five methods, including edge detection, for L = 20 to 100: MoRF 0.40 to 0.57 with the "
+    f"mean as fill and 0.27 to 0.38 with random pixels; LeRF 0.19 to 0.22 and 0.11 to 0.16; {CIFAR}",
     "faithfulness": "Krippendorff's α of five methods, including edge detection: 0.42 with the mean as fill, 0.26 with "
     f"random pixels; {CIFAR}",
     "mcs": f"Krippendorff's α without baseline methods 0.43; {HALVES} 0.97; {BAM}",
