@@ -35,10 +35,10 @@ RELIABILITY = {
 }
 BELOW = "see below"
 RELEASED = {
-    "deletion": "the released code (eclique/RISE) removes as many pixels at a time as the image is wide, and sets them to "
-    "0 in normalized images, which is `fill: mean`",
-    "insertion": "the released code (eclique/RISE) inserts as many pixels at a time as the image is wide; its blur has a "
-    "standard deviation of 5 pixels at 224 × 224, in an 11 × 11 window, that of `fill: blur` 22.4",
+    "deletion": "the released code (eclique/RISE) removes as many pixels at a time as the image is wide, and sets them "
+    "to 0 in normalized images, which is `fill: mean`",
+    "insertion": "the released code (eclique/RISE) inserts as many pixels at a time as the image is wide; its blur has "
+    "a standard deviation of 5 pixels at 224 × 224, in an 11 × 11 window, that of `fill: blur` 22.4",
     "necessity_sufficiency": "`corrected` (default) and `printed` differ in Eq. 4; the released code differs from "
     f"both, {BELOW}",
     "road": f"noise, ties and LeRF differ in the released code, {BELOW}",
