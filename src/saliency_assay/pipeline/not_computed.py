@@ -125,12 +125,9 @@ def remaining(raw: Mapping[str, Any], config: Config, entries: Iterable[NotCompu
             del rest["studies"][name]
             continue
         settings["methods"] = methods
-        if degraded := settings.pop(
-            "degraded_methods", None
-        ):  # of a validity study; without it, all are degraded
-            settings.update(
-                {"degraded_methods": kept} if (kept := [*filter(methods.__contains__, degraded)]) else {}
-            )
+        kept = [method for method in settings.pop("degraded_methods", None) or () if method in methods]
+        if kept:  # of a validity study, which degrades all methods without this key
+            settings["degraded_methods"] = kept
         if len(metrics) < len(study.metrics):
             settings["metrics"] = metrics
         lost = gone[name]["methods"] | _scores(study.metrics, config) - _scores(metrics, config)

@@ -220,11 +220,10 @@ def _storage(plan: Mapping[str, Any], jobs: Sequence[Any], params: Any) -> float
     config, path = params.config, params.paths.data
     model = config.models[config.studies[plan["name"]].models[0]]
     written = {str(file) for job in jobs for file in job.output}
-    sets = {*config.sets, *params.studies.pair_sets, model.data}
     try:
         shapes = {
             name: _shape(Path(file), config, name)
-            for name in sets
+            for name in (*config.sets, *params.studies.pair_sets)
             if (file := path.format(data=name)) in written or name == model.data
         }
     except KeyError:

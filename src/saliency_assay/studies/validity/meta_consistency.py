@@ -18,7 +18,7 @@ from saliency_assay.studies.validity.rescoring import INPUT, MODEL, ORIGINAL
 
 TERMS = ("iac_nr", "iac_ar", "iec_nr", "iec_ar")
 EXACT = 50
-"""Number of differences up to which p-values are exact, as in the version of SciPy that the authors used."""
+"""Number of differences up to which p-values are exact, SciPy's default limit."""
 META_CONSISTENCY = ["metric", "variant", "test", "seed", "mc", "mc_sd", *TERMS]
 META_CONSISTENCY += [f"{name}_sd" for name in TERMS] + ["ties_ar", "images_nr", "images_ar", "iterations"]
 
