@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 
+from saliency_assay.runtime import gpus
 from saliency_assay.runtime.device import prepare
 from saliency_assay.runtime.gpus import SHARED, SUBMITTED
 from saliency_assay.runtime.launch import FAULT
@@ -110,10 +111,12 @@ def test_a_job_is_pinned_before_cuda_is_asked(monkeypatch: pytest.MonkeyPatch, t
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2")
     monkeypatch.setenv(SHARED, "0,1,2")
     prepare("auto", 1, {"gpu": 1})
+    prepare("cuda", 1, {"gpu": 2})  # the next part of a combined job, which keeps its GPU
+    monkeypatch.setattr(gpus, "_pinned", [])  # another job
     prepare("cuda", 1, {"gpu": 2})
     monkeypatch.setenv(FAULT, "one of several processes")  # which have the GPUs of the one that started them
     prepare("auto", 1, {"gpu": 2})
-    assert seen == ["0", "1,2", "1,2"]
+    assert seen == ["0", "0", "1,2", "1,2"]
 
 
 @pytest.mark.parametrize("count", [1, 2])
@@ -137,6 +140,7 @@ def test_the_log_says_where_a_job_ran(
 def test_a_job_on_a_cpu_reuses_the_memory_of_the_last_pass() -> None:
     program = """
 import resource, torch
+from saliency_assay.runtime import gpus
 from saliency_assay.runtime.device import prepare
 prepare("cpu", 1)
 def work():
