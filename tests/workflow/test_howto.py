@@ -63,12 +63,12 @@ def test_a_metric_of_ones_own(project: Checkout) -> None:
     own = quick(project, "metric")
     assert "report" in own.planned()
     own.configure(
-        methods={"gradient_x_input": {}, "random": {}}, studies__compare__metrics=["sparseness", "kept"]
+        methods={"gradient_x_input": {}, "random": {}}, studies__compare__metrics=["top_share", "kept"]
     )
     own.make("results_my_metric/tables/compare/scores.parquet")
     said = python(project, "my_metric/read.py").splitlines()
     assert said[0].split() == ["method", "gradient_x_input", "random"]
-    assert [line.split()[0] for line in said[2:]] == ["kept", "sparseness"]
+    assert [line.split()[0] for line in said[2:]] == ["kept", "top_share"]
 
 
 def test_a_folder_of_images(project: Checkout) -> None:
