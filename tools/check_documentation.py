@@ -25,7 +25,7 @@ HOLE = "\0"
 """Placeholder for a formatted value in a message."""
 LEAST = 14
 """Fewest literal characters of a message pattern; shorter ones would match nearly every line."""
-OTHER_MESSAGES = re.compile(r"score: KeyError: 'a' \(\w+\.py, line \d+\)")
+OTHER_MESSAGES = re.compile(r"score: metrics\.\w+: KeyError: 'a' \(\w+\.py, line \d+\)")
 """Messages of Python in the format of ``runtime.job``."""
 
 

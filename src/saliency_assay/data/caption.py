@@ -24,6 +24,7 @@ SPLIT_NAMES = {TRAIN: "training", TEST: "test"}
 WIDEST = 0.9  # largest share of the half's height and of its width that a caption may cover
 JITTER = 0.1  # largest offset of a caption from the center, as a share of the half's sides
 SMALLEST = 5  # font size in pixels below which words are no longer legible
+NOT_A_CHARACTER = "\uffff"  # rendered as the box that stands for every character that a font lacks
 
 
 @dataclass(frozen=True)
@@ -168,12 +169,15 @@ def render_words(words: Sequence[str], height: int, width: int) -> list[Pixels]:
     that the classes differ in their letters and not in the size of the letters.
 
     Raises:
-        ValueError: a word has no visible pixel or does not fit at font size ``SMALLEST``.
+        ValueError: a word has no visible pixel, has a character that the font lacks, or does not fit at font size
+            ``SMALLEST``; or two words look the same.
     """
     for size in range(height, SMALLEST - 1, -1):
         stamps = [_render_word(word, size) for word in words]
         sides = [(stamp.shape[0] / height, stamp.shape[1] / width) for stamp in stamps]
         if all(max(side) <= WIDEST for side in sides):
+            if len(stamps) == 2 and np.array_equal(*stamps):
+                raise ValueError(f"captions: found {', '.join(map(repr, words))}, which look the same")
             return stamps
     longest = max(words, key=len)
     raise ValueError(
@@ -184,6 +188,11 @@ def render_words(words: Sequence[str], height: int, width: int) -> list[Pixels]:
 
 def _render_word(word: str, size: int) -> Pixels:
     font = ImageFont.load_default(size)
+    missing = bytes(font.getmask(NOT_A_CHARACTER))
+    if letters := [letter for letter in word if bytes(font.getmask(letter)) == missing]:
+        raise ValueError(
+            f"captions: found {word!r}, expected characters of Pillow's built-in font, which lacks {letters[0]!r}"
+        )
     left, top, right, bottom = (round(side) for side in font.getbbox(word))
     # The rendered word may exceed the font's bounding box by a pixel.
     image = Image.new("L", (right - left + 4, bottom - top + 4))

@@ -70,13 +70,16 @@ def training_from(values: Mapping[str, Any]) -> Training:
     """Return the checked settings ``values``, with defaults for the rest.
 
     Raises:
-        ValueError: a setting does not exist, a value is invalid, or ``patience`` is set without validation images.
+        ValueError: a setting does not exist, a value is invalid, ``patience`` is set without validation images, or
+            ``momentum`` is 1 with AdamW.
     """
     settings = Training(**with_defaults(PARAMETERS, values))
     if settings.patience and not settings.validation_share:
         raise ValueError(
             f"patience: found {settings.patience} with validation_share 0, expected 0 or a share above 0"
         )
+    if settings.optimizer == "adamw" and settings.momentum >= 1:
+        raise ValueError(f"momentum: found {settings.momentum:g} with adamw, expected less than 1")
     return settings
 
 

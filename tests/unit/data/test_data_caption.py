@@ -255,6 +255,11 @@ def test_only_the_rows_of_a_block_are_read() -> None:
         ({"captions": ["a", "b", "c"]}, "captions: found a, b, c, expected two different names"),
         ({"captions": ["a", " "]}, "captions: found ' ', expected a word with visible characters"),
         (
+            {"captions": ["кот", "пёс"]},
+            "captions: found 'кот', expected characters of Pillow's built-in font, which lacks 'к'",
+        ),
+        ({"captions": ["cat", "cat "]}, "captions: found 'cat', 'cat ', which look the same"),
+        (
             {"captions": ["a", "incomprehensibilities"]},
             "captions: found 'incomprehensibilities', expected words that fit 20 × 25 pixels at font size 5; "
             "use shorter captions or larger images",

@@ -103,3 +103,9 @@ def test_draws_are_shared_by_whatever_has_the_same_seed() -> None:
     assert sorted(set(moved.shift.flatten().tolist())) == [-2, -1, 0, 1, 2]
     for seed, epoch in ((5, 3), (6, 2)):
         assert not torch.equal(sample_epoch(50, MOVED, seed, epoch).order, plain.order)
+
+
+def test_adamw_forgets_gradients() -> None:
+    assert training_from({"optimizer": "adamw", "momentum": 0.99}).momentum == 0.99
+    with pytest.raises(ValueError, match=r"^momentum: found 1 with adamw, expected less than 1$"):
+        training_from({"optimizer": "adamw", "momentum": 1})

@@ -15,7 +15,7 @@ from numpy import ndarray as Array
 
 from saliency_assay.data.bam.placement import Collection, Plan
 from saliency_assay.data.images import Pixels, resize_rgba
-from saliency_assay.data.splits import Ints
+from saliency_assay.data.splits import TEST, TRAIN, Ints
 
 logger = logging.getLogger(__name__)
 
@@ -68,6 +68,8 @@ def _compose_blocks(
 ) -> Iterator[Block]:
     """Yield composites on scenes or on ``gray``, with objects where ``present`` ``[N]``; add ``columns``."""
     columns = {**columns, "cutout": plan.cutout, "scene": plan.scene, "placement": plan.placement}
+    if not gray:
+        _log_repeated(plan, present)
     for start in range(0, len(plan), block):
         rows = slice(start, min(start + block, len(plan)))
         # A block uses some cut-outs and scenes several times; only one block of them is in memory.
@@ -90,6 +92,19 @@ def _compose_blocks(
             "covered": np.stack(covered),
             **{name: column[rows] for name, column in columns.items()},
         }
+
+
+def _log_repeated(plan: Plan, present: Mask) -> None:
+    """Log how many test images without an object are identical to a training image: they show the same scene."""
+    alone = [plan.scene[~present & (plan.split == split_value)] for split_value in (TRAIN, TEST)]
+    repeated = np.isin(alone[1], alone[0])
+    if repeated.any():
+        logger.info(
+            "%d of %d test images without an object are identical to a training image, because they have the same "
+            "scene; leak_free prevents this",
+            np.count_nonzero(repeated),
+            len(repeated),
+        )
 
 
 def paste(cutout: Pixels, placement: Sequence[int], size: int) -> tuple[Pixels, Mask]:

@@ -27,6 +27,7 @@ Listing = Mapping[str, Sequence[str]]  # paths of images below a folder, sorted,
 
 LONGEST_NAME = 255  # bytes of a file's name
 _TEST_FOLDERS = ("test", "val")
+_SPLIT_NAMES = frozenset(("train", "training", "test", "testing", "val", "valid", "validation"))
 # Class of each image in Tiny ImageNet's val/, which has no folders of classes.
 _TINY_LIST = "val_annotations.txt"
 
@@ -69,7 +70,7 @@ def folder(
         crop_share: share of an image's shorter side that the square contains, see ``square``.
         gray: True for images of one channel, the luma of ITU-R 601-2.
         images_per_class: largest number of images sampled per class and split; 0 for all.
-        test_images_per_class: separate limit for test images in a separate folder; 0 for the same limit.
+        test_images_per_class: separate limit for test images in a separate folder or split; 0 for the same limit.
         test_folder: ``test`` or ``val``; ``auto`` uses whichever exists. If neither does, ``path`` itself contains the
             classes. Not used for a list.
         test_share: share of each class for testing, if there is no test folder or column ``split``.
@@ -97,6 +98,15 @@ def folder(
         raise FileNotFoundError(f"{root}: no such folder of images")
     _check_classes(sources)
     _check_classes(sources[::-1])
+    if len(sources) == 1 and images_per_class == 1:
+        raise ValueError(
+            "images_per_class: found 1, expected 0, or 2 or more to split the images of each class"
+        )
+    if len(sources) == 1 and test_images_per_class:
+        raise ValueError(
+            f"test_images_per_class: found {test_images_per_class}, but {path} has no folder or split of test images; "
+            "use images_per_class and test_share"
+        )
     files: list[str] = []
     labels, splits = [], []
     for source, split_value in zip(sources, (TRAIN, TEST), strict=False):
@@ -212,11 +222,13 @@ def _source_of(root: Path, split_folder: Path) -> _Source:
 
 
 def count_classes(*, path: str, test_folder: str = "auto") -> int:
-    """Return the number of classes of the training images below ``path``, without reading or listing images.
+    """Return the number of classes of the images of ``path``, without reading images or listing those of a folder.
 
     Raises:
         FileNotFoundError, ValueError: as ``folder``.
     """
+    if is_list(Path(path)):
+        return len({row.label for row in read_images(Path(path))})
     return len(_class_names(_find_split_folders(Path(path), test_folder)[0]))
 
 
@@ -229,6 +241,7 @@ def _find_split_folders(root: Path, test_folder: str) -> list[Path]:
     if test_folder == "auto":
         names = [name for name in _TEST_FOLDERS if (root / name).is_dir()]
         if not names or not (root / "train").is_dir():
+            _check_no_splits(_class_names(root), root)
             return [root]
         if len(names) > 1:
             raise ValueError(
@@ -242,6 +255,16 @@ def _find_split_folders(root: Path, test_folder: str) -> list[Path]:
                 f"{folder}: no such folder of images, expected one as test_folder is {test_folder!r}"
             )
     return folders
+
+
+def _check_no_splits(names: Sequence[str], root: Path) -> None:
+    """Raise an error if the class folders of ``root`` look like folders of splits under unsupported names."""
+    splits = [name for name in names if name.lower() in _SPLIT_NAMES]
+    if len(splits) > 1:
+        raise ValueError(
+            f"{root}: found the folders {', '.join(splits)}, which would be classes; for a split, name them train and "
+            "test or val"
+        )
 
 
 def _list_classes(folder: Path) -> Listing:

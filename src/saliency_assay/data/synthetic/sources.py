@@ -37,8 +37,8 @@ def write_sources(
     """Write ``coco/`` and ``miniplaces/`` below ``folder``; return the COCO source and the scenes' folder.
 
     Each object image contains one object that is completely visible. Some images also contain a smaller object of the
-    same class, and some have a crowd annotation; the reader must skip both. The distribution of colors is the same for
-    all classes, so that color does not reveal the class.
+    same class, and some have a crowd annotation; the reader must skip both. All classes have the same
+    random palettes, so that hue does not reveal the class.
 
     Args:
         folder: created if needed; files with the same names are replaced.

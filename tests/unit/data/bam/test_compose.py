@@ -1,3 +1,4 @@
+import logging
 from dataclasses import replace
 from typing import Any
 
@@ -6,7 +7,7 @@ import pytest
 
 from saliency_assay.data.bam.compose import GRAY, SETS, compose, paste
 from saliency_assay.data.bam.placement import Collection, Plan, collection_of, plan
-from saliency_assay.data.splits import TEST
+from saliency_assay.data.splits import TEST, TRAIN
 
 SIZE, CANVAS = 24, 32
 
@@ -149,3 +150,24 @@ def test_an_unknown_set() -> None:
     collection = material()
     with pytest.raises(ValueError, match="set 'X_os': expected one of os, 0s, og"):
         next(compose(planned(collection), collection, "X_os"))
+
+
+def test_test_images_that_are_training_images_are_counted(caplog: pytest.LogCaptureFixture) -> None:
+    """Without an object, images of the same scene are identical."""
+    collection = material()
+    drawing = planned(collection)
+    found = whole(drawing, collection, "0s")
+    training, test = (
+        {image.tobytes() for image in found["image"][found["split"] == split_value]}
+        for split_value in (TRAIN, TEST)
+    )
+    caplog.set_level(logging.INFO)
+    whole(drawing, collection, "os")
+    assert not caplog.records
+    whole(drawing, collection, "0s")
+    tests = [image.tobytes() for image in found["image"][found["split"] == TEST]]
+    assert training & test
+    assert caplog.messages == [
+        f"{sum(image in training for image in tests)} of {len(tests)} test images without an object are identical to a "
+        "training image, because they have the same scene; leak_free prevents this"
+    ]

@@ -11,7 +11,7 @@ from PIL import Image
 
 from saliency_assay.data import DATA_KINDS
 from saliency_assay.data.images import SUFFIXES
-from saliency_assay.data.readers.folder import folder, square
+from saliency_assay.data.readers.folder import count_classes, folder, square
 from saliency_assay.data.splits import TEST, TRAIN
 from saliency_assay.registry.records import record_of
 from saliency_assay.storage.text import decode
@@ -164,13 +164,26 @@ def test_test_images_can_have_a_limit_of_their_own(tmp_path: Path) -> None:
     assert counts(images_per_class=2, test_images_per_class=0) == [[2] * 3, [2] * 3]
 
 
-def test_a_limit_for_test_images_is_for_those_that_folders_name(tmp_path: Path) -> None:
-    """A random split has no separate test folder, so the limit does not apply."""
+def test_a_limit_for_test_images_needs_images_that_are_test_images(tmp_path: Path) -> None:
+    """With a random split it would have no effect."""
     for name in ("a", "b"):
         for number in range(10):
             write(tmp_path / name / f"{number}.png")
-    _, found = built(tmp_path, test_images_per_class=1, test_share=0.3)
-    assert np.bincount(found["split"]).tolist() == [14, 6]
+    assert fault(tmp_path, test_images_per_class=1) == (
+        "test_images_per_class: found 1, but ROOT has no folder or split of test images; use images_per_class and "
+        "test_share"
+    )
+
+
+@pytest.mark.parametrize("names", [("Testing", "Training"), ("train", "validation"), ("test", "training")])
+def test_folders_of_splits_are_not_taken_for_classes(names: Sequence[str], tmp_path: Path) -> None:
+    for name in names:
+        for number in range(4):
+            write(tmp_path / name / f"cat/{number}.png")
+    assert fault(tmp_path) == (
+        f"ROOT: found the folders {', '.join(names)}, which would be classes; for a split, name them train and "
+        "test or val"
+    )
 
 
 def test_a_test_folder_can_be_named(tmp_path: Path) -> None:
@@ -328,7 +341,9 @@ def test_a_class_that_is_too_small_to_be_split(tmp_path: Path) -> None:
         write(tmp_path / name)
     assert fault(tmp_path) == "ROOT/b: found 1 image of this class, expected 2 or more to split"
     write(tmp_path / "b/1.png")
-    assert fault(tmp_path, images_per_class=1).startswith("ROOT/a: found 1 image of this class")
+    assert fault(tmp_path, images_per_class=1).startswith(
+        "images_per_class: found 1, expected 0, or 2 or more"
+    )
 
 
 def test_classes_that_differ(tmp_path: Path) -> None:
@@ -375,6 +390,7 @@ def test_a_list_gives_the_same_data_as_folders(tmp_path: Path) -> None:
     classes, expected = built(tmp_path, images_per_class=2)
     assert built(listed(tmp_path, "label,image,split", rows), images_per_class=2)[0] == classes
     found = built(listed(tmp_path, "label,image,split", rows), images_per_class=2)[1]
+    assert count_classes(path=str(tmp_path / "list.csv")) == count_classes(path=str(tmp_path)) == 3
     for name in expected:
         np.testing.assert_array_equal(found[name], expected[name])
 
