@@ -1,6 +1,7 @@
 """The command ``saliency-assay``: the workflow in any folder, without a checkout."""
 
 import argparse
+import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -122,7 +123,8 @@ def _run(command: str, file: Path, options: Sequence[str]) -> int:
     from saliency_assay.report import outcome
 
     status = partial.main([*(["--forcerun", "report"] if command == "report" else []), *arguments])
-    return status or outcome.print_outcome(file, tables=command == "table")
+    is_dry = any(re.fullmatch(r"--dry-?run|-[a-zA-Z]*n[a-zA-Z]*", word) for word in options)
+    return status if is_dry else status or outcome.print_outcome(file, tables=command == "table")
 
 
 if __name__ == "__main__":

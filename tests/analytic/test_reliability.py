@@ -381,6 +381,11 @@ def test_a_factor_of_one_level_explains_nothing() -> None:
         assert np.isnan(list(variance_shares(np.full((4, 3, 1), score)).values())).all()
 
 
+def test_no_method_has_no_variance() -> None:
+    """As of a metric that is undefined for all methods."""
+    assert np.isnan(list(variance_shares(np.empty((4, 0, 1))).values())).all()
+
+
 def test_bad_shapes_and_levels_are_refused() -> None:
     for statistic in (alpha, correlations, mean_correlation, paired_means):
         with pytest.raises(ValueError, match=r"scores: found \[3\], expected \[images, methods\]"):

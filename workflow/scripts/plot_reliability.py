@@ -19,7 +19,8 @@ with run_job(snakemake) as job:
     labels, level = Labels(**settings["labels"]), settings["level"]
     study = labels.study(job.wildcards.study)
     tables = {
-        name: read_table(paths[name])
+        # In the table of variances, the column of the methods is their share.
+        name: read_table(paths[name], numbers=["method"] if name == "variance" else [])
         for name in ("reliability", "agreement", "order", "consistency", "rankings", "variance")
     }
     with styled():

@@ -24,7 +24,7 @@ with run_job(snakemake) as job:
     tables = {study: {} for study in settings["studies"]}
     for path, copy in zip(paths.tables, output.copies, strict=True):
         shutil.copyfile(path, copy)
-        tables[path.parent.name][path.stem] = read_table(path)
+        tables[path.parent.name][path.stem] = read_table(path, "lead_over")
     tidy_tables = []
     for (study, facts), tex in zip(settings["studies"].items(), output.tex, strict=True):
         study_tables, scores = tables[study], pd.DataFrame(columns=TIDY)

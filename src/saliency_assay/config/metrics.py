@@ -127,6 +127,24 @@ def check_finetuning(study: Study, models: Mapping[str, Model], metrics: Mapping
                 raise ConfigError(f"metrics.{metric.name}.training.{error} (models.{model})") from None
 
 
+def check_scores(study: Study, metrics: Mapping[str, Metric]) -> None:
+    """Check that no other metric of a study has a score of the name of a custom metric.
+
+    Scores of equal names are variants of one score, with one direction.
+
+    Raises:
+        ConfigError: a metric has such a score.
+    """
+    selected = [metric for name, metric in metrics.items() if name in study.metrics]
+    for custom in (metric for metric in selected if not metric.metric):
+        for other in selected:
+            if custom.name in other.directions and other.function != custom.function:
+                raise ConfigError(
+                    f"metrics.{custom.name}: is the name of a score of metrics.{other.name}, with which studies."
+                    f"{study.name} compares it; expected another name"
+                )
+
+
 def _custom_metric(name: str, entry: CustomMetric) -> Metric:
     """Return the record of a custom metric, whose only score has the name of the entry."""
     place = f"metrics.{name}"

@@ -17,7 +17,7 @@ from saliency_assay.config.data import check_sources, read_data
 from saliency_assay.config.errors import ConfigError, line_of
 from saliency_assay.config.labels import check_distinct
 from saliency_assay.config.methods import check_needs, read_methods
-from saliency_assay.config.metrics import check_finetuning, read_metrics
+from saliency_assay.config.metrics import check_finetuning, check_scores, read_metrics
 from saliency_assay.config.models import read_model
 from saliency_assay.config.records import Catalog, Config, DataEntry, Reliability, Sections, Study
 from saliency_assay.config.settings import Configuration, StudySettings, configuration_of
@@ -73,6 +73,7 @@ def _read(raw: Configuration, catalog: Catalog) -> Config:
     for study in studies.values():
         check_needs(study, models, methods, catalog)
         check_finetuning(study, models, metrics)
+        check_scores(study, metrics)
     return Config(
         results=_results(raw.results),
         device=raw.device,

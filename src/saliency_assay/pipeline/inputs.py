@@ -224,7 +224,7 @@ class Inputs(Results):
         """Return for each model of a study its evaluations, one for each seed."""
         return {
             model: expand(self.paths.evaluation, model=model, seed=self.config.seeds)
-            for model in self.studies.study(study).models
+            for model in self.studies.study(study).all_models
         }
 
     # ---- report and export

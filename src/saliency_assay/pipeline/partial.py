@@ -73,9 +73,8 @@ class Snakemake:
         """Run Snakemake without ``entries`` and return its exit status."""
         self._left_out.unlink(missing_ok=True)
         text = json.dumps(entries, ensure_ascii=False)
-        # First, because words at the end may be targets.
-        options = ["--config", f"{KEY}={text}"] if entries else []
-        with subprocess.Popen([*self._command, *options, *self._arguments]) as process:
+        arguments = with_setting(self._arguments, f"{KEY}={text}") if entries else self._arguments
+        with subprocess.Popen([*self._command, *arguments]) as process:
             self._process = process
             status = process.wait()
         self._process = None
@@ -87,6 +86,18 @@ class Snakemake:
             return {}
         content: Mapping[str, Any] = json.loads(self._left_out.read_text(encoding="utf-8"))
         return content
+
+
+def with_setting(arguments: Sequence[str], setting: str) -> list[str]:
+    """Return the arguments with a ``setting`` in addition to those of the user's ``--config``, of which the last counts.
+
+    Without one, it comes first, because words at the end may be targets.
+    """
+    places = [place for place, word in enumerate(arguments) if word.split("=")[0] in ("--config", "-C")]
+    if not places:
+        return ["--config", setting, *arguments]
+    option, *value = arguments[places[-1]].split("=", 1)
+    return [*arguments[: places[-1]], option, setting, *value, *arguments[places[-1] + 1 :]]
 
 
 def main(arguments: Sequence[str]) -> int:

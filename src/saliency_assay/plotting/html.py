@@ -104,5 +104,8 @@ def _all_digits(value: object) -> str | None:
 
 def _text(value: object, digits: int) -> str:
     if isinstance(value, float):
-        return "–" if value != value else with_minus(f"{value:.{digits}f}")
+        if value != value:
+            return "–"
+        rounded = f"{value:.{digits}f}"
+        return with_minus(f"{value:.2g}" if value and not float(rounded) else rounded)
     return str(value)

@@ -25,6 +25,9 @@ from pydantic_core import CoreSchema, PydanticCustomError
 
 from saliency_assay.registry.records import representable, short_repr, unknown
 
+MARKUP = "${}"
+"""Signs of matplotlib's formulas and of Snakemake's wildcards, which labels must not contain."""
+
 T = TypeVar("T")
 
 
@@ -119,9 +122,13 @@ def _check_distinct(values: tuple[T, ...]) -> tuple[T, ...]:
 
 
 def _check_line(value: str) -> str:
-    """Refuse a text that is blank or has line breaks or control characters."""
+    """Refuse a text that is blank or has line breaks, control characters or the signs ``MARKUP``."""
     if not value.strip() or len(value.splitlines()) > 1 or not "".join(value.split()).isprintable():
         raise fault(f"found {short_repr(value)}, expected one line of text")
+    if signs := [sign for sign in MARKUP if sign in value]:
+        raise fault(
+            f"found {short_repr(value)}, expected a text without {signs[0]} (write symbols in Unicode)"
+        )
     return value
 
 

@@ -358,7 +358,7 @@ def variance_shares(scores: Array) -> dict[str, float]:
     Sums of squares of a crossed design with one score per cell, divided by the total (η²); they add up to 1. ``image``
     and ``method`` are main effects; ``image × method`` is the part that no single ranking of the methods explains; the
     highest interaction is the residual. Factors with a single level are left out, and so are images that lack a score;
-    all shares are NaN if fewer than two images remain or all scores are equal up to rounding.
+    all shares are NaN if fewer than two images or no method remain, or all scores are equal up to rounding.
 
     Raises:
         ValueError: ``scores`` is not three-dimensional.
@@ -372,9 +372,9 @@ def variance_shares(scores: Array) -> dict[str, float]:
         for subset_bits in range(1, 1 << len(axes))
     ]
     subsets.sort(key=len)
-    varies = len(complete) > 1 and np.ptp(complete) > ROUNDING * np.abs(complete).max()
+    varies = len(complete) > 1 and complete.size > 0 and np.ptp(complete) > ROUNDING * np.abs(complete).max()
     total = float(((complete - complete.mean()) ** 2).sum()) if varies else 0.0
-    explained: dict[tuple[int, ...], Array] = {(): complete.mean(keepdims=True)} if len(complete) else {}
+    explained: dict[tuple[int, ...], Array] = {(): complete.mean(keepdims=True)} if complete.size else {}
     shares = {}
     for subset in subsets:
         name, kept = " × ".join(factor for factor, _ in subset), tuple(axis for _, axis in subset)

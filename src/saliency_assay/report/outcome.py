@@ -52,7 +52,7 @@ def print_outcome(file: Path, *, tables: bool = False) -> int:
         for warning in warnings(configuration):
             print(f"Warning: {warning}")
         report = results / "report.html"
-        if report.exists():  # not after a dry run, or with other targets
+        if report.exists():  # not with other targets
             print("Report:", report.resolve())
     missing = not_computed(results)
     for sentence in missing:

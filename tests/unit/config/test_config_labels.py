@@ -137,6 +137,15 @@ def test_a_label_is_one_line(place: str, label: str) -> None:
     )
 
 
+@pytest.mark.parametrize("sign", ["$", "{", "}"])
+def test_a_label_has_no_markup(sign: str) -> None:
+    """Figures would read a dollar sign as a formula, and Snakemake braces as a wildcard."""
+    label = f"α{sign}"
+    assert fault(changed("studies.digits.label", label)) == (
+        f"studies.digits.label: found {label!r}, expected a text without {sign} (write symbols in Unicode)"
+    )
+
+
 def test_a_label_is_a_string() -> None:
     assert fault(changed("methods.gradient.label", 3)) == "methods.gradient.label: found 3, expected a string"
 

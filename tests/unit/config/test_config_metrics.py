@@ -200,6 +200,18 @@ def mine(**parameters: object) -> Metric:
     return reading(changed("metrics.mine", parameters)).metrics["mine"]
 
 
+def test_a_custom_metric_has_a_score_of_its_own_in_a_study(own: Path) -> None:
+    """Otherwise both scores would have the direction of one of them."""
+    raw = study(metrics=["deletion", "deletion_score"])
+    raw["metrics"]["deletion_score"] = {"function": "own_metrics:plain", "direction": "lower"}
+    assert fault(raw) == (
+        "metrics.deletion_score: is the name of a score of metrics.deletion, with which studies.s compares it; "
+        "expected another name"
+    )
+    raw["studies"]["s"]["metrics"] = ["deletion_score"]
+    assert reading(raw).metrics["deletion_score"].directions == {"deletion_score": "lower"}
+
+
 # --- entries ------------------------------------------------------------------------------------------------
 
 

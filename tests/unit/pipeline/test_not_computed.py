@@ -22,7 +22,7 @@ from saliency_assay.pipeline.not_computed import (
     sentences,
     write_left_out,
 )
-from saliency_assay.pipeline.partial import run_without_failures
+from saliency_assay.pipeline.partial import run_without_failures, with_setting
 from saliency_assay.runtime.failures import Failure
 from saliency_assay.studies import STUDY_KINDS
 
@@ -200,3 +200,17 @@ def test_it_runs_again_while_other_methods_fail(
 
     assert run_without_failures(run, lambda: next(files)) == outcome
     assert seen == runs
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (["-n", "report"], ["--config", "a=1", "-n", "report"]),
+        (["--config", "b=2", "c=3", "-n"], ["--config", "a=1", "b=2", "c=3", "-n"]),
+        (["--config=b=2", "--config", "c=3"], ["--config=b=2", "--config", "a=1", "c=3"]),
+        (["--config=b=2"], ["--config", "a=1", "b=2"]),
+        (["--configfile", "x", "-C", "b=2"], ["--configfile", "x", "-C", "a=1", "b=2"]),
+    ],
+)
+def test_the_setting_is_added_to_those_of_the_user(given: Sequence[str], expected: Sequence[str]) -> None:
+    assert with_setting(given, "a=1") == expected

@@ -4,7 +4,7 @@ from copy import deepcopy
 from pathlib import Path
 
 import pytest
-from pipelines import RETRAIN, TINY, inputs
+from pipelines import RETRAIN, TINY, inputs, params
 
 ARM = {"study": "retrain", "method": "gradient", "seed": "3"}
 MODEL = "results/models/digits/seed3"
@@ -217,3 +217,21 @@ def test_the_export_has_a_copy_of_every_table() -> None:
     tables = tiny.all_tables()
     assert tables[0] == "results/tables/bam/premise.csv"
     assert [path.replace("/tables/", "/export/") for path in tables] == tiny.exported_tables()
+
+
+def test_a_study_shows_whether_any_of_its_models_is_at_chance() -> None:
+    """Also those of a series."""
+    tiny = params(TINY)
+    models = tiny.inputs.studies.study("bam").all_models
+    assert {"f_o", "f_s", "f_k01", "f_k10"} <= set(models)
+    assert list(tiny.inputs.evaluations("bam")) == list(tiny.facts.study("bam")["models"]) == list(models)
+
+
+@pytest.mark.parametrize(("epochs", "trains"), [(0, False), (1, True)])
+def test_seeds_of_weights_from_a_file_are_no_trainings(epochs: int, trains: bool, tmp_path: Path) -> None:
+    raw = deepcopy(TINY)
+    weights = tmp_path / "w.pt"
+    weights.touch()
+    raw["models"]["digits"] |= {"weights": str(weights), "training": {"epochs": epochs}}
+    [name] = (name for name, study in raw["studies"].items() if study["kind"] == "fidelity")
+    assert params(raw).facts.study(name)["trains"] == trains

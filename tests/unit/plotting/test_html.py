@@ -39,12 +39,13 @@ def test_names_are_shown_as_text() -> None:
 
 
 def test_cells_keep_the_numbers_that_they_round() -> None:
-    text = table_page(pd.DataFrame({"a": [0.123456, -0.0004, NAN, 1e-9]}), title="t", digits=2)
+    text = table_page(pd.DataFrame({"a": [0.123456, -0.0004, NAN, 1.23e-9, 0.0]}), title="t", digits=2)
     assert re.findall(r'data-value="(.*?)">(.*?)<', text) == [
         ("0.123456", "0.12"),
-        ("-0.0004", "0.00"),
+        ("-0.0004", "−0.0004"),
         ("", "–"),
-        ("1e-09", "0.00"),
+        ("1.23e-09", "1.2e-09"),
+        ("0.0", "0.00"),
     ]
 
 

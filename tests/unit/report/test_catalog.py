@@ -165,6 +165,8 @@ def test_versions_are_those_that_drew_the_maps_all_of_them() -> None:
     assert ran(stores, took).startswith(
         "1.5 hours of computing on cpu, cuda, last on 2026-11-21; saliency-assay"
     )
+    unknown = ran([{"version": "0.1.0", "libraries": {}}], took.iloc[:0])  # the benchmark files were deleted
+    assert unknown.startswith("0.0 hours of computing; saliency-assay 0.1.0")
 
 
 def test_provenance_shows_the_configuration_as_text() -> None:

@@ -283,6 +283,14 @@ def test_a_seed_without_an_interval_leaves_none_for_the_mean_of_seeds() -> None:
     assert found[["alpha", "correlation_low"]].notna().all(axis=None)
 
 
+def test_a_seed_without_alpha_leaves_none_for_the_mean_of_seeds() -> None:
+    order, reliability = tables(seeds=2)
+    reliability.loc[reliability["seed"] == 1, "alpha"] = np.nan
+    found = tidy_table("s", "fidelity", order, reliability)
+    assert found["alpha"].isna().all()
+    assert found["correlation"].notna().all()
+
+
 def test_a_method_without_a_score_has_a_dash() -> None:
     table = tidy()
     table.loc[
@@ -349,15 +357,21 @@ def table_of(spec: StudyTableSpec) -> pd.DataFrame:
 
 def test_a_studys_own_tables_are_shown_as_they_are() -> None:
     premise = pd.DataFrame(
-        {"model": ["f_o", "f_s"], "seed": [0, 1], "set": NASTY, "check": "", "percent": [100.0, 9.333]}
+        {
+            "model": ["f_o", "f_s"],
+            "seed": [0, 1],
+            "set": NASTY,
+            "check": "accuracy",
+            "percent": [100.0, 9.333],
+        }
     ).assign(images=[600, 30], printed=[91.1, np.nan])
     (text,) = bam.latex_tables("bam", {"premise": premise, "claims": premise})
     nasty = latex.escaped(NASTY)
     assert [
         row.replace(nasty, "NAME") for row in text.splitlines() if "NAME" in row.replace(nasty, "NAME")
     ] == [
-        r"f\_o & 0 & NAME & 100.0 & 91.1 & 600 \\",
-        r"f\_s & 1 & NAME & 9.3 & -- & 30 \\",
+        r"f\_o & 0 & accuracy & NAME & 100.0 & 91.1 & 600 \\",
+        r"f\_s & 1 & accuracy & NAME & 9.3 & -- & 30 \\",
     ]
     leaks = pd.DataFrame({"protocol": "roar", "fill": "mean", "method": "random"}, index=[0, 1])
     leaks = leaks.assign(iteration=1, accuracy=0.5, random=0.123, chance=0.1)

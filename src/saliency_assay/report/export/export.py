@@ -68,16 +68,16 @@ def tidy_table(
 def _mean_over_seeds(reliability: pd.DataFrame) -> pd.DataFrame:
     """Return means over seeds of the statistics, with the outermost ends of their intervals, by metric and model.
 
-    An end is NaN if it is missing for a seed.
+    A statistic or an end is NaN if it is missing for a seed.
     """
     by_score = reliability.groupby(SCORED, sort=False, dropna=False)[STATISTICS]
     kinds = {"low": by_score.min(), "high": by_score.max()}
     table = by_score.mean()
-    complete = by_score.count().eq(by_score.size(), axis=0)
     for name in STATISTICS:
         if (end := name.rpartition("_")[2]) in kinds:
-            table[name] = kinds[end][name].where(complete[name])
-    return table.reset_index()
+            table[name] = kinds[end][name]
+    complete = by_score.count().eq(by_score.size(), axis=0)
+    return table.where(complete).reset_index()
 
 
 def study_tex(

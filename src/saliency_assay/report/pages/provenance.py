@@ -115,7 +115,8 @@ def ran(attributes: Sequence[Mapping[str, Any]], took: pd.DataFrame) -> str:
     hours = f"{took['hours'].sum():.1f} hours of computing"
     device = f" on {numbers['device of the maps']}" if "device of the maps" in numbers else ""
     version = f"; saliency-assay {numbers['saliency-assay']}" if "saliency-assay" in numbers else ""
-    return f"{hours}{device}, last on {took['ended'].max():%Y-%m-%d}{version}."
+    last = f", last on {took['ended'].max():%Y-%m-%d}" if len(took) else ""
+    return f"{hours}{device}{last}{version}."
 
 
 def data_facts(label: str, shape: Sequence[int], attributes: Mapping[str, Any]) -> dict[str, object]:

@@ -82,7 +82,7 @@ def compare_alphas(table: pd.DataFrame, labels: Labels) -> pd.DataFrame:
             ends = alphas["alpha_low"].min(skipna=False), alphas["alpha_high"].max(skipna=False)
             interval = f" [{_number_text(ends[0])}, {_number_text(ends[1])}]" if len(alphas) else ""
             row[SUBSET_LABELS[kind]] = (
-                f"{_number_text(alphas['alpha'].mean())}{interval} / {_number_text(alphas['printed'].mean())}"
+                f"{_number_text(alphas['alpha'].mean(skipna=False))}{interval} / {_number_text(alphas['printed'].mean())}"
             )
         rows.append(row)
     return pd.DataFrame(rows)

@@ -44,6 +44,8 @@ def study_result(
     if "order" in tables:
         for column in ("method", "lead_over"):
             tables["order"][column] = tables["order"][column].map(labels.method, na_action="ignore")
+        if not facts["trains"]:
+            tables["order"]["seeds"] = 1
     return StudyResult(
         name=facts["name"],
         label=facts["label"],

@@ -10,8 +10,9 @@ from saliency_assay.studies.latex_tables import PREMISE, StudyTableSpec, floats_
 
 TABLES = {
     "premise": StudyTableSpec(
-        "accuracy of both models with and without object and scene, and values of Yang and Kim (2019)",
-        {"model": "model", "seed": "seed", **PREMISE},
+        r"accuracy of both models with and without object and scene, and share of the images on which confidence rises "
+        "without object or scene, with values of Yang and Kim (2019)",
+        {"model": "model", "seed": "seed", "check": "check", **PREMISE, "percent": r"test images (\%)"},
     ),
     "ranking": StudyTableSpec(
         "methods by every metric, means over seeds; sd: standard deviation between seeds or, for a single seed, over "

@@ -4,6 +4,9 @@ from saliency_assay.pipeline.inputs import Files, StudyInputs, Wildcards
 from saliency_assay.pipeline.params import Settings, StudyParams, select
 from saliency_assay.studies.fidelity.read import metric_pairs
 
+NO_WILDCARDS = str.maketrans("{}", "()")
+"""For texts that Snakemake would search for wildcards."""
+
 
 class FidelityInputs(StudyInputs):
     """Inputs of the rules of fidelity studies."""
@@ -61,7 +64,8 @@ class FidelityParams(StudyParams):
     def figure_label(self, wildcards: Wildcards) -> dict[str, str]:
         """Return the title of a metric's figure in the report and, in a second line, the definition of the metric."""
         metric = self.config.metrics[wildcards["metric"]]
-        return {"result": f"{metric.label}: {wildcards['figure']}\n{metric.label}: {metric.summary}."}
+        summary = metric.summary.translate(NO_WILDCARDS)
+        return {"result": f"{metric.label}: {wildcards['figure']}\n{metric.label}: {summary}."}
 
     def plot_scatter(self, wildcards: Wildcards) -> Settings:
         pairs = metric_pairs(self.studies.metrics(wildcards["study"]))
