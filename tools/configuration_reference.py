@@ -102,8 +102,8 @@ methods:
   smoothgrad_50: {method: smoothgrad, samples: 50, label: "SmoothGrad (50 samples)"}
 ```
 
-A label is one line of text without the signs `$`, `{` and `}`. No two entries of a section may have the same label. The key `label` is unrelated to the
-label of an image, which is its class.
+A label is one line of text without the signs `$`, `{` and `}`. No two entries of a section may have the same label.
+The key `label` is unrelated to the label of an image, which is its class.
 """
 
 LINK = re.compile(r"\[([^]]+)\]\([^)]+\)")

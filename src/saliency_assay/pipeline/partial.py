@@ -89,9 +89,9 @@ class Snakemake:
 
 
 def with_setting(arguments: Sequence[str], setting: str) -> list[str]:
-    """Return the arguments with a ``setting`` in addition to those of the user's ``--config``, of which the last counts.
+    """Return the arguments with a ``setting`` in addition to those of the user's last ``--config``, the only one in use.
 
-    Without one, it comes first, because words at the end may be targets.
+    Without one, the setting comes first, because words at the end may be targets.
     """
     places = [place for place, word in enumerate(arguments) if word.split("=")[0] in ("--config", "-C")]
     if not places:

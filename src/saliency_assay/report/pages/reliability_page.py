@@ -81,9 +81,8 @@ def compare_alphas(table: pd.DataFrame, labels: Labels) -> pd.DataFrame:
             alphas = of_score[of_score["baselines"] == kind]
             ends = alphas["alpha_low"].min(skipna=False), alphas["alpha_high"].max(skipna=False)
             interval = f" [{_number_text(ends[0])}, {_number_text(ends[1])}]" if len(alphas) else ""
-            row[SUBSET_LABELS[kind]] = (
-                f"{_number_text(alphas['alpha'].mean(skipna=False))}{interval} / {_number_text(alphas['printed'].mean())}"
-            )
+            mean, printed_mean = alphas["alpha"].mean(skipna=False), alphas["printed"].mean()
+            row[SUBSET_LABELS[kind]] = f"{_number_text(mean)}{interval} / {_number_text(printed_mean)}"
         rows.append(row)
     return pd.DataFrame(rows)
 
