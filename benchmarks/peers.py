@@ -1,7 +1,8 @@
 """Speed, agreement and memory beside Quantus, captum, pytorch-grad-cam and Xplique, on the same model, images and maps.
 
-    pip install quantus==0.6.0 captum==0.9.0 grad-cam==1.5.7 xplique==2.0.2 tensorflow-cpu
-    python benchmarks/peers.py --threads 1
+    build/peers/bin/python benchmarks/peers.py --threads 1
+
+``docs/comparison.md`` has the commands that install the libraries into ``build/peers``.
 
 Each row runs the same work with this project and with a peer, in turns, and prints the median times, the median and
 range of the ratios of the rounds (above 1, this project is faster), and the agreement of the results: their correlation

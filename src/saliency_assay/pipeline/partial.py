@@ -89,7 +89,7 @@ class Snakemake:
 
 
 def with_setting(arguments: Sequence[str], setting: str) -> list[str]:
-    """Return the arguments with a ``setting`` in addition to those of the user's last ``--config``, the only one in use.
+    """Return the arguments with a ``setting`` in addition to those of the user's last ``--config``, which counts.
 
     Without one, the setting comes first, because words at the end may be targets.
     """
