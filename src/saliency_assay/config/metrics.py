@@ -138,7 +138,7 @@ def check_scores(study: Study, metrics: Mapping[str, Metric]) -> None:
     selected = [metric for name, metric in metrics.items() if name in study.metrics]
     for custom in (metric for metric in selected if not metric.metric):
         for other in selected:
-            if custom.name in other.directions and other.function != custom.function:
+            if other is not custom and custom.name in other.directions:
                 raise ConfigError(
                     f"metrics.{custom.name}: is the name of a score of metrics.{other.name}, with which studies."
                     f"{study.name} compares it; expected another name"

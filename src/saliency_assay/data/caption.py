@@ -172,6 +172,7 @@ def render_words(words: Sequence[str], height: int, width: int) -> list[Pixels]:
         ValueError: a word has no visible pixel, has a character that the font lacks, or does not fit at font size
             ``SMALLEST``; or two words look the same.
     """
+    _check_letters(words, height)
     for size in range(height, SMALLEST - 1, -1):
         stamps = [_render_word(word, size) for word in words]
         sides = [(stamp.shape[0] / height, stamp.shape[1] / width) for stamp in stamps]
@@ -186,13 +187,19 @@ def render_words(words: Sequence[str], height: int, width: int) -> list[Pixels]:
     )
 
 
-def _render_word(word: str, size: int) -> Pixels:
+def _check_letters(words: Sequence[str], size: int) -> None:
     font = ImageFont.load_default(size)
     missing = bytes(font.getmask(NOT_A_CHARACTER))
-    if letters := [letter for letter in word if bytes(font.getmask(letter)) == missing]:
-        raise ValueError(
-            f"captions: found {word!r}, expected characters of Pillow's built-in font, which lacks {letters[0]!r}"
-        )
+    for word in words:
+        for letter in word:
+            if bytes(font.getmask(letter)) == missing:
+                raise ValueError(
+                    f"captions: found {word!r}, expected characters of Pillow's built-in font, which lacks {letter!r}"
+                )
+
+
+def _render_word(word: str, size: int) -> Pixels:
+    font = ImageFont.load_default(size)
     left, top, right, bottom = (round(side) for side in font.getbbox(word))
     # The rendered word may exceed the font's bounding box by a pixel.
     image = Image.new("L", (right - left + 4, bottom - top + 4))
