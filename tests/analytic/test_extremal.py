@@ -180,6 +180,15 @@ def test_other_perturbations_fade_to_a_color() -> None:
         exact(mixture, masks * IMAGES + (1 - masks) * color, 1e-12)
 
 
+def test_undefined_masks_have_undefined_pixels() -> None:
+    """A NaN must not become an index outside of the levels."""
+    levels = torch.rand(2, 8, 3, 3, 3, generator=generator())
+    masks = torch.stack([torch.full((1, 3, 3), torch.nan), torch.full((1, 3, 3), 0.3)])
+    undefined, other = mixed(levels, masks)
+    assert undefined.isnan().all()
+    assert other.isfinite().all()
+
+
 def test_levels_are_interpolated() -> None:
     levels = torch.rand(2, 8, 3, 4, 5, generator=generator(), dtype=torch.float64)
     masks = torch.rand(2, 1, 4, 5, generator=generator(1), dtype=torch.float64)

@@ -130,6 +130,15 @@ def test_maps_sum_to_the_change_from_the_baseline(features: str, segments: int, 
     exact(maps.sum((1, 2, 3)), change(model, PATCHES, TARGETS), 1e-10)
 
 
+def test_an_image_with_more_superpixels_than_segments_is_explained() -> None:
+    """SLIC returns more superpixels than it is asked for in some images."""
+    model = conv_classifier()
+    segments = next(n for n in range(9, 40) if max(numbers(segment(PATCHES, "superpixels", n))) > n)
+    settings = {"features": "superpixels", "segments": segments, "samples": 2 * segments + 2}
+    maps = kernel_shap(model, PATCHES, TARGETS, generator=generator(), **settings)
+    exact(maps.sum((1, 2, 3)), change(model, PATCHES, TARGETS), 1e-10)
+
+
 @pytest.mark.parametrize("features", ["grid", "superpixels"])
 def test_one_segment_has_the_whole_change(features: str) -> None:
     model = conv_classifier()

@@ -22,6 +22,7 @@ from support import (
     with_random_state,
 )
 from torch import Tensor, nn
+from torch.nn.utils import parametrizations, prune
 from zennit.core import Composite
 from zennit.rules import Epsilon, Norm, ZBox
 
@@ -834,6 +835,58 @@ def test_refuses_layers_without_a_rule(method: Method) -> None:
         ValueError, match=rf"^{method.func.__name__}: found ConvTranspose2d .'2'. in Sequential"
     ):
         draw(method, network.double().eval(), IMAGES, TARGETS)
+
+
+@pytest.mark.parametrize("input_rule", ["z_box", "w_squared"])
+@pytest.mark.parametrize("first", [nn.LayerNorm(192), nn.GELU()])
+def test_bounds_of_inputs_need_monotonic_operations(input_rule: str, first: nn.Module) -> None:
+    network = with_random_state(nn.Sequential(nn.Flatten(), first, nn.Linear(192, CLASSES)), seed=1)
+    kind = type(first).__name__
+    images, targets = random_images(2, size=8), cyclic_targets(2)
+    with pytest.raises(ValueError, match=rf"^input_rule: found {kind} \('1'\) before the first convolution"):
+        lrp_epsilon(network, images, targets, generator=generator(), input_rule=input_rule)
+    lrp_epsilon(network, images, targets, generator=generator())
+
+
+PARAMETRIZATIONS: dict[str, Callable[[nn.Module], object]] = {
+    "weight norm": parametrizations.weight_norm,
+    "spectral norm": parametrizations.spectral_norm,
+    "weight norm by hook": torch.nn.utils.weight_norm,
+    "spectral norm by hook": torch.nn.utils.spectral_norm,
+    "pruning": partial(prune.l1_unstructured, name="weight", amount=0.5),
+    "pruned biases": partial(prune.l1_unstructured, name="bias", amount=0.5),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*weight_norm.*deprecated:FutureWarning")
+@EVERY_METHOD
+@pytest.mark.parametrize("norm", [nn.Identity, partial(nn.BatchNorm2d, 6)])
+@pytest.mark.parametrize("kind", PARAMETRIZATIONS)
+def test_computed_weights_are_those_of_a_plain_layer(
+    method: Method, norm: Callable[[], nn.Module], kind: str
+) -> None:
+    def network() -> nn.Sequential:
+        layers = nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(4, 6, 3, padding=1, groups=2), norm(), nn.ReLU()
+        return nn.Sequential(*layers, nn.Flatten(), nn.Linear(216, CLASSES))
+
+    plain = with_random_state(network(), seed=1)
+    computed = copy.deepcopy(plain)
+    for i in (2, 6):
+        PARAMETRIZATIONS[kind](computed[i])
+    with torch.no_grad():  # the weights of a hook are out of date until the next pass
+        for name, parameter in computed.named_parameters():
+            if name.endswith(("_g", "original0", "_orig")):
+                parameter.mul_(1.5)
+    computed.eval()
+    images, targets = random_images(2, size=8), cyclic_targets(2)
+    maps = method(computed, images, targets, generator=generator())
+    computed(images)
+    for i in (2, 6):
+        for name in ("weight", "bias"):
+            getattr(plain[i], name).data = getattr(computed[i], name).detach()
+    with torch.no_grad():
+        exact(plain(images), computed(images))
+    exact(maps, method(plain, images, targets, generator=generator()))
 
 
 @EVERY_METHOD

@@ -1,8 +1,8 @@
-"""Canonical form of a network for relevance propagation and DeepLIFT: a graph of known layers.
+"""Canonical form of a network for the methods that follow its layers: a graph of known layers.
 
-Both methods propagate layer by layer, so functional operations become modules, every call gets a separate module, and
-BatchNorm is folded into the convolution before it. The network itself is not modified: the canonical form is a copy,
-which shares the unchanged weights.
+LRP, DeepLIFT, FullGrad and the attention methods go from layer to layer, so functional operations become modules, every
+call gets a separate module, and BatchNorm is folded into the convolution before it. The network itself is not modified:
+the canonical form is a copy, which shares the unchanged weights.
 """
 
 import copy
@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 from weakref import WeakKeyDictionary, ref
 
 import torch
@@ -20,6 +20,9 @@ from torch import Tensor, fx, nn
 from torch.nn import functional
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
+from torch.nn.utils.prune import BasePruningMethod
+from torch.nn.utils.spectral_norm import SpectralNorm
+from torch.nn.utils.weight_norm import WeightNorm
 from torch.nn.utils.fusion import fuse_conv_bn_weights
 
 from saliency_assay.methods.layers import (
@@ -334,6 +337,7 @@ def _in_canonical_form(module: fx.GraphModule, name: str) -> fx.GraphModule:
     _drop_identities(module)
     _order_by_writing(module, name)
     _replace_functions(module, name)
+    _fix_computed_weights(module, name)
     _separate_calls(module)
     _fold_norms(module, name)
     module.graph.eliminate_dead_code()
@@ -562,6 +566,52 @@ def _expand(module: fx.GraphModule, node: fx.Node, name: str, expansion: Callabl
     module.graph.erase_node(node)
 
 
+def _fix_computed_weights(module: fx.GraphModule, name: str) -> None:
+    """Replace layers whose weights are computed in each pass, as by weight norm or pruning, by plain ones.
+
+    Rules of LRP replace parameters, and such a layer computes its weights from other parameters.
+
+    Raises:
+        ValueError: a layer with computed weights has a forward of its own.
+    """
+    for node in module.graph.find_nodes(op="call_module"):
+        layer = module.get_submodule(str(node.target))
+        if not isinstance(layer, nn.Conv2d | nn.Linear) or {"weight", "bias"} <= layer._parameters.keys():
+            continue
+        kind = nn.Conv2d if isinstance(layer, nn.Conv2d) else nn.Linear
+        if type(layer).forward is not kind.forward:
+            raise ValueError(
+                f"{name}: found {type(layer).__name__} ({node.target!r}), which has computed weights and a forward of "
+                f"its own; expected {kind.__name__}"
+            )
+        for hook in layer._forward_pre_hooks.values():
+            if isinstance(hook, WeightNorm | SpectralNorm | BasePruningMethod):
+                hook(layer, ())  # sets the weight, which is that of the last pass until then
+        weight, bias = layer.weight.detach(), None if layer.bias is None else layer.bias.detach()
+        _call_layer(
+            module,
+            node,
+            _convolution(layer, weight, bias) if isinstance(layer, nn.Conv2d) else linear(weight, bias),
+        )
+
+
+def _convolution(like: nn.Conv2d, weight: Tensor, bias: Tensor | None) -> nn.Module:
+    """Return a plain convolution with the settings of ``like``, and these weights, which are constant."""
+    layer = nn.Conv2d(
+        like.in_channels,
+        like.out_channels,
+        cast(tuple[int, int], like.kernel_size),
+        cast(tuple[int, int], like.stride),
+        cast(Any, like.padding),
+        cast(tuple[int, int], like.dilation),
+        like.groups,
+        bias is not None,
+        like.padding_mode,
+        device="meta",
+    )
+    return _with_weights(layer, weight, bias)
+
+
 def _separate_calls(module: fx.GraphModule) -> None:
     """Give each further call of a module a copy, since hooks store their data by module."""
     visited: set[int] = set()
@@ -628,7 +678,7 @@ def _check_supported(module: fx.GraphModule, name: str) -> None:
             operation = getattr(node.target, "__name__", node.target)
             raise ValueError(
                 f"{name}: found the operation {operation!r} ({node.name}), which has no rule; valid: "
-                f"modules, activations, addition and product of two, matrix products, softmax, attention, pooling, "
+                f"modules, activations, addition and product of two tensors, matrix products, softmax, attention, pooling, "
                 f"means, rearrangements within images and zero padding"
             )
 

@@ -39,15 +39,20 @@ def steps(parameters: Parameters) -> str:
 
 
 def coalitions(parameters: Parameters) -> str:
-    """Check that there are enough samples for a grid; superpixels may be fewer than ``segments``."""
+    """Check that there are enough samples for a grid; the number of superpixels depends on the image."""
     return (
         few_samples(parameters["segments"], parameters["samples"]) if parameters["features"] == "grid" else ""
     )
 
 
+def fewest_samples(segments: int) -> int:
+    """Return the number of coalitions that determines the values of ``segments`` segments."""
+    return min(2**segments - 2, 2 * segments + 2)
+
+
 def few_samples(segments: int, samples: int) -> str:
     """Check that there are enough samples to determine the values of ``segments`` segments."""
-    least = min(2**segments - 2, 2 * segments + 2)
+    least = fewest_samples(segments)
     return (
         f"samples: found {samples}, expected at least {least} for {segments} segments"
         if samples < least

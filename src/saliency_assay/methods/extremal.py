@@ -154,7 +154,8 @@ def mixed(levels: Tensor, masks: Tensor) -> Tensor:
     count, number, channels, height, width = levels.shape
     rows = levels.movedim(2, -1).reshape(-1, channels)  # a row for each image, level and pixel
     positions = masks.reshape(count, -1) * (number - 1)
-    lower = positions.detach().floor().clamp(max=number - 2)
+    # NaN, of a model that returns it, is no index; it stays in ``positions``.
+    lower = positions.detach().nan_to_num(0).floor().clamp(0, number - 2)
     first = torch.arange(count, device=levels.device)[:, None] * number + lower.long()
     pixels = torch.arange(height * width, device=levels.device)
     index = (first * height * width + pixels).flatten()

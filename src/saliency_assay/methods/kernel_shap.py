@@ -37,6 +37,7 @@ def kernel_shap(
     labels = segment(images, features, segments)
     color = baseline_color(model, images, baseline)
     sizes = pixel_counts(labels)
+    checks.raise_for(checks.coalitions({"features": features, "segments": segments, "samples": samples}))
     members, weights = _padded_coalitions(sizes, samples, sample_seeds(len(images), 1, generator))
     values = coalition_values(model, images, targets, labels, members, color)
     games = zip(members, weights, values, sizes > 0, strict=True)
@@ -92,7 +93,11 @@ def _padded_coalitions(sizes: Tensor, samples: int, seeds: list[int]) -> tuple[T
     as constraints.
     """
     counts = (sizes > 0).sum(1).tolist()
-    games = [coalitions(count, samples, seed) for count, seed in zip(counts, seeds, strict=True)]
+    # An image may have more superpixels than the parameters allow for.
+    games = [
+        coalitions(count, max(samples, checks.fewest_samples(count)), seed)
+        for count, seed in zip(counts, seeds, strict=True)
+    ]
     rows = 2 + max(len(game) for game, _ in games)
     members = torch.zeros(len(games), rows, max(counts), dtype=torch.bool)
     weights = torch.zeros(len(games), rows, dtype=torch.float64)

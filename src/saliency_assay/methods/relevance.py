@@ -51,6 +51,9 @@ _ACTIVATIONS = (
     *(nn.ReLU, nn.LeakyReLU, nn.PReLU, nn.ReLU6, nn.Hardtanh, nn.ELU, nn.CELU, nn.SELU, nn.GELU, nn.SiLU),
     *(nn.Mish, nn.Tanh, nn.Sigmoid, nn.Softplus, nn.Softsign, nn.Hardswish, nn.Hardsigmoid),
 )
+_NOT_MONOTONIC = (
+    *(nn.GELU, nn.SiLU, nn.Mish, nn.Hardswish, nn.PReLU, nn.LayerNorm, nn.Softmax, MatMul),
+)
 _GATES = (nn.Sigmoid, nn.Hardsigmoid)
 _OF_BOTH_SIGNS = (*_KNOWN, *_ACTIVATIONS, nn.LayerNorm, nn.Softmax, Multiply, MatMul, Mean)
 """Layers with a rule of LRP-ε, which does not need the positive activations of ReLUs."""
@@ -429,9 +432,13 @@ def _input_layer_rules(
 def _bounds(network: fx.GraphModule, low: Tensor, high: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
     """Return the minimum and maximum input of each layer that has no weighted layer before it, by name.
 
-    All operations before such a layer are monotonic: increasing, or decreasing where a BatchNorm has a negative scale.
     Layers that only pass values on, such as max pooling, have no entry.
+
+    Raises:
+        ValueError: an operation before such a layer is not monotonic, so that the ends of its input do not give those
+            of its output.
     """
+    varying = signals(network.graph)
     ends = fx.Interpreter(network), fx.Interpreter(network)
     bounds: dict[str, tuple[Tensor, Tensor]] = {}
     for node in network.graph.nodes:
@@ -441,6 +448,12 @@ def _bounds(network: fx.GraphModule, low: Tensor, high: Tensor) -> dict[str, tup
         # Weighted layers get no value here, so that all nodes behind them are skipped.
         elif node.op != "output" and all(source in ends[0].env for source in node.all_input_nodes):
             layer = network.get_submodule(node.target) if node.op == "call_module" else None
+            factors = sum(source in varying for source in node.all_input_nodes)
+            if isinstance(layer, _NOT_MONOTONIC) or (isinstance(layer, Multiply) and factors > 1):
+                raise ValueError(
+                    f"input_rule: found {type(layer).__name__} ({node.target!r}) before the first convolution or linear "
+                    f"layer, expected monotonic operations there; or use input_rule: same"
+                )
             if isinstance(layer, Add):
                 least, most = (StackedAdd.stacked(*(end.env[term] for term in node.args)) for end in ends)
                 bounds[f"{node.target}.sum"] = least, most

@@ -1,6 +1,7 @@
 """Jobs that Snakemake plans, from its own dependency graph in this process."""
 
 import logging
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 from unittest.mock import patch
@@ -26,5 +27,8 @@ def with_plan(arguments: Sequence[str], show: Callable[[Any], None]) -> int:
         try:
             cli.main(["--quiet", "rules", "progress", "--dry-run", *arguments])
         except SystemExit as end:  # how Snakemake's command line always ends
+            if isinstance(end.code, str):  # the message of the Snakefile
+                print(end.code, file=sys.stderr)
+                return 1
             return int(end.code or 0)
     raise AssertionError("Snakemake's command line has returned")
