@@ -170,3 +170,36 @@ def test_blur_keeps_the_mean_of_a_map_far_from_borders() -> None:
     assert degraded.sum().item() == pytest.approx(1, abs=1e-5)
     spread = (torch.arange(33.0) - 16) ** 2
     assert (degraded[0, 0].sum(0) * spread).sum().item() ** 0.5 == pytest.approx(0.25 * 0.2 * 33, rel=0.02)
+
+
+def test_scores_that_differ_by_rounding_are_equal() -> None:
+    noise = np.random.default_rng(3).integers(-1, 2, (IMAGES, LEVELS + 1)) * 1e-16
+    row = overall(known_order_table(rescored(0.7 + noise), DIRECTIONS, resamples=100, level=0.95))
+    assert row["micro"] == row["micro_low"] == row["macro"] == row["macro_low"] == 0
+
+
+@pytest.mark.parametrize("average", ["micro", "macro"])
+def test_intervals_cover_clusters(average: str) -> None:
+    """Images of one cut-out agree with each other; the metric knows the order for a random half of the cut-outs."""
+    generator = np.random.default_rng(4)
+    cutouts, covered, ignored = np.repeat(np.arange(8), 5), [], []
+    for _ in range(100):
+        signs = generator.choice([-1, 1], 8)[cutouts]
+        table = rescored(signs[:, None] * np.linspace(1, 0, LEVELS + 1) + generator.normal(0, 0.01, (IMAGES, 6)))
+        for clusters, inside in ((({"cut-outs": cutouts}), covered), ({}, ignored)):
+            row = overall(
+                known_order_table(table, DIRECTIONS, resamples=100, level=0.95, clusters=clusters)
+            )
+            inside.append(row[f"{average}_low"] <= 0 <= row[f"{average}_high"])
+    assert np.mean(covered) > 0.85
+    assert np.mean(ignored) < 0.8
+
+
+def test_intervals_of_single_images_cover_training_seeds() -> None:
+    rising, falling = (
+        rescored(np.tile(sign * np.linspace(1, 0, LEVELS + 1), (IMAGES, 1))).assign(seed=seed)
+        for seed, sign in ((0, 1), (1, -1))
+    )
+    row = overall(known_order_table(pd.concat([rising, falling]), DIRECTIONS, resamples=10, level=0.95))
+    assert row["micro"] == 0
+    assert row["micro_high"] - row["micro_low"] > 1

@@ -2,7 +2,7 @@
 
 from saliency_assay.registry.records import resolve
 from saliency_assay.reliability.agreement import agreement_table
-from saliency_assay.reliability.rated_scores import CLUSTERS
+from saliency_assay.reliability.rated_scores import clusters_of
 from saliency_assay.reliability.tables import (
     consistency_table,
     order_table,
@@ -20,7 +20,7 @@ with run_job(snakemake) as job:
     variant, method = ("metric", "variant"), ("seed", "method")
     data = job.open(open_store(paths.data, kind="data"))
     labels = data[f"label_{settings['label']}"][:]
-    clusters = {name: data[array][:] for name, array in CLUSTERS.items() if array in data}
+    clusters = clusters_of(data)
     directions, baselines = settings["directions"], settings["baselines"]
     alphas, correlations = settings["printed_alpha"], settings["printed_correlation"]
     results = {

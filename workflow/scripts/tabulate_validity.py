@@ -2,9 +2,11 @@
 
 import pandas as pd
 
+from saliency_assay.reliability.rated_scores import clusters_of
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import score_tables
 from saliency_assay.storage.csv_tables import read_table
+from saliency_assay.storage.zarr_store import open_store
 from saliency_assay.studies.validity.known_order import known_order_table
 from saliency_assay.studies.validity.meta_consistency import meta_consistency_table
 from saliency_assay.studies.validity.rescoring import ORIGINAL
@@ -13,7 +15,10 @@ from saliency_assay.studies.validity.tables import baselines_table, pairs_table,
 with run_job(snakemake) as job:
     settings, directions = job.settings, job.settings["directions"]
     rescored = pd.concat(map(pd.read_parquet, job.input.rescored), ignore_index=True)
-    order = known_order_table(rescored, directions, resamples=settings["resamples"], level=0.95)
+    clusters = clusters_of(job.open(open_store(job.input.data, kind="data")))
+    order = known_order_table(
+        rescored, directions, resamples=settings["resamples"], level=0.95, clusters=clusters
+    )
     consistency = meta_consistency_table(rescored, directions, perturbations=settings["perturbations"])
     scores = score_tables.read(job.input.scores)
     baselines = baselines_table(scores, rescored, directions, settings["baselines"])

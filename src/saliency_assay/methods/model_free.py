@@ -12,7 +12,7 @@ from saliency_assay.runtime.transfer import to_device
 def random(model: nn.Module, images: Tensor, targets: Tensor, *, generator: torch.Generator) -> Tensor:
     """Sample independent uniform values in [0, 1), one for each pixel, ``[N, 1, H, W]``.
 
-    With one nonnegative channel, the order of the pixels does not depend on the reduction.
+    With one nonnegative channel, the order of the pixels is that of every reduction, but for the ties of ``visual``.
     """
     check_inputs(images, targets)
     seeds, plane = sample_seeds(len(images), 1, generator), images[:, :1]
@@ -27,7 +27,7 @@ def random(model: nn.Module, images: Tensor, targets: Tensor, *, generator: torc
 def constant(model: nn.Module, images: Tensor, targets: Tensor, *, generator: torch.Generator) -> Tensor:
     """Return 1 for every pixel, ``[N, 1, H, W]``: a map without information, which no metric should reward.
 
-    Its sensitivity is 0, the minimum (Yeh et al., 2019, section 4). Reductions that rescale maps make it NaN.
+    Its sensitivity is 0, the minimum (Yeh et al., 2019, section 3). Reductions that rescale maps make it NaN.
     """
     check_inputs(images, targets)
     return images.new_ones((len(images), 1, *images.shape[2:]))

@@ -72,7 +72,7 @@ def necessity_sufficiency(
     ``steps`` is a number of equal blocks of pixels and of shares, or ``exact``: every number of pixels, and every share
     at which a pixel is added. ``curves`` are the outputs on ``steps`` (``exact``: 100) equal intervals, by the names of
     ``Curves``. NaN where a map is NaN or has no positive pixel; N-Ord and S-Ord also where it is constant, since a
-    constant map has shares but no order; TPN and TPS also where y_0 ≤ 0, which only logits can be.
+    constant map has shares but no order; TPN and TPS also where y_0 ≤ 0, or too small for a finite ratio.
 
     Raises:
         ValueError: unknown protocol, fill or output, steps out of range, or a fill without its ``mean``.
@@ -99,7 +99,7 @@ def necessity_sufficiency(
         return nan_unless(has_order if name in ("n_ord", "s_ord") else has_ratio, values)
 
     scores = {
-        (name, ""): masked(name, values)
+        (name, ""): nan_unless(values.isfinite(), masked(name, values))
         for name, values in _scores(scored_outputs, score_points, protocol).items()
     }
     return Scored(scores, {name: masked(name, values) for name, values in curves._asdict().items()})

@@ -73,7 +73,7 @@ def irof(
     f is the probability of the target, x^l the image without its l superpixels of greatest mean relevance (the ``sum``
     of a map), and the area is that over the share l / L of the image's L superpixels, by the trapezoid rule: at most 1,
     and negative if the output increases. There are about ``segments`` superpixels (SLIC). NaN where a map is NaN or
-    constant. Rieger & Hansen (2020).
+    constant, or f(x⁰) is too small for the ratio to be finite. Rieger & Hansen (2020).
 
     Raises:
         ValueError: an invalid number of segments, images that are neither RGB nor gray, unknown fill, or a fill without
@@ -91,7 +91,7 @@ def irof(
     count = (sizes > 0).sum(1, keepdim=True)
     share = torch.arange(ends.shape[1], device=ends.device).minimum(count).double() / count
     area = 1 - torch.trapezoid(output / output[:, :1], share)
-    return Scored({("irof", ""): nan_unless(is_rankable(saliency), area)})
+    return Scored({("irof", ""): nan_unless(is_rankable(saliency) & area.isfinite(), area)})
 
 
 def squares(height: int, width: int, side: int) -> Tensor:

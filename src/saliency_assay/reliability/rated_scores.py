@@ -5,14 +5,20 @@ Each kind of study has a reader that returns them.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
+import numpy as np
 import pandas as pd
 
 from saliency_assay.storage import score_tables
 
 CLUSTERS = {"cut-outs": "cutout", "scenes": "scene"}
 """Clusters of images that are not independent, and the arrays of composed data sets that contain their numbers."""
+
+
+def clusters_of(data: Any) -> dict[str, np.ndarray]:
+    """Return for each kind of cluster of a data set the cluster of each image, ``[N]``; empty if all are independent."""
+    return {name: data[array][:] for name, array in CLUSTERS.items() if array in data}
 
 
 class RatedScores(Protocol):

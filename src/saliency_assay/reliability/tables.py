@@ -178,10 +178,11 @@ def order_table(
         wide = wide[list(dict.fromkeys(of_metric["method"]))]
         values = oriented(wide.to_numpy(), direction)
         seed, image = (wide.index.get_level_values(name).to_numpy() for name in ("seed", "image"))
-        factors, seeds = dict(_clusters_of(clusters, image)), len(np.unique(seed))
+        factors: comparison.Factors = _clusters_of(clusters, image)
+        seeds = len(np.unique(seed))
         over = [*(factors or ["images"]), *([comparison.SEEDS] if seeds > 1 else [])]
         if seeds > 1:
-            factors |= {"images": image, comparison.SEEDS: seed}
+            factors = {comparison.IMAGES: image, **factors, comparison.SEEDS: seed}
         ranks = comparison.rank_sets(values, factors, level=level)
         is_baseline = np.array([method in baselines for method in wide], dtype=bool)
         above, next_best = _above_baselines(ranks, is_baseline), _best_others(values)

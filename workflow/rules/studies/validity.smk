@@ -28,6 +28,7 @@ rule tabulate_validity:
     """Tabulate the validity of a study's metrics."""
     input:
         rescored=VALIDITY_INPUTS.rescored,
+        data=INPUTS.rated_data,
         scores=VALIDITY_INPUTS.study_scores,
         reliability="<results>/tables/{study}/reliability.csv",
         rankings="<results>/tables/{study}/rankings.csv",

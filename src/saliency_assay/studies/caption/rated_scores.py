@@ -1,4 +1,4 @@
-"""Scores of a caption study that reliability analyzes use to rate methods."""
+"""Scores of a caption study that reliability analyses use to rate methods."""
 
 from collections.abc import Collection, Sequence
 from pathlib import Path

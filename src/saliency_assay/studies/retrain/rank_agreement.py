@@ -58,7 +58,8 @@ def rank_agreement(accuracies: Mapping[tuple[Evaluation, str], Array], *, resamp
         One row for each pair and iteration, and one with ``iteration`` ``MEAN``, the mean ρ over iterations:
         ``protocol``, ``fill`` and ``retraining`` of the first evaluation; ``setting``, the one that differs, and
         ``other``, its value in the second; ``rho`` with its interval of ``LEVEL``; ``methods`` and ``images``. ρ is
-        0 if all methods have the same accuracy. Empty with fewer than three methods.
+        NaN if all methods have the same accuracy in one of the evaluations, and such iterations do not count in the
+        mean. Empty with fewer than three methods.
     """
     methods = list(dict.fromkeys(method for _, method in accuracies))
     evaluations = list(dict.fromkeys(evaluation for evaluation, _ in accuracies))
@@ -83,8 +84,10 @@ def rank_agreement(accuracies: Mapping[tuple[Evaluation, str], Array], *, resamp
         }
         rho = _correlation(ranks[first], ranks[second])  # [1 + resamples, I]
         by_iteration = {str(step): values for step, values in enumerate(rho.T, start=1)}
-        for iteration, values in {MEAN: rho.mean(1), **by_iteration}.items():
-            low, high = np.quantile(values[1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+        for iteration, values in {MEAN: _mean(rho), **by_iteration}.items():
+            sampled = values[1:][~np.isnan(values[1:])]
+            ends = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
+            low, high = np.quantile(sampled, ends) if len(sampled) and not np.isnan(values[0]) else (np.nan, np.nan)
             estimate = {"rho": values[0], "rho_low": low, "rho_high": high}
             rows.append(
                 {**pair, "iteration": iteration, **estimate, "methods": len(methods), "images": images}
@@ -142,9 +145,19 @@ def _resampled_ranks(
         sampled += size
 
 
+def _mean(rho: Array) -> Array:
+    """Return the mean over iterations of ``[n, I]`` that are not NaN; NaN if all are."""
+    defined = ~np.isnan(rho)
+    count = defined.sum(1)
+    mean: Array = np.where(count > 0, rho.sum(1, where=defined) / np.maximum(count, 1), np.nan)
+    return mean
+
+
 def _correlation(first: Array, second: Array) -> Array:
-    """Return the correlation over the second axis; 0 where one of the two is constant."""
+    """Return the correlation over the second axis; NaN where one of the two is constant."""
     first, second = (ranks - ranks.mean(1, keepdims=True) for ranks in (first, second))
     scale = np.sqrt((first**2).sum(1) * (second**2).sum(1))
-    correlation: Array = np.where(scale == 0, 0, (first * second).sum(1) / np.where(scale == 0, 1, scale))
+    correlation: Array = np.where(
+        scale == 0, np.nan, (first * second).sum(1) / np.where(scale == 0, 1, scale)
+    )
     return correlation

@@ -1,4 +1,4 @@
-"""Scores of a retrain study that reliability analyzes use to rate methods."""
+"""Scores of a retrain study that reliability analyses use to rate methods."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass

@@ -82,6 +82,7 @@ def _consistency(originals: Array, of_test: pd.DataFrame, perturbations: int) ->
     mc = np.stack(list(repeated.values())).mean(0)
     ties = _share(originals == large["score"], originals, large["score"], changed)
     return {
+        # Of iterations with all four terms: no term is defined without images of changed or kept predictions.
         "mc": float(_mean(mc)),
         "mc_sd": float(_sd(mc)),
         **{name: float(_mean(values)) for name, values in repeated.items()},
@@ -89,7 +90,7 @@ def _consistency(originals: Array, of_test: pd.DataFrame, perturbations: int) ->
         "ties_ar": float(_mean(ties)),
         "images_nr": float(kept.sum(1).mean()),
         "images_ar": float(changed.sum(1).mean()),
-        "iterations": len(mc),
+        "iterations": int((~np.isnan(mc)).sum()),
     }
 
 
@@ -155,5 +156,9 @@ def _mean(values: Array, axis: int = 0) -> Array:
 
 
 def _sd(values: Array) -> float:
-    """Return the standard deviation of the iterations, as the paper reports it: with n in the denominator."""
-    return float(np.std(values[~np.isnan(values)])) if (~np.isnan(values)).any() else np.nan
+    """Return the standard deviation of the iterations, as the paper reports it: with n in the denominator.
+
+    NaN for fewer than two iterations with a value.
+    """
+    defined = values[~np.isnan(values)]
+    return float(np.std(defined)) if len(defined) > 1 else np.nan

@@ -154,14 +154,20 @@ def verdict(row: "pd.Series[Any]") -> str:
         reasons.append("not compared with a known order")
     elif row["rho_high"] < 0:
         reasons.append("prefers degraded maps")
-    elif not row["rho_low"] > 0:
+    elif np.isnan(row["rho_low"]):
+        reasons.append("too few images for an interval of ρ")
+    elif row["rho_low"] <= 0:
         reasons.append("does not distinguish degraded maps")
     elif row["rho"] < AGREES:
         reasons.append("follows the known order weakly")
     if np.isnan(row["alpha"]):
         reasons.append("α is not defined")
-    elif not row["alpha_low"] > 0:
+    elif np.isnan(row["alpha_low"]):
+        reasons.append("too few images for an interval of α")
+    elif row["alpha_low"] <= 0:
         reasons.append("images do not agree on the order of methods")
-    if row["baseline_best"] > row["chance"] and not is_unordered:
+    if np.isnan(row["baseline_best"]) and not is_unordered:
+        reasons.append("no baseline to compare with")
+    elif row["baseline_best"] > row["chance"] and not is_unordered:
         reasons.append("prefers a baseline to every method too often")
     return "; ".join(reasons) or USABLE

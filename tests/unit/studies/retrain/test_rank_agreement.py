@@ -87,10 +87,22 @@ def test_intervals_cover_what_more_images_give() -> None:
     assert covered > 30
 
 
-def test_methods_with_equal_accuracies_do_not_agree() -> None:
+def test_methods_with_equal_accuracies_have_no_order() -> None:
     values = {key: np.ones_like(found) for key, found in accuracies().items()}
     table = rank_agreement(values, resamples=200)
-    assert (table[["rho", "rho_low", "rho_high"]] == 0).all(axis=None)
+    assert table[["rho", "rho_low", "rho_high"]].isna().all(axis=None)
+
+
+def test_an_iteration_with_equal_accuracies_does_not_count() -> None:
+    whole, values = accuracies(), accuracies()
+    for found in values.values():
+        found[..., 0, :] = True
+    with_ties, all_defined = (rank_agreement(table, resamples=200) for table in (values, whole))
+    is_first = with_ties["iteration"] == "1"
+    assert with_ties.loc[is_first, "rho"].isna().all()
+    expected = all_defined[~all_defined["iteration"].isin(["1", "mean"])].groupby(["setting", "other"])["rho"].mean()
+    means = with_ties[with_ties["iteration"] == "mean"].groupby(["setting", "other"])["rho"].mean()
+    np.testing.assert_allclose(means, expected)
 
 
 def test_two_methods_have_no_ranking() -> None:

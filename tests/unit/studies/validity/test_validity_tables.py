@@ -97,7 +97,6 @@ GOOD = {
         ({"rho": np.nan}, "not compared with a known order"),
         ({"rho": -0.3, "rho_low": -0.4, "rho_high": -0.2}, "prefers degraded maps"),
         ({"rho": 0.1, "rho_low": -0.1, "rho_high": 0.3}, "does not distinguish degraded maps"),
-        ({"rho": 0.0, "rho_low": np.nan, "rho_high": np.nan}, "does not distinguish degraded maps"),
         ({"rho": 0.3, "rho_low": 0.2, "rho_high": 0.4}, "follows the known order weakly"),
         ({"alpha": np.nan}, "α is not defined"),
         ({"alpha_low": -0.1}, "images do not agree on the order of methods"),
@@ -106,7 +105,9 @@ GOOD = {
             {"measures": "robustness", "baseline_best": 1.0},
             "known orders and baselines do not test robustness",
         ),
-        ({"baseline_best": np.nan, "chance": np.nan}, USABLE),
+        ({"baseline_best": np.nan, "chance": np.nan}, "no baseline to compare with"),
+        ({"rho_low": np.nan, "rho_high": np.nan}, "too few images for an interval of ρ"),
+        ({"alpha_low": np.nan, "alpha_high": np.nan}, "too few images for an interval of α"),
     ],
 )
 def test_verdict(changed: dict[str, Any], expected: str) -> None:
