@@ -28,6 +28,7 @@ EXCLUDES := $(if $(or $(CPU),$(wildcard .venv/.cpu)),--excludes workflow/envs/cp
 INSTALL_PINNED := $(INSTALL) --compile-bytecode --require-hashes $(EXCLUDES) -r
 
 $(READY): pyproject.toml requirements.txt workflow/envs/bootstrap.txt workflow/envs/cpu_excludes.txt
+	@"$(PYTHON)" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || { echo "PYTHON: found '$(PYTHON)', expected Python 3.11 to 3.13: make PYTHON=python3.11 …" >&2; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(if $(CPU),$(if $(wildcard .venv/bin),,@touch .venv/.cpu))
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r workflow/envs/bootstrap.txt

@@ -1,6 +1,7 @@
 """The command ``saliency-assay``: the workflow in any folder, without a checkout."""
 
 import argparse
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -21,7 +22,7 @@ COMMANDS = {
     "table": "export all results as CSV and LaTeX; runs missing jobs",
     "plan": "show the number of jobs and models, time and storage of each study, without running it",
     "dry": "show how many jobs of each rule would run, and what causes them, without running any",
-    "config": "print CONFIG; without one, list the configurations of the package",
+    "config": "print CONFIG or a profile, such as profiles/slurm; without one, list the configurations",
 }
 EPILOG = """\
 CONFIG is a configuration file or the name of a configuration of the package; by default it is the demo. Further
@@ -36,6 +37,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(configuration_list())
         return 0
     try:
+        late = [word for word in options if word.endswith((".yaml", ".yml")) and Path(word).is_file()]
+        if late and not name:
+            raise ConfigError(
+                f"CONFIG: found {late[0]} after options, expected saliency-assay {command} {late[0]} …"
+            )
         file = configuration_file(name or "config")
         if command == "config":
             print(file.read_text(encoding="utf-8"), end="")
@@ -87,6 +93,7 @@ def configuration_file(name: str) -> Path:
         ConfigError: there is neither.
     """
     packaged = {file.stem: file for file in _packaged()}
+    packaged |= {f"profiles/{file.parent.name}": file for file in ROOT.glob("profiles/*/config.yaml")}
     file = Path(name) if Path(name).is_file() else packaged.get(name)
     if file is None:
         raise ConfigError(f"CONFIG: {name}: no such file, and not one of {', '.join(packaged)}")
@@ -100,17 +107,23 @@ def _packaged() -> list[Path]:
 def snakemake_arguments(file: Path, options: Sequence[str], *targets: str) -> list[str]:
     """Return the arguments with which Snakemake runs a configuration.
 
-    The default profile is that of one machine. A profile may have the name of one of the package. ``targets`` precede
-    those among the ``options``.
+    The default profile is the package's for one machine. ``targets`` precede those among the ``options``.
     """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--profile", action="append")
     given, others = parser.parse_known_args(list(options))
     arguments = ["--configfile", str(file), "--snakefile", SNAKEFILE]
-    for name in given.profile or ["local"]:
-        packaged = ROOT / "profiles" / name
-        arguments += ["--profile", str(packaged if packaged.is_dir() else name)]
+    for name in map(_profile, given.profile) if given.profile else [str(ROOT / "profiles/local")]:
+        arguments += ["--profile", name]
     return [*arguments, *targets, *others]
+
+
+def _profile(name: str) -> str:
+    """Return a profile of the user with this name, otherwise the package's."""
+    home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "snakemake"
+    packaged = ROOT / "profiles" / name
+    is_own = any(folder.is_dir() for folder in (Path(name), home / name, Path("/etc/xdg/snakemake", name)))
+    return str(packaged) if packaged.is_dir() and not is_own else name
 
 
 def _run(command: str, file: Path, options: Sequence[str]) -> int:

@@ -185,11 +185,11 @@ def test_intervals_cover_clusters(average: str) -> None:
     cutouts, covered, ignored = np.repeat(np.arange(8), 5), [], []
     for _ in range(100):
         signs = generator.choice([-1, 1], 8)[cutouts]
-        table = rescored(signs[:, None] * np.linspace(1, 0, LEVELS + 1) + generator.normal(0, 0.01, (IMAGES, 6)))
+        table = rescored(
+            signs[:, None] * np.linspace(1, 0, LEVELS + 1) + generator.normal(0, 0.01, (IMAGES, 6))
+        )
         for clusters, inside in ((({"cut-outs": cutouts}), covered), ({}, ignored)):
-            row = overall(
-                known_order_table(table, DIRECTIONS, resamples=100, level=0.95, clusters=clusters)
-            )
+            row = overall(known_order_table(table, DIRECTIONS, resamples=100, level=0.95, clusters=clusters))
             inside.append(row[f"{average}_low"] <= 0 <= row[f"{average}_high"])
     assert np.mean(covered) > 0.85
     assert np.mean(ignored) < 0.8

@@ -44,6 +44,16 @@ def test_results_without_a_record_are_not_called_unchanged(finished: Checkout) -
     assert f"have no record in {finished.root / '.snakemake'}" in warning
 
 
+@pytest.mark.parametrize("command", ["plan", "dry"])
+def test_an_invalid_configuration_is_one_line(command: str, fresh: Checkout) -> None:
+    fresh.configure(metrics={"insertoin": {}})
+    run = fresh.assay(command)
+    assert run.returncode == 1
+    lines = [line for line in run.stderr.splitlines() if not line.startswith("Using profile ")]
+    [line] = lines
+    assert "metrics.insertoin: unknown metric 'insertoin'; did you mean 'insertion'?" in line
+
+
 def test_jobs_that_have_never_run_are_counted(fresh: Checkout) -> None:
     lines = printed("dry", fresh).splitlines()
     assert len(lines) <= 30

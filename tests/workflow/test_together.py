@@ -89,5 +89,5 @@ def test_a_name_that_snakemake_would_read_as_a_wildcard(fresh: Checkout) -> None
     fresh.configure(results="results_{model}")
     status, said = fresh.snakemake("all", "--dry-run")
     assert status == 1
-    wanted = "a folder's path without braces, <, >, line breaks and other control characters"
+    wanted = "a folder's path without ~ at its beginning, braces, $, <, >, line breaks and other control characters"
     assert lines(said, "tiny.yaml: ") == [f"tiny.yaml: results: found 'results_{{model}}', expected {wanted}"]

@@ -102,10 +102,14 @@ def _check_sets(data: Mapping[str, DataEntry]) -> None:
 def _results(path: str) -> str:
     """Return the folder of results in its shortest form, since Snakemake compares paths as text.
 
-    Braces and angle brackets are refused, because Snakemake would read them as wildcards and path variables.
+    Braces and angle brackets are refused, because Snakemake would read them as wildcards and path variables; ``~`` and
+    ``$``, because neither is expanded.
     """
-    if not path.isprintable() or not path.strip("/ ") or path.startswith("-") or set("{}<>") & set(path):
-        expected = "a folder's path without braces, <, >, line breaks and other control characters"
+    if not path.isprintable() or not path.strip("/ ") or path[0] in "-~" or set("{}<>$") & set(path):
+        expected = (
+            "a folder's path without ~ at its beginning, braces, $, <, >, line breaks and other control "
+            "characters"
+        )
         raise ConfigError(f"results: found {path!r}, expected {expected}")
     return normpath(path)
 

@@ -20,10 +20,10 @@ from torch import Tensor, fx, nn
 from torch.nn import functional
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
+from torch.nn.utils.fusion import fuse_conv_bn_weights
 from torch.nn.utils.prune import BasePruningMethod
 from torch.nn.utils.spectral_norm import SpectralNorm
 from torch.nn.utils.weight_norm import WeightNorm
-from torch.nn.utils.fusion import fuse_conv_bn_weights
 
 from saliency_assay.methods.layers import (
     Add,
@@ -678,8 +678,8 @@ def _check_supported(module: fx.GraphModule, name: str) -> None:
             operation = getattr(node.target, "__name__", node.target)
             raise ValueError(
                 f"{name}: found the operation {operation!r} ({node.name}), which has no rule; valid: "
-                f"modules, activations, addition and product of two tensors, matrix products, softmax, attention, pooling, "
-                f"means, rearrangements within images and zero padding"
+                f"modules, activations, addition and product of two tensors, matrix products, softmax, attention, "
+                f"pooling, means, rearrangements within images and zero padding"
             )
 
 

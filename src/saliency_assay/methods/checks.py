@@ -47,7 +47,7 @@ def coalitions(parameters: Parameters) -> str:
 
 def fewest_samples(segments: int) -> int:
     """Return the number of coalitions that determines the values of ``segments`` segments."""
-    return min(2**segments - 2, 2 * segments + 2)
+    return min(int(2**segments) - 2, 2 * segments + 2)
 
 
 def few_samples(segments: int, samples: int) -> str:

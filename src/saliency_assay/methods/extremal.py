@@ -63,8 +63,8 @@ def extremal_perturbation(
     if variant not in VARIANTS:
         raise ValueError(f"variant: found {variant!r}, valid: {', '.join(VARIANTS)}")
     if steps < 1 or not (0 < area <= 1 and 0 < cell <= 1 and 0 < sigma <= 1):
-        values = f"{steps}, {area}, {cell}, {sigma}"
-        raise ValueError(f"steps, area, cell, sigma: found {values}, expected at least 1 and shares in (0, 1]")
+        given = f"{steps}, {area}, {cell}, {sigma}"
+        raise ValueError(f"steps, area, cell, sigma: found {given}, expected at least 1 and shares in (0, 1]")
     checks.raise_for(checks.cell_and_sigma({"cell": cell, "sigma": sigma}))
     images = images.detach()
     count, _, height, width = images.shape

@@ -144,9 +144,9 @@ def feature_maps(classifier: Classifier, output: Tensor, images: Tensor) -> Tens
     if output.ndim == 4:
         rows, columns = output.shape[1:3]
         if classifier.token_grid and classifier.token_grid not in ((rows, columns), tuple(shape[2:])):
-            grid = " × ".join(map(str, classifier.token_grid))
+            configured = " × ".join(map(str, classifier.token_grid))
             raise ValueError(
-                f"token_grid: found {grid} for {shape} of {name!r}, expected its height and width"
+                f"token_grid: found {configured} for {shape} of {name!r}, expected its height and width"
             )
         is_last = (
             classifier.token_grid == (rows, columns)

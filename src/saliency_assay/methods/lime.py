@@ -42,9 +42,9 @@ def lime(
     """
     check_inputs(images, targets)
     if samples < 1 or kernel_width <= 0 or ridge <= 0:
-        values = f"{samples}, {kernel_width}, {ridge}"
+        given = f"{samples}, {kernel_width}, {ridge}"
         raise ValueError(
-            f"samples, kernel_width, ridge: found {values}, expected at least 1, above 0 and above 0"
+            f"samples, kernel_width, ridge: found {given}, expected at least 1, above 0 and above 0"
         )
     labels = segment(images, features, segments)
     color = baseline_color(model, images, baseline)

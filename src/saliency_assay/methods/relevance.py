@@ -51,9 +51,7 @@ _ACTIVATIONS = (
     *(nn.ReLU, nn.LeakyReLU, nn.PReLU, nn.ReLU6, nn.Hardtanh, nn.ELU, nn.CELU, nn.SELU, nn.GELU, nn.SiLU),
     *(nn.Mish, nn.Tanh, nn.Sigmoid, nn.Softplus, nn.Softsign, nn.Hardswish, nn.Hardsigmoid),
 )
-_NOT_MONOTONIC = (
-    *(nn.GELU, nn.SiLU, nn.Mish, nn.Hardswish, nn.PReLU, nn.LayerNorm, nn.Softmax, MatMul),
-)
+_NOT_MONOTONIC = (*(nn.GELU, nn.SiLU, nn.Mish, nn.Hardswish, nn.PReLU, nn.LayerNorm, nn.Softmax, MatMul),)
 _GATES = (nn.Sigmoid, nn.Hardsigmoid)
 _OF_BOTH_SIGNS = (*_KNOWN, *_ACTIVATIONS, nn.LayerNorm, nn.Softmax, Multiply, MatMul, Mean)
 """Layers with a rule of LRP-ε, which does not need the positive activations of ReLUs."""
@@ -451,8 +449,8 @@ def _bounds(network: fx.GraphModule, low: Tensor, high: Tensor) -> dict[str, tup
             factors = sum(source in varying for source in node.all_input_nodes)
             if isinstance(layer, _NOT_MONOTONIC) or (isinstance(layer, Multiply) and factors > 1):
                 raise ValueError(
-                    f"input_rule: found {type(layer).__name__} ({node.target!r}) before the first convolution or linear "
-                    f"layer, expected monotonic operations there; or use input_rule: same"
+                    f"input_rule: found {type(layer).__name__} ({node.target!r}) before the first convolution or "
+                    f"linear layer, expected monotonic operations there; or use input_rule: same"
                 )
             if isinstance(layer, Add):
                 least, most = (StackedAdd.stacked(*(end.env[term] for term in node.args)) for end in ends)

@@ -36,9 +36,9 @@ def rise(
     """
     check_inputs(images, targets)
     if samples < 1 or cells < 2 or not 0 < probability <= 1:
-        values = f"{samples}, {cells}, {probability}"
+        given = f"{samples}, {cells}, {probability}"
         raise ValueError(
-            f"samples, cells, probability: found {values}, expected at least 1, at least 2, and in (0, 1]"
+            f"samples, cells, probability: found {given}, expected at least 1, at least 2, and in (0, 1]"
         )
     images = images.detach()
     color = baseline_color(model, images, baseline)

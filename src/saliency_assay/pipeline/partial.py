@@ -54,7 +54,7 @@ class Snakemake:
     """Snakemake as a child process, which ends by itself after Ctrl-C or when this process is terminated."""
 
     def __init__(self, arguments: Sequence[str], results: Path) -> None:
-        self._command = [sys.executable, "-m", "snakemake"]
+        self._command = [sys.executable, "-P", "-m", "snakemake"]
         self._arguments = arguments
         self._left_out = results / LEFT_OUT
         self._process: subprocess.Popen[bytes] | None = None

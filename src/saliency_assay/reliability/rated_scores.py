@@ -17,7 +17,7 @@ CLUSTERS = {"cut-outs": "cutout", "scenes": "scene"}
 
 
 def clusters_of(data: Any) -> dict[str, np.ndarray]:
-    """Return for each kind of cluster of a data set the cluster of each image, ``[N]``; empty if all are independent."""
+    """Return for each kind of cluster of a data set the cluster of each image, ``[N]``; empty if independent."""
     return {name: data[array][:] for name, array in CLUSTERS.items() if array in data}
 
 

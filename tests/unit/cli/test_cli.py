@@ -52,9 +52,40 @@ def test_an_unknown_command(capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_the_profile_is_that_of_one_machine_unless_given(
-    options: list[str], profiles: list[Path | str], others: list[str]
+    options: list[str],
+    profiles: list[Path | str],
+    others: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     given = [word for profile in profiles for word in ("--profile", str(profile))]
     start = ["--configfile", "a.yaml", "--snakefile", SNAKEFILE]
     assert snakemake_arguments(Path("a.yaml"), options) == [*start, *given, *others]
     assert snakemake_arguments(Path("a.yaml"), options, "table") == [*start, *given, "table", *others]
+
+
+@pytest.mark.parametrize("place", ["slurm", "home/snakemake/slurm"])
+def test_a_profile_of_the_user_comes_before_one_of_the_package(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
+    Path(place).mkdir(parents=True)
+    assert "slurm" in snakemake_arguments(Path("a.yaml"), ["--profile", "slurm"])
+
+
+def test_profiles_can_be_copied(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config", "profiles/slurm"]) == 0
+    assert capsys.readouterr().out == (PROJECT / "profiles/slurm/config.yaml").read_text()
+
+
+@pytest.mark.parametrize("command", ["run", "dry", "table"])
+def test_a_configuration_after_options_is_not_a_target_of_the_demo(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "study.yaml"
+    file.touch()
+    assert main([command, "--cores", "1", str(file)]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"CONFIG: found {file} after options")

@@ -385,9 +385,11 @@ def test_a_configuration_is_a_mapping(content: str, tmp_path: Path) -> None:
         check_text(file, "my.yaml")
 
 
-@pytest.mark.parametrize("path", ["results_{model}", "a}", "<a", "/", " ", "-n", "a\nb", "a\tb", "a\0b"])
+@pytest.mark.parametrize(
+    "path", ["results_{model}", "a}", "<a", "~/a", "$HOME/a", "/", " ", "-n", "a\nb", "a\tb", "a\0b"]
+)
 def test_results_are_a_path_that_snakemake_takes(path: str) -> None:
-    expected = "a folder's path without braces, <, >, line breaks and other control characters"
+    expected = "a folder's path without ~ at its beginning, braces, $, <, >, line breaks and other control characters"
     assert fault(changed("results", path)) == f"results: found {path!r}, expected {expected}"
     assert reading(changed("results", "/Größe (neu)/a b/")).results == "/Größe (neu)/a b"
     assert reading(changed("results", "./a//b/../c/")).results == "a/c"

@@ -87,7 +87,9 @@ def rank_agreement(accuracies: Mapping[tuple[Evaluation, str], Array], *, resamp
         for iteration, values in {MEAN: _mean(rho), **by_iteration}.items():
             sampled = values[1:][~np.isnan(values[1:])]
             ends = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
-            low, high = np.quantile(sampled, ends) if len(sampled) and not np.isnan(values[0]) else (np.nan, np.nan)
+            low, high = (
+                np.quantile(sampled, ends) if len(sampled) and not np.isnan(values[0]) else (np.nan, np.nan)
+            )
             estimate = {"rho": values[0], "rho_low": low, "rho_high": high}
             rows.append(
                 {**pair, "iteration": iteration, **estimate, "methods": len(methods), "images": images}

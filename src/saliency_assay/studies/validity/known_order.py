@@ -95,7 +95,9 @@ def _agreement(curves: list[Array], clusters: Factors, resamples: int, level: fl
     if len(defined) > 1 and np.ptp(defined) == 0:
         low = high = mean.value
     # Images without a score at some level have weight 0 in that curve.
-    weights = np.concatenate([np.ones((1, values.shape[1])), _resampled(values.shape[1], clusters, resamples)])
+    weights = np.concatenate(
+        [np.ones((1, values.shape[1])), _resampled(values.shape[1], clusters, resamples)]
+    )
     # Not a matrix product, whose rounding may differ between levels with equal scores.
     sums = np.einsum("ri,cil->crl", weights, np.where(with_score[..., None], stacked, 0).sum(1))
     sums[np.einsum("ri,ci->cr", weights, with_score.sum(1)) == 0] = np.nan

@@ -100,7 +100,9 @@ def test_an_iteration_with_equal_accuracies_does_not_count() -> None:
     with_ties, all_defined = (rank_agreement(table, resamples=200) for table in (values, whole))
     is_first = with_ties["iteration"] == "1"
     assert with_ties.loc[is_first, "rho"].isna().all()
-    expected = all_defined[~all_defined["iteration"].isin(["1", "mean"])].groupby(["setting", "other"])["rho"].mean()
+    expected = (
+        all_defined[~all_defined["iteration"].isin(["1", "mean"])].groupby(["setting", "other"])["rho"].mean()
+    )
     means = with_ties[with_ties["iteration"] == "mean"].groupby(["setting", "other"])["rho"].mean()
     np.testing.assert_allclose(means, expected)
 
