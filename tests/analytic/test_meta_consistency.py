@@ -66,6 +66,18 @@ def test_a_metric_that_no_change_affects_scores_one_half() -> None:
     ]
 
 
+def test_iterations_without_changed_predictions_do_not_count() -> None:
+    table = rescored(np.random.default_rng(2), 0.1, 5)
+    in_first = table["sample"] < PERTURBATIONS
+    table.loc[in_first & (table["level"] == 2.0), "kept"] = True
+    without, rest = (
+        meta_consistency_table(part, DIRECTIONS, perturbations=PERTURBATIONS).loc[0]
+        for part in (table, table[~in_first | (table["test"] == "original")])
+    )
+    assert without["mc"] == pytest.approx(rest["mc"])
+    assert without["iterations"] == rest["iterations"] == ITERATIONS - 1
+
+
 def test_the_direction_decides_what_is_worse() -> None:
     table = rescored(np.random.default_rng(0), 0.1, 5)
     lower = meta_consistency_table(table, {"metric": "lower"}, perturbations=PERTURBATIONS)

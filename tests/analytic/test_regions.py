@@ -7,6 +7,7 @@ from support import conv_classifier, cyclic_targets, exact, generator, random_im
 from torch import Tensor, nn
 
 from saliency_assay.methods.segments import segment
+from saliency_assay.metrics.necessity_sufficiency import necessity_sufficiency
 from saliency_assay.metrics.regions import in_order, irof, region_perturbation, squares
 
 MEAN = torch.tensor([0.2, 0.5, 0.9], dtype=torch.float64)
@@ -148,6 +149,24 @@ def test_irof_of_an_output_that_does_not_change_is_zero() -> None:
     maps = torch.arange(64, dtype=torch.float64).reshape(1, 1, 8, 8)
     scored = irof(Mean(), images, targets, maps, generator=generator(), fill="image_mean", segments=4)
     exact(scored.scores["irof", ""], np.array([0.0]))
+
+
+class Underflow(nn.Module):
+    """The first class has almost no probability unless the last pixel is black."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        brightness = images[:, :, -1, -1].mean(1)
+        return torch.stack([-735 * brightness, torch.zeros_like(brightness)], 1)
+
+
+def test_ratios_that_are_not_finite_are_undefined() -> None:
+    """The probability of the image is about 1e-319, that of the black image ½."""
+    images, targets = torch.ones(1, 3, 8, 8, dtype=torch.float64), torch.zeros(1, dtype=torch.int64)
+    maps = torch.arange(64, dtype=torch.float64).reshape(1, 1, 8, 8)
+    inputs = (Underflow(), images, targets, maps)
+    assert irof(*inputs, generator=generator(), fill="black", segments=4).scores["irof", ""].isnan().all()
+    scores = necessity_sufficiency(*inputs, generator=generator(), steps=8).scores
+    assert {name for (name, _), values in scores.items() if values.isnan().any()} == {"tpn", "tps"}
 
 
 def test_squares_are_cut_off_at_the_border() -> None:

@@ -302,6 +302,15 @@ def trained(generator: np.random.Generator, *, effects: tuple[float, ...], seeds
     )
 
 
+def test_the_smallest_p_value_counts_images_also_where_each_is_a_cluster() -> None:
+    noise = np.random.default_rng(5).normal(0, 1e-3, (3, 4))
+    table = pd.concat([rows_of({"a": 1 + noise[seed], "b": np.zeros(4)}, seed=seed) for seed in range(3)])
+    clusters = {"cut-outs": np.arange(4), "scenes": np.arange(4)}
+    for rows in (order_table(table, DIRECTIONS), order_table(table, DIRECTIONS, clusters=clusters)):
+        assert rows["lead_p"].min() == 2 * 2**-4  # the smaller of two p-values, adjusted (Holm)
+        assert (rows["rank_low"] == 1).all()
+
+
 def test_training_noise_is_no_difference_of_methods_where_there_are_seeds() -> None:
     generator = np.random.default_rng(0)
     false_with, false_alone = [], []
