@@ -110,6 +110,7 @@ def run(measurement: Measurement, device: str, seconds: float) -> dict[str, Any]
     except subprocess.TimeoutExpired:
         return {"missing": f"not within {MINUTES} minutes"}
     if done.returncode:
+        print(done.stderr, file=sys.stderr)
         lines = done.stderr.strip().splitlines() or [f"ended with status {done.returncode}"]
         return {"missing": lines[-1]}
     measured: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -123,6 +124,8 @@ def tests() -> str:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=30 * MINUTES)
     except subprocess.TimeoutExpired:
         return f"not within {MINUTES / 2:g} minutes"
+    if done.returncode:
+        print(done.stdout, file=sys.stderr)
     lines = done.stdout.strip().splitlines()
     return re.sub(r" in [\d.]+s.*| \(.*", "", lines[-1]).strip("= ") if lines else "no output"
 

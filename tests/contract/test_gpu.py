@@ -4,15 +4,17 @@ import os
 import signal
 from copy import deepcopy
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+import test_metrics_contract as contract
 import torch
 from support import conv_classifier, cyclic_targets, random_images
+from test_simulated_device import classifier_for, like_a_gpu, maps_of, scored  # noqa: F401
 
 import saliency_assay
-from saliency_assay.methods import sampling
+from saliency_assay.methods import METHODS, Method
+from saliency_assay.metrics import Metric
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import exact_float32
 from saliency_assay.training.loop import train
@@ -24,22 +26,6 @@ pytestmark = [
 ]
 
 DEVICE = "cuda"
-METHODS: dict[str, dict[str, Any]] = {
-    "gradient": {},
-    "guided_backprop": {},
-    "gradcam": {},
-    "smoothgrad": {"samples": 3},
-    "integrated_gradients": {"steps": 4},
-    "lrp_epsilon": {},
-    "occlusion": {"window": 0.4, "stride": 0.3},
-}
-METRICS: dict[str, dict[str, Any]] = {
-    "aopc": {"steps": 6, "random_orders": 2},
-    "deletion": {"steps": 5},
-    "faithfulness": {"pixels": 12},
-    "infidelity_square": {"largest": 2},
-    "sensitivity_n": {"points": 3, "subsets": 10},
-}
 COUNT = 5
 IMAGES = random_images(COUNT, dtype=torch.float32).numpy()
 TARGETS = cyclic_targets(COUNT).numpy()
@@ -52,33 +38,26 @@ def models() -> tuple[Classifier, Classifier]:
     return model, deepcopy(model).to(DEVICE)
 
 
-def check_close(values: np.ndarray, expected: np.ndarray) -> None:
-    assert np.ptp(expected) > 0
-    np.testing.assert_allclose(values, expected, rtol=1e-3, atol=1e-4 * np.abs(expected).max())
+@pytest.mark.usefixtures("like_a_gpu")
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+def test_maps_agree(method: Method) -> None:
+    """In float64, so that rounding changes no order of pixels or segments."""
+    model, images, targets = classifier_for(method, torch.float64), random_images(COUNT), cyclic_targets(COUNT)
+    expected = maps_of(method, model, images, targets)
+    maps = maps_of(method, deepcopy(model).to(DEVICE), images.to(DEVICE), targets.to(DEVICE))
+    assert maps.device.type == DEVICE
+    torch.testing.assert_close(maps.cpu(), expected, rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_maps_agree(
-    method: str, models: tuple[Classifier, Classifier], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sampling, "ROW_BY_ROW", set())  # the same noise on both
-    expected, maps = (
-        saliency_assay.attribute(method, model, IMAGES, TARGETS, seed=3, **METHODS[method])
-        for model in models
-    )
-    check_close(maps, expected)
-
-
-@pytest.mark.parametrize("metric", METRICS)
-def test_scores_agree(metric: str, models: tuple[Classifier, Classifier]) -> None:
-    maps = saliency_assay.attribute("gradient", models[0], IMAGES, TARGETS)
-    expected, scores = (
-        saliency_assay.score(metric, model, IMAGES, TARGETS, maps, seed=3, **METRICS[metric])
-        for model in models
-    )
-    assert set(scores) == set(expected)
-    for name, values in expected.items():
-        check_close(np.asarray(scores[name]), np.asarray(values))
+@pytest.mark.usefixtures("like_a_gpu")
+@pytest.mark.parametrize("metric", contract.ON_MAPS, ids=lambda metric: metric.name)
+def test_scores_agree(metric: Metric) -> None:
+    models = contract.model(), contract.other_model()
+    expected, _ = scored(metric, *models, contract.MEAN, None)
+    scores, _ = scored(metric, *(deepcopy(each).to(DEVICE) for each in models), contract.MEAN.to(DEVICE), None)
+    assert scores.keys() == expected.keys()
+    for key, values in expected.items():
+        np.testing.assert_allclose(scores[key], values, rtol=1e-3, atol=1e-4 * np.nanmax(np.abs(values), initial=0))
 
 
 def test_methods_have_the_same_ranks(models: tuple[Classifier, Classifier]) -> None:

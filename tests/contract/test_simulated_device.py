@@ -115,24 +115,33 @@ def test_gradients_are_those_of_the_cpu() -> None:
 # ----------------------------------------------------------------------------------------- methods and metrics
 
 
-@pytest.mark.usefixtures("like_a_gpu")
-@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
-def test_a_method_returns_the_same_maps_and_waits_only_where_it_must(method: Method) -> None:
+def classifier_for(method: Method, dtype: torch.dtype) -> Classifier:
+    """A classifier that the method supports."""
     needs_attention = method.name != "attnlrp" and method.function.startswith(
         "saliency_assay.methods.attention:"
     )
-    model = (attention_classifier if needs_attention else conv_classifier)(dtype=torch.float32)
+    return (attention_classifier if needs_attention else conv_classifier)(dtype=dtype)
 
-    def maps_of(model: Classifier, images: Tensor, targets: Tensor) -> Tensor:
-        call = bound(method, IMAGES)
-        if "background" in call.keywords and isinstance(images, SimulatedTensor):
-            call.keywords["background"] = SimulatedTensor(call.keywords["background"])
-        with evaluating(model), frozen(model):
-            return call(model, images, targets, generator=BlockGenerator(3))
 
-    expected = maps_of(model, IMAGES, TARGETS)
+def maps_of(method: Method, model: Classifier, images: Tensor, targets: Tensor) -> Tensor:
+    """The maps in few passes, with everything that the method takes on the device of the images."""
+    call = bound(method, random_images(len(images), dtype=images.dtype))
+    if "background" in call.keywords:
+        background = call.keywords["background"]
+        moved = isinstance(images, SimulatedTensor)
+        call.keywords["background"] = SimulatedTensor(background) if moved else background.to(images.device)
+    with evaluating(model), frozen(model):
+        return call(model, images, targets, generator=BlockGenerator(3))
+
+
+@pytest.mark.usefixtures("like_a_gpu")
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+def test_a_method_returns_the_same_maps_and_waits_only_where_it_must(method: Method) -> None:
+    model = classifier_for(method, torch.float32)
+    expected = maps_of(method, model, IMAGES, TARGETS)
     with simulated() as counts:
-        maps = maps_of(to_simulated(deepcopy(model)), SimulatedTensor(IMAGES), SimulatedTensor(TARGETS))
+        moved = to_simulated(deepcopy(model))
+        maps = maps_of(method, moved, SimulatedTensor(IMAGES), SimulatedTensor(TARGETS))
     torch.testing.assert_close(maps.value, expected)
     assert functions(counts.waits) <= set(WAITS)
 
