@@ -64,7 +64,7 @@ MEASUREMENTS = (
     Measurement(
         "training",
         named(TRAINING, "ResNet-50, 224 pixels, bf16"),
-        [*LARGE, "--batch-size", "128", "--images", "2560", "--rounds", "2", "--precision", "bf16"],
+        [*LARGE, "--batch-size", "128", "--images", "12800", "--rounds", "2", "--precision", "bf16"],
     ),
     Measurement(
         "training",

@@ -320,14 +320,19 @@ def longest_chain(jobs: list[Job], hours: Mapping[Job, float]) -> float:
     return max(ends.values(), default=0.0)
 
 
+@cache
+def planned(file: Path) -> tuple[Counts, list[Job]]:
+    """Return the counts and all jobs of one configuration."""
+    raw = yaml.safe_load(file.read_text(encoding="utf-8"))
+    with stand_ins(missing_sources(raw)):
+        return Counts(read(raw, catalog=CATALOG, source=str(file))), list(plan_jobs(file.resolve()))
+
+
 def counted(
     file: Path, training: float = TRAINING, forward: float = FORWARD
 ) -> tuple[Counts, dict[Job, float]]:
     """Return the counts of one configuration and the hours of each job on a GPU with these speeds (images/s)."""
-    raw = yaml.safe_load(file.read_text(encoding="utf-8"))
-    with stand_ins(missing_sources(raw)):
-        jobs = list(plan_jobs(file.resolve()))
-        counts = Counts(read(raw, catalog=CATALOG, source=str(file)))
+    counts, jobs = planned(file)
     hours = {}
     for job in jobs:
         training_passes, forward_passes = job_work(job, counts)

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import test_metrics_contract as contract
 import torch
-from support import conv_classifier, cyclic_targets, random_images
+from support import conv_classifier, cyclic_targets, generator, random_images
 from test_simulated_device import classifier_for, like_a_gpu, maps_of, scored  # noqa: F401
 
 import saliency_assay
-from saliency_assay.methods import METHODS, Method
+from saliency_assay.methods import METHODS, Method, optimal
 from saliency_assay.metrics import Metric
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import exact_float32
@@ -38,7 +38,18 @@ def models() -> tuple[Classifier, Classifier]:
     return model, deepcopy(model).to(DEVICE)
 
 
-@pytest.mark.usefixtures("like_a_gpu")
+@pytest.fixture
+def equal_noise(like_a_gpu: None, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    """The same noise on both devices."""
+
+    def block(baselines: optimal.Baselines, _: torch.Generator) -> torch.Tensor:
+        values = torch.randn(optimal.BLOCK, *baselines.shape, generator=generator(baselines.seed))
+        return values.to(baselines.device, baselines.dtype) * baselines.noise
+
+    monkeypatch.setattr(optimal.Baselines, "_block", block)
+
+
+@pytest.mark.usefixtures("equal_noise")
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
 def test_maps_agree(method: Method) -> None:
     """In float64, so that rounding changes no order of pixels or segments."""

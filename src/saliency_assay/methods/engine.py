@@ -15,7 +15,7 @@ from saliency_assay.methods.sampling import BlockGenerator
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import evaluating, exact_float32, to_pixels
 from saliency_assay.runtime.shards import batches
-from saliency_assay.runtime.transfer import to_device
+from saliency_assay.runtime.transfer import on_cpu, to_device
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ def attribute(
     batch_maps = attribute_batches(
         *job, generator=generator, batch_size=batch_size, finite=finite, offset=offset
     )
-    return ({"map": maps.cpu().contiguous().numpy()} for _, maps in batch_maps)
+    return ({"map": maps.contiguous().numpy()} for maps in on_cpu(maps for _, maps in batch_maps))
 
 
 def attribute_batches(
@@ -101,7 +101,7 @@ def attribute_batches(
                 raise ValueError(
                     f"{name}: returned NaN or infinity for image {first}, expected finite values"
                 )
-            progress.add(len(maps), int(non_finite.sum()))
+            progress.add(len(maps), non_finite.sum())
             yield stored, maps.detach()
         progress.close()
 
@@ -209,12 +209,13 @@ class _Progress:
 
     def __init__(self, name: str, images: int) -> None:
         self.name, self.images = name, images
-        self.done = self.reported = self.non_finite = 0
+        self.done = self.reported = 0
+        self.non_finite: int | Tensor = 0  # stays on the device until the end: reading it would wait for the maps
         self.start = self.last = time.monotonic()
 
-    def add(self, done: int, non_finite: int) -> None:
+    def add(self, done: int, non_finite: Tensor) -> None:
         self.done += done
-        self.non_finite += non_finite
+        self.non_finite = self.non_finite + non_finite
         if time.monotonic() - self.last > 1 and self.done - self.reported >= self.images / 100:
             self.last, self.reported = time.monotonic(), self.done
             log.info("%s: maps %d/%d", self.name, self.done, self.images)
@@ -222,5 +223,5 @@ class _Progress:
     def close(self) -> None:
         seconds = time.monotonic() - self.start
         log.info("%s: %d images in %.1f s", self.name, self.done, seconds)
-        if self.non_finite:
-            log.warning("%s: %d of %d maps contain NaN or infinity", self.name, self.non_finite, self.images)
+        if non_finite := int(self.non_finite):
+            log.warning("%s: %d of %d maps contain NaN or infinity", self.name, non_finite, self.images)

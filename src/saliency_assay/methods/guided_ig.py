@@ -10,6 +10,9 @@ from saliency_assay.methods.baselines import baseline as baseline_color
 from saliency_assay.methods.differentiate import check_inputs, input_gradient
 from saliency_assay.methods.passes import per_row, reported
 
+TIES = {torch.float32: 1e-5, torch.float64: 1e-9}
+"""Share of an image's largest absolute gradient by which gradients must differ to count as different."""
+
 
 def guided_ig(
     model: nn.Module,
@@ -50,7 +53,7 @@ def guided_ig(
     positions, total = torch.zeros_like(spans), torch.zeros_like(spans)
     for step in reported(steps, 1, f"passes of {len(images)} images"):
         slopes = input_gradient(model, start + positions * spans, targets)
-        moved = advance(positions, slopes.abs(), shares, (step + 1) / steps, fraction, max_dist)
+        moved = advance(positions, _rounded(slopes.abs()), shares, (step + 1) / steps, fraction, max_dist)
         total += (moved - positions) * slopes
         positions = moved
     return spans * total
@@ -90,6 +93,15 @@ def advance(
         room *= remaining
         first = torch.searchsorted(levels, threshold, right=True)
     return highest - left
+
+
+def _rounded(slopes: Tensor) -> Tensor:
+    """Round absolute gradients, relative to the largest of an image, so that rounding errors do not order equal ones.
+
+    At a constant baseline, all pixels away from the border have the same gradient.
+    """
+    unit = TIES[slopes.dtype] * per_row(slopes.flatten(1).amax(1))
+    return (slopes / unit.clamp(min=torch.finfo(slopes.dtype).tiny)).round()
 
 
 def _sums(values: Tensor) -> Tensor:

@@ -1,4 +1,6 @@
-"""Copies from the CPU to a device."""
+"""Copies between the CPU and a device."""
+
+from collections.abc import Iterable, Iterator
 
 import torch
 from torch import Tensor
@@ -15,3 +17,23 @@ def to_device(values: Tensor, device: torch.device, dtype: torch.dtype | None = 
 def pinned(values: Tensor, device: torch.device) -> Tensor:
     """Return a tensor of the CPU in pinned memory if ``device`` is a GPU, from which copies are asynchronous."""
     return values.pin_memory() if device.type == "cuda" and values.device.type == "cpu" else values
+
+
+def on_cpu(batches: Iterable[Tensor]) -> Iterator[Tensor]:
+    """Yield the tensors on the CPU; from a GPU, each is copied while the GPU computes the next one."""
+    pending: tuple[Tensor, torch.cuda.Event] | None = None
+    for values in batches:
+        if not values.is_cuda:
+            yield values.cpu()
+            continue
+        copy = torch.empty(values.shape, dtype=values.dtype, pin_memory=True)
+        copy.copy_(values.contiguous(), non_blocking=True)
+        done = torch.cuda.Event()
+        done.record(torch.cuda.current_stream(values.device))
+        if pending:
+            pending[1].synchronize()
+            yield pending[0]
+        pending = copy, done
+    if pending:
+        pending[1].synchronize()
+        yield pending[0]
