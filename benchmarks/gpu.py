@@ -160,11 +160,15 @@ def measure() -> dict[str, Any]:
             missing = measured[-1].get("missing")
             results["rows"][name] = [missing, ""] if missing else [measured[-1][key] for key in keys]
             print(name, *results["rows"][name], file=sys.stderr)
-    # Of a ResNet-50: in units of ``scaling.py``, a gradient with respect to the image is two forward passes.
+    # In units of ``scaling.py``, a gradient with respect to the image is two forward passes.
     training, gradient = measured[0].get("train"), measured[2].get("bare_gradient")
     if training and gradient:
-        results["hours"] = hours(training, 2 * gradient)
+        results["resnet50"] = training, 2 * gradient
     return results
+
+
+def save(results: Mapping[str, Any]) -> None:
+    RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
 
 def cells(results: Mapping[str, Any] | None, name: str) -> str:
@@ -198,7 +202,10 @@ def main() -> None:
     if not options.page:
         kind = "gpu" if torch.cuda.is_available() else "cpu"
         results[kind] = {**measure(), "machine": options.machine}
-        RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+        save(results)
+        if speeds := results[kind].pop("resnet50", None):
+            results[kind]["hours"] = hours(*speeds)
+            save(results)
     PAGE.write_text(page(results), encoding="utf-8")
     print(f"{PAGE}: written")
     if not torch.cuda.is_available():

@@ -53,7 +53,11 @@ def equal_noise(like_a_gpu: None, monkeypatch: pytest.MonkeyPatch) -> None:  # n
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
 def test_maps_agree(method: Method) -> None:
     """In float64, so that rounding changes no order of pixels or segments."""
-    model, images, targets = classifier_for(method, torch.float64), random_images(COUNT), cyclic_targets(COUNT)
+    model, images, targets = (
+        classifier_for(method, torch.float64),
+        random_images(COUNT),
+        cyclic_targets(COUNT),
+    )
     expected = maps_of(method, model, images, targets)
     maps = maps_of(method, deepcopy(model).to(DEVICE), images.to(DEVICE), targets.to(DEVICE))
     assert maps.device.type == DEVICE
@@ -65,10 +69,14 @@ def test_maps_agree(method: Method) -> None:
 def test_scores_agree(metric: Metric) -> None:
     models = contract.model(), contract.other_model()
     expected, _ = scored(metric, *models, contract.MEAN, None)
-    scores, _ = scored(metric, *(deepcopy(each).to(DEVICE) for each in models), contract.MEAN.to(DEVICE), None)
+    scores, _ = scored(
+        metric, *(deepcopy(each).to(DEVICE) for each in models), contract.MEAN.to(DEVICE), None
+    )
     assert scores.keys() == expected.keys()
     for key, values in expected.items():
-        np.testing.assert_allclose(scores[key], values, rtol=1e-3, atol=1e-4 * np.nanmax(np.abs(values), initial=0))
+        np.testing.assert_allclose(
+            scores[key], values, rtol=1e-3, atol=1e-4 * np.nanmax(np.abs(values), initial=0)
+        )
 
 
 def test_methods_have_the_same_ranks(models: tuple[Classifier, Classifier]) -> None:

@@ -210,7 +210,9 @@ class _Progress:
     def __init__(self, name: str, images: int) -> None:
         self.name, self.images = name, images
         self.done = self.reported = 0
-        self.non_finite: int | Tensor = 0  # stays on the device until the end: reading it would wait for the maps
+        self.non_finite: int | Tensor = (
+            0  # stays on the device until the end: reading it would wait for the maps
+        )
         self.start = self.last = time.monotonic()
 
     def add(self, done: int, non_finite: Tensor) -> None:

@@ -28,8 +28,7 @@ def on_cpu(batches: Iterable[Tensor]) -> Iterator[Tensor]:
             continue
         copy = torch.empty(values.shape, dtype=values.dtype, pin_memory=True)
         copy.copy_(values.contiguous(), non_blocking=True)
-        done = torch.cuda.Event()
-        done.record(torch.cuda.current_stream(values.device))
+        done = torch.cuda.current_stream(values.device).record_event()
         if pending:
             pending[1].synchronize()
             yield pending[0]
