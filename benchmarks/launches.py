@@ -89,7 +89,7 @@ def main() -> None:
         if "background" in call.keywords:
             call.keywords["background"] = SimulatedTensor(call.keywords["background"])
         for architecture, network in networks.items():
-            run = partial(call, network, *on_device, generator=BlockGenerator(3))
+            run = partial(call, network, *on_device, generator=BlockGenerator(3, "method"))
             try:
                 with frozen(network):
                     launches, waits = counts_of(run)

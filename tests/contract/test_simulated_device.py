@@ -131,7 +131,7 @@ def maps_of(method: Method, model: Classifier, images: Tensor, targets: Tensor) 
         moved = isinstance(images, SimulatedTensor)
         call.keywords["background"] = SimulatedTensor(background) if moved else background.to(images.device)
     with evaluating(model), frozen(model):
-        return call(model, images, targets, generator=BlockGenerator(3))
+        return call(model, images, targets, generator=BlockGenerator(3, "method"))
 
 
 @pytest.mark.usefixtures("like_a_gpu")

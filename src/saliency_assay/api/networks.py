@@ -17,6 +17,7 @@ from saliency_assay.models.classifier import Blueprint, Classifier, build, main_
 from saliency_assay.models.families import BUILDERS, family_of
 from saliency_assay.models.inference import evaluating, exact_float32
 from saliency_assay.models.layout import adapt
+from saliency_assay.models.state import tensors_of
 from saliency_assay.models.weights import description_in, load_classifier
 from saliency_assay.registry.records import short_repr, with_defaults
 
@@ -42,15 +43,15 @@ def wrap(
         network: module from ``[N, C, H, W]`` to logits ``[N, classes]``, with float32 weights.
         classes: number of classes.
         mean: mean of each channel, in [0, 1]; also the color of ``baseline: mean`` and ``fill: mean``.
-        std: standard deviation of each channel, above 0.
+        std: standard deviation of each channel, in (0, 1].
         cam_layer: path in ``network`` of the layer for CAM and Grad-CAM; other methods do not need it. A negative
             number counts from the end, as in ``blocks.-1.norm1``.
         token_grid: rows and columns of tokens, if ``cam_layer`` returns tokens that are not the largest grid of the
             images' aspect ratio.
 
     Raises:
-        ValueError: the network does not have the layer, ``mean`` and ``std`` are not sequences of equal length, the
-            weights have another type, or ``network`` is not a module.
+        ValueError: the network does not have the layer, ``mean`` and ``std`` are not sequences of equal length or not
+            those of pixels in [0, 1], the weights have another type, or ``network`` is not a module.
 
     >>> from torch import nn
     >>> import saliency_assay
@@ -66,11 +67,6 @@ def wrap(
             raise ValueError(
                 f"{key}: found {value}, expected a value for each channel, such as [{value}] * 3"
             )
-    if not all(0 <= value <= 1 for value in mean):
-        raise ValueError(
-            f"mean: found {list(mean)}, expected values in [0, 1], in which images are; divide mean and std by 255 if "
-            "they are for pixel levels"
-        )
     tensors = [
         tensor for tensor in chain(network.parameters(), network.buffers()) if tensor.is_floating_point()
     ]
@@ -165,7 +161,7 @@ def _check_size(path: Path, blueprint: Blueprint, description: Mapping[str, Any]
         return
     except (ValueError, RuntimeError) as error:
         raise ValueError(f"{path}: {blueprint.architecture}: {error}") from error
-    values = sum(tensor.numel() for tensor in network.state_dict().values())
+    values = sum(tensor.numel() for tensor in tensors_of(network).values())
     if 4 * values > path.stat().st_size:
         raise ValueError(
             f"{path}: found {path.stat().st_size} bytes, expected at least {4 * values} of {blueprint.architecture} "

@@ -9,6 +9,7 @@ from saliency_assay.config.checks import custom_parameters, file, files_of, look
 from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.records import Catalog, DataEntry, Model, Parameters
 from saliency_assay.config.settings import CustomModel, ModelSettings, RegisteredModel
+from saliency_assay.models import checks
 from saliency_assay.models.families import BUILDERS, Layered, family_of
 from saliency_assay.registry.labels import label_of
 from saliency_assay.registry.records import short_repr, unknown
@@ -136,11 +137,8 @@ def _normalization(place: str, entry: ModelSettings) -> tuple[tuple[float, ...],
     if entry.normalization is None:
         return None
     mean, std = (tuple(map(float, values)) for values in (entry.normalization.mean, entry.normalization.std))
-    if len(mean) != len(std):
-        raise ConfigError(
-            f"{place}.normalization: found {len(mean)} values of mean and {len(std)} of std, "
-            "expected one of each for each channel"
-        )
+    if problem := checks.normalization(mean, std):
+        raise ConfigError(f"{place}.normalization: {problem}")
     return mean, std
 
 

@@ -20,6 +20,11 @@ from torch import Tensor, fx, nn
 from torch.nn import functional
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
+from torch.nn.modules.module import (
+    _global_backward_hooks,
+    _global_forward_hooks,
+    _global_forward_pre_hooks,
+)
 from torch.nn.utils.fusion import fuse_conv_bn_weights
 from torch.nn.utils.prune import BasePruningMethod
 from torch.nn.utils.spectral_norm import SpectralNorm
@@ -35,25 +40,12 @@ from saliency_assay.methods.layers import (
     linear,
 )
 from saliency_assay.models.classifier import Classifier, main_output
+from saliency_assay.models.independence import differ
+from saliency_assay.models.inference import uncompiled
+from saliency_assay.models.state import State, checksums, state_of
 
 IN_PLACE_OPERATORS = frozenset({operator.iadd, operator.isub, operator.imul, operator.itruediv})
 """Functions behind ``a += b`` and the other in-place operators."""
-
-_PLAIN = {bool, int, float, str, type(None)}
-
-
-@dataclass(frozen=True)
-class State:
-    """Fingerprint of a network, equal to a later one unless the network was changed in between.
-
-    It detects layers that are added, removed or change their settings, mode or hooks, tensors that are replaced, moved
-    or converted, and writes that autograd counts, but not writes through ``Parameter.data``: see ``forget_if_written``.
-    """
-
-    layers: tuple[Hashable, ...]
-    tensors: tuple[Hashable, ...]
-    memory: tuple[Tensor, ...] = field(compare=False)
-    """The tensors' memory, kept alive so that no other tensor is allocated at its address."""
 
 
 @dataclass
@@ -65,8 +57,6 @@ class Traced:
     checksums: Tensor
     """Of the values of parameters and buffers; see ``forget_if_written``."""
     canonical: fx.GraphModule | None = None
-    is_verified: bool = False
-    """True if the canonical form returned the network's logits for images."""
 
 
 _TRACED: WeakKeyDictionary[nn.Module, Traced] = WeakKeyDictionary()
@@ -94,20 +84,11 @@ def forget_if_written(network: nn.Module) -> None:
         del _TRACED[network]
 
 
-def checksums(network: nn.Module) -> Tensor:
-    """Return a sum over each floating-point parameter and buffer that depends on the order of its values."""
-    sums = [
-        (values * torch.arange(1, len(values) + 1, device=values.device)).sum(dtype=torch.float64)
-        for tensor in chain(network.parameters(), network.buffers())
-        if tensor.is_floating_point() and (values := tensor.detach().flatten()).numel()
-    ]
-    return torch.stack([each.to(sums[0].device) for each in sums]) if sums else torch.empty(0)
-
-
 def _trace(network: nn.Module) -> fx.GraphModule:
     before = set(vars(network))
     try:
-        return fx.GraphModule(network, _Tracer().trace(network))
+        with uncompiled():
+            return fx.GraphModule(network, _Tracer().trace(network))
     except Exception as error:  # a forward may raise anything when it receives a proxy instead of a tensor
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         name = type(network).__name__
@@ -140,36 +121,6 @@ class _Tracer(fx.Tracer):
     ) -> tuple[Any, list[Any]]:
         """Pass the images alone to the network, so that its other arguments have their defaults."""
         return root_fn, [self.root, self.create_proxy("placeholder", "images", (), {})]
-
-
-def state_of(network: nn.Module) -> State:
-    """Return the comparable state of ``network``, without keeping the network alive."""
-    tensors = list(chain(network.parameters(), network.buffers()))
-    return State(
-        tuple(
-            (name, ref(layer), *vars(layer), *map(_comparable, vars(layer).values()))
-            for name, layer in network.named_modules()
-        ),
-        tuple(map(_identity, tensors)),
-        tuple(tensor.detach() for tensor in tensors),
-    )
-
-
-def _identity(tensor: Tensor) -> Hashable:
-    # A tensor created in inference mode does not count writes, so its state is never equal to another one.
-    version = object() if tensor.is_inference() else tensor._version
-    memory = tensor.data_ptr(), tensor.device, tensor.dtype, tensor.shape, tensor.stride()
-    return *memory, tensor.requires_grad, version
-
-
-def _comparable(value: Any) -> Hashable:
-    """Return numbers and strings unchanged, the keys of a dictionary (hooks have one each), otherwise the identity."""
-    if type(value) in _PLAIN:
-        plain: Hashable = value
-        return plain
-    if isinstance(value, dict):
-        return tuple(value)
-    return tuple(map(_comparable, value)) if isinstance(value, tuple | list) else id(value)
 
 
 _SIZES = {"size", "dim"}
@@ -263,6 +214,11 @@ def _analysis(model: nn.Module) -> Traced:
     """Return the analysis of the network of ``model``, with its canonical form."""
     network = network_of(model)
     name = type(network).__name__
+    if any((_global_forward_hooks, _global_forward_pre_hooks, _global_backward_hooks)):
+        raise ValueError(
+            f"{name}: found a global hook (torch.nn.modules.module.register_module_…), which would also be called for "
+            "layers that replace operations; expected none"
+        )
     has_mode = [isinstance(module, _BatchNorm | _DropoutNd) for module in network.modules()]
     if any(module.training for module in network.modules()) and any(has_mode):
         raise ValueError(f"{name}: found training mode, expected evaluation mode")
@@ -275,53 +231,29 @@ def _analysis(model: nn.Module) -> Traced:
     return analysis
 
 
-def canonical_for(method: str, model: nn.Module, images: Tensor | None = None) -> fx.GraphModule:
-    """Return ``canonical(model)`` for a method.
-
-    With ``images`` ``[N, C, H, W]``, as for ``model``, the canonical form of a network with tokens or products must
-    return the network's logits for an image and its darker mirror image, and each of them must not depend on the
-    other. It is checked once for each network.
+def canonical_for(method: str, model: nn.Module) -> fx.GraphModule:
+    """Return ``canonical(model)`` for a method, which compares its logits by ``check_form``.
 
     Raises:
-        ValueError: as ``canonical``, or the logits differ; the message starts with ``method`` and ends with an
-            alternative.
+        ValueError: as ``canonical``; the message starts with ``method`` and ends with an alternative.
     """
     try:
-        analysis = _analysis(model)
-        assert analysis.canonical is not None
-        if images is not None and images.device.type != "meta":
-            _verify(model, analysis, images)
+        return canonical(model)
     except ValueError as error:
         raise ValueError(f"{method}: {error}; or use integrated_gradients") from error
-    return analysis.canonical
 
 
-def _verify(model: nn.Module, analysis: Traced, images: Tensor) -> None:
-    original, network = network_of(model), analysis.canonical
-    assert network is not None
-    if analysis.is_verified or not any(_depends_on_shapes(network, node) for node in network.graph.nodes):
-        return
-    with torch.no_grad():
-        pair = normalized(model, torch.cat([images[:1], images[:1].flip(-1) / 2]).detach())
-        expected, actual = main_output(original(pair)), network(pair)
-        alone = network(pair[:1])
-    if isinstance(expected, Tensor) and isinstance(actual, Tensor) and expected.shape == actual.shape:
-        tolerance = 1e-3 * expected.abs().max()  # rounding of float32; errors of the form are larger
-        for one, other in ((actual, expected), (alone, actual[:1])):
-            if bool(((one - other).abs() > tolerance).any()):
-                raise ValueError(
-                    f"{type(original).__name__}: its layers, traced, do not return its logits for each image by "
-                    f"itself; expected standard layers, and no operation across images"
-                )
-    analysis.is_verified = True
+def check_form(method: str, model: nn.Module, logits: Tensor, expected: Tensor) -> None:
+    """Check that the ``logits`` of a model's canonical form are those of the model, up to rounding.
 
-
-def _depends_on_shapes(network: fx.GraphModule, node: fx.Node) -> bool:
-    """Return True if the graph alone does not show whether a node keeps images apart, as with tokens and products."""
-    if node.op == "call_module":
-        layer = network.get_submodule(str(node.target))
-        return isinstance(layer, Multiply | MatMul | Mean | nn.Softmax | nn.LayerNorm)
-    return changes_shape(node)
+    Raises:
+        ValueError: they are not.
+    """
+    if not expected.is_meta and differ(logits.detach(), expected):
+        raise ValueError(
+            f"{method}: the layers of {type(network_of(model)).__name__}, traced, do not return its logits; expected "
+            "standard layers, without hooks that change them and without branches; or use integrated_gradients"
+        )
 
 
 def changes_shape(node: fx.Node) -> bool:
@@ -338,6 +270,7 @@ def _in_canonical_form(module: fx.GraphModule, name: str) -> fx.GraphModule:
     _order_by_writing(module, name)
     _replace_functions(module, name)
     _fix_computed_weights(module, name)
+    _remove_hooks(module)
     _separate_calls(module)
     _fold_norms(module, name)
     module.graph.eliminate_dead_code()
@@ -610,6 +543,19 @@ def _convolution(like: nn.Conv2d, weight: Tensor, bias: Tensor | None) -> nn.Mod
         device="meta",
     )
     return _with_weights(layer, weight, bias)
+
+
+def _remove_hooks(module: fx.GraphModule) -> None:
+    """Remove hooks from layers, which rules would apply more than once; ``check_form`` finds hooks that change logits."""
+    kinds = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+    for node in module.graph.find_nodes(op="call_module"):
+        layer = module.get_submodule(str(node.target))
+        if any(hooks for each in layer.modules() for hooks in (getattr(each, kind) for kind in kinds)):
+            layer = copy.deepcopy(layer, {id(tensor): tensor for tensor in chain(layer.parameters(), layer.buffers())})
+            for each in layer.modules():
+                for kind in kinds:
+                    getattr(each, kind).clear()
+            _call_layer(module, node, layer)
 
 
 def _separate_calls(module: fx.GraphModule) -> None:

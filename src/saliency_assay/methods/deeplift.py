@@ -15,8 +15,14 @@ from torch import Tensor, fx, nn
 from torch.nn import functional
 
 from saliency_assay.methods.baselines import baseline as baseline_color
-from saliency_assay.methods.canonical import canonical_for, changes_shape, network_of, normalized
-from saliency_assay.methods.differentiate import check_background, check_inputs, check_logits
+from saliency_assay.methods.canonical import canonical_for, changes_shape, check_form, network_of, normalized
+from saliency_assay.methods.differentiate import (
+    check_background,
+    check_inputs,
+    check_logits,
+    gradient_of,
+    logits_of,
+)
 from saliency_assay.methods.layers import Add, MatMul, Mean, Multiply
 from saliency_assay.methods.passes import passes_of
 
@@ -46,18 +52,22 @@ def deeplift(
     if rule not in RULES:
         raise ValueError(f"rule: found {rule!r}, valid: {', '.join(RULES)}")
     reference = baseline_color(model, images, baseline).expand(1, *images.shape[1:])
-    network = fit_network("deeplift", model, images)
-    return contributions(network, normalized(model, images), normalized(model, reference), targets, rule)
+    network, expected = fit_network("deeplift", model), logits_of(model, images)
+    maps, logits = contributions(
+        network, normalized(model, images), normalized(model, reference), targets, rule
+    )
+    check_form("deeplift", model, logits, expected)
+    return maps
 
 
-def fit_network(method: str, model: nn.Module, images: Tensor | None = None) -> fx.GraphModule:
-    """Return ``canonical(model)``, verified on ``images``, if DeepLIFT has a rule for every layer.
+def fit_network(method: str, model: nn.Module) -> fx.GraphModule:
+    """Return ``canonical(model)`` if DeepLIFT has a rule for every layer.
 
     Raises:
         ValueError: otherwise, with ``method``, the layer or operation and an alternative.
     """
     name = type(network_of(model)).__name__
-    network = canonical_for(method, model, images)
+    network = canonical_for(method, model)
     for node in network.graph.find_nodes(op="call_module"):
         kind = type(network.get_submodule(node.target))
         if kind not in _LAYERS:
@@ -70,8 +80,10 @@ def fit_network(method: str, model: nn.Module, images: Tensor | None = None) -> 
 
 def contributions(
     network: fx.GraphModule, images: Tensor, references: Tensor, targets: Tensor, rule: str
-) -> Tensor:
-    """Compute (x − x′) ⊙ m for a ``fit_network``, from normalized ``images`` and ``references [N or 1, C, H, W]``.
+) -> tuple[Tensor, Tensor]:
+    """Compute (x − x′) ⊙ m for a ``fit_network``, and its logits ``[N, K]``.
+
+    ``images [N, C, H, W]`` and ``references [N or 1, C, H, W]`` are normalized.
 
     Raises:
         ValueError: the network does not return ``[N, K]``.
@@ -83,12 +95,10 @@ def contributions(
     with torch.enable_grad():
         is_split = rule == "reveal_cancel"
         parts = (difference.clamp(min=0), difference.clamp(max=0)) if is_split else (difference,)
-        logits = (
-            _DifferencePropagation(network).run(Signal(images.detach(), references.detach(), parts)).whole
-        )
-        check_logits(logits, images)
-        multipliers = torch.autograd.grad(logits.gather(1, targets[:, None]).sum(), difference)[0]
-    return difference.detach() * multipliers
+        output = _DifferencePropagation(network).run(Signal(images.detach(), references.detach(), parts))
+        check_logits(output.value, images)
+        multipliers = gradient_of(output.whole.gather(1, targets[:, None]).sum(), difference)
+    return difference.detach() * multipliers, output.value
 
 
 def _reads_rows(network: fx.GraphModule) -> bool:
@@ -420,9 +430,13 @@ def deep_shap(
     """
     check_inputs(images, targets)
     check_background(images, background)
-    network = fit_network("deep_shap", model, images)
+    network, expected = fit_network("deep_shap", model), logits_of(model, images)
     network_inputs, baselines = normalized(model, images), normalized(model, background)
     total = torch.zeros_like(images)
     for number in passes_of(images, len(background)):
-        total += contributions(network, network_inputs, baselines[number : number + 1], targets, "rescale")
+        maps, logits = contributions(
+            network, network_inputs, baselines[number : number + 1], targets, "rescale"
+        )
+        check_form("deep_shap", model, logits, expected)
+        total += maps
     return total / len(background)

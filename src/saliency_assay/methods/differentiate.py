@@ -4,6 +4,10 @@ import torch
 from torch import Tensor, nn
 
 OUTPUTS = ("probability", "logit")
+NO_GRADIENT = (
+    "model: found no gradient of the logits, expected a network that autograd can follow, without torch.no_grad(), "
+    "detach() or operations on integers; or use a method without gradients, such as occlusion or rise"
+)
 
 
 def check_inputs(images: Tensor, targets: Tensor) -> None:
@@ -71,7 +75,31 @@ def input_gradient(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
     One backward pass of the sum serves all images, because in evaluation mode no logit depends on another image.
     """
     pixels, score = score_pixels(model, images, targets)
-    return torch.autograd.grad(score, pixels)[0]
+    return gradient_of(score, pixels)
+
+
+def gradient_of(score: Tensor, values: Tensor) -> Tensor:
+    """Return the gradient of a sum of logits with respect to ``values``, such as pixels or a layer's output.
+
+    Raises:
+        ValueError: there is none.
+    """
+    gradient = torch.autograd.grad(score, values, allow_unused=True)[0] if score.requires_grad else None
+    if gradient is None:
+        raise ValueError(NO_GRADIENT)
+    return gradient
+
+
+def logits_of(model: nn.Module, images: Tensor) -> Tensor:
+    """Compute the logits of all classes, ``[N, K]``, without an autograd graph.
+
+    Raises:
+        ValueError: the model does not return ``[N, K]``.
+    """
+    with torch.no_grad():
+        logits: Tensor = model(images.detach())
+    check_logits(logits, images)
+    return logits
 
 
 def target_logits(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
@@ -100,9 +128,7 @@ def target_outputs(model: nn.Module, images: Tensor, targets: Tensor, output: st
     """
     if output not in OUTPUTS:
         raise ValueError(f"output: found {output!r}, valid: {', '.join(OUTPUTS)}")
-    with torch.no_grad():
-        logits: Tensor = model(images)
-    check_logits(logits, images)
+    logits = logits_of(model, images)
     check_several_outputs(logits, output)
     values = logits.softmax(1) if output == "probability" else logits
     return values.gather(1, targets[:, None])[:, 0]

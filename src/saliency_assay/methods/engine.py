@@ -13,7 +13,9 @@ from torch import Tensor
 from saliency_assay.methods.differentiate import describe_tensor
 from saliency_assay.methods.sampling import BlockGenerator
 from saliency_assay.models.classifier import Classifier
+from saliency_assay.models.independence import check_independence
 from saliency_assay.models.inference import evaluating, exact_float32, to_pixels
+from saliency_assay.models.state import changed, tensors_of
 from saliency_assay.runtime.shards import batches
 from saliency_assay.runtime.transfer import on_cpu, to_device
 
@@ -47,7 +49,7 @@ def attribute(
             ``finite``, NaN or infinity, or changes the images, the targets or the classifier in place.
     """
     check_targets(targets, len(images), classifier.classes)
-    generator, job = BlockGenerator(seed), (method, parameters, classifier, images, targets)
+    generator, job = BlockGenerator(seed, "method"), (method, parameters, classifier, images, targets)
     batch_maps = attribute_batches(
         *job, generator=generator, batch_size=batch_size, finite=finite, offset=offset
     )
@@ -87,13 +89,14 @@ def attribute_batches(
             stored = _stored_images(images[batch], classifier.device)
             pixels = to_pixels(stored)
             batch_targets = to_device(torch.tensor(targets[batch]), classifier.device)
+            written = check_independence(classifier, pixels) if number == 0 else frozenset()
             # Only for the first batch, since this copies all weights; a method that writes in place does so every time.
-            watched = _unchangeable(classifier, pixels, batch_targets) if number == 0 else {}
+            watched = _unchangeable(classifier, pixels, batch_targets, written) if number == 0 else {}
             before = {key: tensor.clone() for key, tensor in watched.items()}
-            with evaluating(classifier), frozen(classifier), exact_float32():
+            with evaluating(classifier), frozen(classifier), exact_float32(), torch.enable_grad():
                 maps = method(classifier, pixels, batch_targets, generator=generator.at(block), **parameters)
             if before:
-                _check_unchanged(name, before, _unchangeable(classifier, pixels, batch_targets))
+                _check_unchanged(name, before, _unchangeable(classifier, pixels, batch_targets, written))
             _check_maps(name, maps, pixels)
             non_finite = ~maps.isfinite().flatten(1).all(1)
             if finite and non_finite.any():
@@ -171,20 +174,19 @@ def frozen(classifier: Classifier) -> Iterator[None]:
             parameter.requires_grad_(True)
 
 
-def _unchangeable(classifier: Classifier, pixels: Tensor, targets: Tensor) -> dict[str, Tensor]:
-    """Return all tensors that a method must not change."""
-    return {"the images": pixels.detach(), "the targets": targets, **classifier.state_dict()}
+def _unchangeable(
+    classifier: Classifier, pixels: Tensor, targets: Tensor, written: frozenset[str]
+) -> dict[str, Tensor]:
+    """Return all tensors that a method must not change; the forward pass changes those in ``written`` by itself."""
+    state = {name: tensor for name, tensor in tensors_of(classifier).items() if name not in written}
+    return {"the images": pixels.detach(), "the targets": targets, **state}
 
 
 def _check_unchanged(name: str, before: dict[str, Tensor], after: dict[str, Tensor]) -> None:
-    for key, old in before.items():
-        # The first comparison is fast, the second one also takes NaN as equal to itself.
-        if not torch.equal(old, after[key]) and not torch.allclose(
-            old, after[key], rtol=0, atol=0, equal_nan=True
-        ):
-            raise ValueError(
-                f"{name}: changed {key} in place; a method must not modify images, targets or classifier"
-            )
+    for key in changed(before, after):
+        raise ValueError(
+            f"{name}: changed {key} in place; a method must not modify images, targets or classifier"
+        )
 
 
 def _check_maps(name: str, maps: object, pixels: Tensor) -> None:

@@ -13,7 +13,7 @@ from saliency_assay.methods import checks
 from saliency_assay.methods.baselines import BASELINES
 from saliency_assay.methods.baselines import baseline as baseline_color
 from saliency_assay.methods.blur_ig import blur_matrix
-from saliency_assay.methods.differentiate import check_inputs, check_logits
+from saliency_assay.methods.differentiate import NO_GRADIENT, check_inputs, check_logits
 from saliency_assay.methods.passes import reported
 from saliency_assay.runtime.transfer import to_device
 
@@ -105,6 +105,8 @@ def optimized(
             inside = convolution.crop(masks)
             logits = model(mixed(levels, inside if variant == "preserve" else 1 - inside))
             check_logits(logits, levels)
+            if not logits.requires_grad:
+                raise ValueError(NO_GRADIENT)
             rewards = logits.gather(1, targets[:, None])[:, 0]
             rewards = rewards if variant == "preserve" else -rewards
             excess = (masks - area_reference(masks.detach(), largest)).square().mean(1)

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import interpolate
 
-from saliency_assay.methods.differentiate import check_inputs
+from saliency_assay.methods.differentiate import check_inputs, gradient_of
 from saliency_assay.models.classifier import Classifier
+from saliency_assay.models.inference import uncompiled
 
 UPSAMPLINGS = ("bilinear", "bicubic", "nearest")
 
@@ -83,13 +84,18 @@ def activations_and_gradients(
     Raises:
         ValueError: as ``feature_maps``, or the logits do not depend on the layer's output or only on its class token.
     """
-    # With respect to the images, since the parameters are frozen.
-    with torch.enable_grad(), kept_outputs(classifier) as outputs:
-        logits = classifier(images.detach().requires_grad_())
+    # The graph starts at the layer, so that the passes of the layers before it are not recorded.
+    with torch.enable_grad(), kept_outputs(classifier, as_leaf=True) as outputs:
+        logits = classifier(images.detach())
+        score = logits.gather(1, targets[:, None]).sum()
     output = last_output(classifier, outputs)
-    gradient = torch.autograd.grad(logits.gather(1, targets[:, None]).sum(), output, allow_unused=True)[0]
-    if gradient is None:
-        raise ValueError(f"cam_layer: the logits do not depend on the output of {classifier.cam_layer!r}")
+    try:
+        gradient = gradient_of(score, output)
+    except ValueError as error:
+        raise ValueError(
+            f"cam_layer: found no gradient of the logits at the output of {classifier.cam_layer!r}; expected logits that "
+            "depend on it by operations that autograd can follow, without torch.no_grad() or detach()"
+        ) from error
     activations, gradients = (
         feature_maps(classifier, values, images) for values in (output.detach(), gradient)
     )
@@ -102,18 +108,26 @@ def activations_and_gradients(
 
 
 @contextmanager
-def kept_outputs(classifier: Classifier) -> Iterator[list[object]]:
-    """Collect the outputs of the CAM layer."""
+def kept_outputs(classifier: Classifier, *, as_leaf: bool = False) -> Iterator[list[object]]:
+    """Collect the outputs of the CAM layer, ``as_leaf`` of the autograd graph."""
     outputs: list[object] = []
 
-    def keep(layer: nn.Module, inputs: object, output: object) -> object:
-        outputs.append(output)
+    def kept(output: object) -> object:
+        if not isinstance(output, Tensor) or not output.is_floating_point():
+            return output
+        outputs.append(output.detach().requires_grad_() if as_leaf else output)
         # The next layer gets a copy, since an in-place ReLU would overwrite the output.
-        return output.clone() if isinstance(output, Tensor) else None
+        return outputs[-1].clone()
+
+    def keep(layer: nn.Module, inputs: object, output: object) -> object:
+        if type(output) is tuple and output:  # the tokens of a Hugging Face layer, and more
+            return (kept(output[0]), *output[1:])
+        return kept(output)
 
     handle = classifier.layer(classifier.cam_layer).register_forward_hook(keep)
     try:
-        yield outputs
+        with uncompiled():
+            yield outputs
     finally:
         handle.remove()
 
@@ -121,8 +135,6 @@ def kept_outputs(classifier: Classifier) -> Iterator[list[object]]:
 def last_output(classifier: Classifier, outputs: list[object]) -> Tensor:
     """Return the output of the CAM layer's last call."""
     output = outputs[-1] if outputs else None
-    if isinstance(output, tuple) and output:
-        output = output[0]  # the tokens of a Hugging Face layer
     if not isinstance(output, Tensor):
         raise ValueError(
             f"cam_layer: {classifier.cam_layer!r} returns no feature maps [N, K, h, w] and no tokens [N, T, K]"

@@ -13,8 +13,15 @@ import torch
 from torch import Tensor, fx, nn
 from torch.nn.functional import interpolate
 
-from saliency_assay.methods.canonical import PERMUTATIONS, canonical_for, network_of, normalized, signals
-from saliency_assay.methods.differentiate import check_inputs, check_logits
+from saliency_assay.methods.canonical import (
+    PERMUTATIONS,
+    canonical_for,
+    check_form,
+    network_of,
+    normalized,
+    signals,
+)
+from saliency_assay.methods.differentiate import check_inputs, check_logits, gradient_of, logits_of
 from saliency_assay.methods.feature_maps import rescaled
 from saliency_assay.methods.layers import Add, Mean
 
@@ -45,7 +52,7 @@ def fullgrad(
     check_inputs(images, targets)
     if rescale not in RESCALINGS:
         raise ValueError(f"rescale: found {rescale!r}, valid: {', '.join(RESCALINGS)}")
-    network = canonical_for("fullgrad", model, images)
+    network, expected = canonical_for("fullgrad", model), logits_of(model, images)
     _check_layers(network, type(network_of(model)).__name__)
     maps = torch.zeros_like(images[:, :1])
 
@@ -55,14 +62,15 @@ def fullgrad(
             layer = rescaled(term.abs(), RESCALINGS[rescale]).sum(1, keepdim=True)
             maps.add_(interpolate(layer, size=images.shape[2:], mode="bilinear"))
 
-    of_input = full_gradient(network, normalized(model, images), targets, add)
+    of_input, logits = full_gradient(network, normalized(model, images), targets, add)
+    check_form("fullgrad", model, logits, expected)
     return maps + rescaled(of_input.abs(), RESCALINGS[rescale]).sum(1, keepdim=True)
 
 
 def full_gradient(
     network: fx.GraphModule, inputs: Tensor, targets: Tensor, receive: Callable[[str, Tensor], None]
-) -> Tensor:
-    """Return ∇f_t(x) ⊙ x, ``[N, C, H, W]``, and pass b ⊙ ∂f_t / ∂z, for each bias b of a layer z, to ``receive``.
+) -> tuple[Tensor, Tensor]:
+    """Return ∇f_t(x) ⊙ x, ``[N, C, H, W]``, and the logits ``[N, K]``, and pass b ⊙ ∂f_t / ∂z, for each bias b of a layer z, to ``receive``.
 
     ``receive`` is called with the name of the layer and the term, ``[N, ...]``, from the last layer to the first, so
     that the gradients of all layers are not in memory at once. ``network`` is in canonical form, ``inputs`` are
@@ -77,7 +85,7 @@ def full_gradient(
         logits = _BiasHooks(network, receive).run(inputs)
         check_logits(logits, inputs)
         score = logits.gather(1, targets[:, None]).sum()
-    return inputs.detach() * torch.autograd.grad(score, inputs)[0]
+    return inputs.detach() * gradient_of(score, inputs), logits.detach()
 
 
 class _BiasHooks(fx.Interpreter):

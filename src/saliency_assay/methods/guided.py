@@ -1,12 +1,16 @@
 """Guided backpropagation, and Guided Grad-CAM, its product with Grad-CAM."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import BackwardCFunction
+from torch.autograd.graph import Node
 
 from saliency_assay.methods.cam import gradcam
-from saliency_assay.methods.differentiate import score_pixels
+from saliency_assay.methods.differentiate import gradient_of, score_pixels
+from saliency_assay.models.inference import uncompiled
 
 
 def guided_backprop(
@@ -20,24 +24,39 @@ def guided_backprop(
     """Compute the gradient with negative gradients set to 0 at every ReLU, ``[N, C, H, W]``.
 
     R = 1[h > 0] · 1[g > 0] · g at each ReLU (Springenberg et al., 2014). The ReLUs are nodes of the autograd graph, so
-    shared, functional and in-place ReLUs are included, and the model gets no hooks. With ``times_input``, the result is
-    multiplied by x.
+    shared, functional and in-place ReLUs are included, in any spelling (``is_relu``), and the model gets no hooks. With
+    ``times_input``, the result is multiplied by x.
 
     Raises:
-        ValueError: there is no ReLU between the pixels and the logits.
+        ValueError: there is no ReLU between the pixels and the logits, the pixels have no gradient, or an operation
+            hides its own operations, among which may be ReLUs.
     """
-    pixels, score = score_pixels(model, images, targets)
-    relus = [node for node in _graph_nodes(score) if node.name() == "ReluBackward0"]
-    if not relus:
+    pixels, score = _transparent_score(model, images, targets)
+    relus = [node for node in _graph_nodes(score) if is_relu(node)]
+    if not relus and score.requires_grad:
         kind = type(model).__name__
         raise ValueError(
             f"guided_backprop: found no ReLU in {kind}; without one the result is the gradient, so use gradient"
         )
     # The backward function of a ReLU already applies 1[h > 0]; clamping its result adds 1[g > 0].
     for node in relus:
-        node.register_hook(lambda inputs, outputs: (inputs[0].clamp(min=0),))
-    guided = torch.autograd.grad(score, pixels)[0]
+        node.register_hook(
+            lambda inputs, outputs: tuple(None if each is None else each.clamp(min=0) for each in inputs)
+        )
+    guided = gradient_of(score, pixels)
     return guided * images.detach() if times_input else guided
+
+
+def is_relu(node: Node) -> bool:
+    """Return True if a node of the autograd graph is max(x, 0), or ReLU6, min(max(x, 0), 6)."""
+    name = node.name()
+    if name in ("ClampBackward1", "ClampMinBackward0"):
+        return _saved(node, "min") == 0 and _saved(node, "max") is None
+    if name == "HardtanhBackward0":
+        return _saved(node, "min_val") == 0
+    if name == "MaximumBackward0":
+        return any(not torch.any(values) for values in (_saved(node, "self"), _saved(node, "other")))
+    return name == "ReluBackward0" or (name == "ThresholdBackward0" and _saved(node, "threshold") == 0)
 
 
 def guided_gradcam(
@@ -53,10 +72,41 @@ def guided_gradcam(
     return guided * gradcam(model, images, targets, generator=generator, upsampling=upsampling)
 
 
-def _graph_nodes(output: Tensor) -> Iterator[torch.autograd.graph.Node]:
-    """Yield each node of the autograd graph of ``output`` once."""
-    assert output.grad_fn is not None
-    pending, visited = [output.grad_fn], {output.grad_fn}
+def _saved(node: Node, name: str) -> Any:
+    return getattr(node, f"_saved_{name}", None)
+
+
+def _transparent_score(model: nn.Module, images: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """Return ``score_pixels`` with all operations of the network in the autograd graph.
+
+    Raises:
+        ValueError: an operation hides others, such as a function of ``torch.autograd.Function``.
+    """
+    # TorchScript's optimizer would merge operations.
+    with uncompiled(), torch.jit.optimized_execution(False):
+        pixels, score = score_pixels(model, images, targets)
+        if not any(map(_is_opaque, _graph_nodes(score))):
+            return pixels, score
+        # In-place functions of views are not in the graph; out of place, they are.
+        pixels, score = score_pixels(torch.func.functionalize(model, remove="mutations"), images, targets)
+    opaque = next(filter(_is_opaque, _graph_nodes(score)), None)
+    if opaque is not None:
+        raise ValueError(
+            f"guided_backprop: found {opaque.name()}, which hides its operations and so their ReLUs; expected PyTorch's "
+            "own operations, or use gradient"
+        )
+    return pixels, score
+
+
+def _is_opaque(node: Node) -> bool:
+    hides = ("CopySlices", "DifferentiableGraphBackward")
+    return isinstance(node, BackwardCFunction) or node.name().rpartition("::")[2] in hides
+
+
+def _graph_nodes(output: Tensor) -> Iterator[Node]:
+    """Yield each node of the autograd graph of ``output`` once; none if it has no graph."""
+    pending = [] if output.grad_fn is None else [output.grad_fn]
+    visited = set(pending)
     while pending:
         node = pending.pop()
         yield node

@@ -81,7 +81,7 @@ def _sample_pairs(shares: Tensor, pairs: int, seed: int) -> Tensor:
     child = torch.Generator().manual_seed(seed)
     sizes = torch.multinomial(shares, pairs, replacement=True, generator=child) + 2
     # ``shares`` has an entry for each of M − 3 sizes. The ranks of M uniform values are a random permutation.
-    ranks = torch.rand(pairs, len(shares) + 3, generator=child).argsort(1).argsort(1)
+    ranks = torch.rand(pairs, len(shares) + 3, generator=child, dtype=torch.float32).argsort(1).argsort(1)
     members = ranks < sizes[:, None]
     return torch.stack([members, ~members], 1).flatten(0, 1)
 

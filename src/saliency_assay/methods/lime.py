@@ -65,7 +65,7 @@ def sample_present(exists: Tensor, samples: int, seeds: list[int]) -> Tensor:
     present = torch.zeros(len(exists), samples, exists.shape[1], dtype=torch.bool)
     for rows, count, seed in zip(present, exists.sum(1).tolist(), seeds, strict=True):
         child = torch.Generator().manual_seed(seed)
-        rows[:, :count] = torch.rand(samples, count, generator=child) < 0.5
+        rows[:, :count] = torch.rand(samples, count, generator=child, dtype=torch.float32) < 0.5
         rows[0, :count] = True
     return to_device(present, exists.device)
 

@@ -57,10 +57,10 @@ def _drops(
 ) -> Tensor:
     """Compute f_t(x) − f_t(x filled where band i of ``rows`` meets band j of ``columns``), ``[N, i, j]``."""
     shape = (len(rows), len(columns))
-    logits = images.new_empty(len(images), *shape)
     original = target_logits(model, images, targets)
+    logits = original.new_empty(len(images), *shape)
     for position in passes_of(images, shape[0] * shape[1]):
         i, j = divmod(position, shape[1])
         filled = torch.where(rows[i][:, None] & columns[j], color, images.detach())
         logits[:, i, j] = target_logits(model, filled, targets)
-    return original[:, None, None] - logits
+    return (original[:, None, None] - logits).to(images.dtype)

@@ -19,8 +19,15 @@ from zennit.rules import AlphaBeta, Pass, ZPlus
 
 from saliency_assay.methods import checks
 from saliency_assay.methods.attention_layers import attention_layers, outputs_of
-from saliency_assay.methods.canonical import REARRANGEMENTS, canonical_for, network_of, normalized, signals
-from saliency_assay.methods.differentiate import check_inputs, check_logits
+from saliency_assay.methods.canonical import (
+    REARRANGEMENTS,
+    canonical_for,
+    check_form,
+    network_of,
+    normalized,
+    signals,
+)
+from saliency_assay.methods.differentiate import check_inputs, check_logits, logits_of
 from saliency_assay.methods.layers import Add, MatMul, Mean, Multiply, Sum
 from saliency_assay.methods.relevance_rules import (
     GammaRule,
@@ -214,7 +221,7 @@ def attention_relevance(method: str, model: nn.Module, images: Tensor, targets: 
         softmax=PassOn,
     )
     names = [str(softmax.target) for softmax, _ in attention_layers(canonical_for(method, model))]
-    network = _prepared((method,), model, images, rules)
+    network = _prepared((method,), model, rules)
     layers = [network.get_submodule(name) for name in names]
     pixels = normalized(model, images).detach().requires_grad_()
     with (
@@ -224,6 +231,7 @@ def attention_relevance(method: str, model: nn.Module, images: Tensor, targets: 
     ):
         logits = network(pixels)
         check_logits(logits, images)
+        check_form(method, model, logits, logits_of(model, images))
         start = nn.functional.one_hot(targets, logits.shape[1]).to(logits)
         return list(torch.autograd.grad(logits, weights, start))
 
@@ -268,18 +276,19 @@ def _propagate(
     if input_rule not in INPUT_RULES:
         raise ValueError(f"input_rule: found {input_rule!r}, valid: {', '.join(INPUT_RULES)}")
     first = _input_layer_rules(canonical_for(key[0], model), model, images, input_rule)
-    network = _prepared(key, model, images, rules, first)
+    network = _prepared(key, model, rules, first)
     pixels = normalized(model, images).detach().requires_grad_()
     with torch.enable_grad(), Composite(_hooks(rules, first)).context(network):
         logits = network(pixels)
         check_logits(logits, images)
+        check_form(key[0], model, logits, logits_of(model, images))
         # The backward pass of the rules propagates relevance in place of gradients, so it starts with the logit.
         relevance = logits.detach() * nn.functional.one_hot(targets, logits.shape[1])
         return torch.autograd.grad(logits, pixels, relevance)[0]
 
 
 def _prepared(
-    key: tuple[Any, ...], model: nn.Module, images: Tensor, rules: _Rules, first: Collection[str] = ()
+    key: tuple[Any, ...], model: nn.Module, rules: _Rules, first: Collection[str] = ()
 ) -> fx.GraphModule:
     """Return a copy of the canonical network in which layers are wrapped by their rule, unless a hook applies it.
 
@@ -289,7 +298,7 @@ def _prepared(
     Raises:
         ValueError: as ``canonical_for``, or the network has a layer without a rule.
     """
-    method, original = key[0], canonical_for(key[0], model, images)
+    method, original = key[0], canonical_for(key[0], model)
     copies, key = PREPARED.setdefault(original, {}), (*key, frozenset(first))
     if method not in copies or copies[method][0] != key:
         network = _copy_sharing_tensors(original)

@@ -71,7 +71,7 @@ def sample_grids(
     Shifts are uniform in 0 … ``tops`` − 1 and 0 … ``lefts`` − 1. Sampled on the CPU, so that a GPU has the same masks.
     """
     child = torch.Generator().manual_seed(seed)
-    grids = torch.rand(samples, cells, cells, generator=child) < probability
+    grids = torch.rand(samples, cells, cells, generator=child, dtype=torch.float32) < probability
     down, across = (torch.randint(shifts, (samples,), generator=child) for shifts in (tops, lefts))
     return grids, down, across
 

@@ -6,7 +6,7 @@ images, and each sample is generated with that seed.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Self
+from typing import Literal, Self, TypeAlias
 
 import torch
 from torch import Tensor
@@ -14,6 +14,7 @@ from torch import Tensor
 from saliency_assay.runtime.provenance import seed_of
 from saliency_assay.runtime.transfer import to_device
 
+Role: TypeAlias = Literal["method", "metric"]
 ROW_BY_ROW = {"cpu"}
 """Types of devices on which PyTorch's generator samples each row; on others the values are ``hashed``."""
 BELOW_ONE = 1 - 2.0**-24
@@ -22,37 +23,34 @@ LARGEST = 2**25
 """Hashed values that are computed at once, which takes 400 MB."""
 
 
-def block_seed(seed: int, block: int) -> int:
-    """Return the seed of the noise of block number ``block`` of a set; the first block has ``seed`` itself."""
-    return seed_of(seed, "block", str(block)) if block else seed
-
-
 class BlockGenerator(torch.Generator):
     """Generator for the images of a set, reseeded for every block (``shards``), with one initial seed for all blocks.
 
     Random numbers of single images are sampled from the generator itself, whose state does not depend on earlier
-    blocks. Random numbers that all images share are seeded by ``initial_seed()``, which is the seed of the set in every
-    block.
+    blocks. Random numbers that all images share are seeded by ``initial_seed()``, which is the same in every block.
+
+    All seeds depend on ``seed`` and on the ``role`` of the numbers. Otherwise a random map and the noise of the metric
+    that scores it would be the same numbers if a user passes the same seed for both.
     """
 
-    def __new__(cls, seed: int) -> Self:
-        """Create a generator on the CPU, without ``seed``: the only argument of the base class is a device."""
+    def __new__(cls, seed: int, role: Role) -> Self:
+        """Create a generator on the CPU, without the arguments: the only one of the base class is a device."""
         return super().__new__(cls)
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, role: Role) -> None:
         super().__init__()
-        self._seed = seed
+        self._seed = seed_of(seed, role)
         self._block: int | None = None
         self.at(0)
 
     def initial_seed(self) -> int:
-        """Return the seed of the set."""
+        """Return the seed of what all images share."""
         return self._seed
 
     def at(self, block: int) -> Self:
         """Return itself, reseeded if ``block`` differs from the block of the previous batch."""
         if block != self._block:
-            self.manual_seed(block_seed(self._seed, block))
+            self.manual_seed(seed_of(self._seed, "block", str(block)))
             self._block = block
         return self
 

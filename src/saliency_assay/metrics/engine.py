@@ -18,6 +18,7 @@ from saliency_assay.methods.passes import reported
 from saliency_assay.methods.sampling import BlockGenerator
 from saliency_assay.metrics.scored import Scored
 from saliency_assay.models.classifier import Blueprint, Classifier, build
+from saliency_assay.models.independence import check_independence
 from saliency_assay.models.inference import evaluating, exact_float32
 from saliency_assay.models.layout import like
 from saliency_assay.registry.records import resolve
@@ -72,11 +73,11 @@ def model_responses(
     Raises:
         ValueError: images, targets or offset do not fit, or ``function`` raises it.
     """
-    generator = BlockGenerator(seed)
+    generator = BlockGenerator(seed, "metric")
     for batch in _batches(classifier, images, targets, batch_size, offset, name_of(function)):
         keywords = _metric_arguments(function, parameters, inputs or MetricInputs(), batch.rows, classifier)
         generator.at(batch.block)
-        with evaluating(classifier), frozen(classifier), exact_float32():
+        with evaluating(classifier), frozen(classifier), exact_float32(), torch.enable_grad():
             responses = function(classifier, batch.pixels, batch.targets, generator=generator, **keywords)
         yield {name: values.cpu().numpy() for name, values in responses.items()}
 
@@ -107,7 +108,7 @@ def score(
         ValueError: images, targets, maps or offset do not fit each other; the metric raises it, or does not return one
             score for each image.
     """
-    generator, undefined = BlockGenerator(seed), Counter[str]()
+    generator, undefined = BlockGenerator(seed, "metric"), Counter[str]()
     explain = _Explain(classifier, inputs.explainer) if inputs.explainer else None
     inputs = replace(inputs, whole={**inputs.whole, "explain": explain}) if explain else inputs
     for batch in _batches(classifier, images, targets, batch_size, offset, name_of(function)):
@@ -117,7 +118,7 @@ def score(
         generator.at(batch.block)
         if explain:
             explain.begin(batch.block)
-        with evaluating(classifier), frozen(classifier), exact_float32():
+        with evaluating(classifier), frozen(classifier), exact_float32(), torch.enable_grad():
             scores = function(
                 classifier, batch.pixels, batch.targets, batch_maps, generator=generator, **keywords
             )
@@ -196,7 +197,7 @@ class _Explain:
 
     def __init__(self, classifier: Classifier, explainer: Explainer) -> None:
         self.classifier, self.explainer = classifier, explainer
-        self.generator = BlockGenerator(explainer.seed)
+        self.generator = BlockGenerator(explainer.seed, "method")
         self.state = self.generator.get_state()
 
     def begin(self, block: int) -> None:
@@ -230,6 +231,8 @@ def _batches(
     for number in reported(len(batch_slices), 1, f"batches of images: {name}"):
         block, rows = batch_slices[number]
         pixels = pixels_of(images[rows], classifier.device)
+        if number == 0:
+            check_independence(classifier, pixels)
         yield _Batch(block, rows, pixels, to_device(torch.tensor(targets[rows]), classifier.device))
 
 

@@ -13,7 +13,7 @@ from saliency_assay.methods.sampling import sample_seeds, standard_normal
 from saliency_assay.metrics.perturbation import Predict
 from saliency_assay.metrics.randomization import as_module, spearman, staged, states
 from saliency_assay.metrics.reductions import reduce
-from saliency_assay.metrics.scored import Scored, is_rankable, nan_unless
+from saliency_assay.metrics.scored import Scored, check_explained, is_rankable, nan_unless
 from saliency_assay.runtime.transfer import to_device
 
 
@@ -40,7 +40,8 @@ def emprt(
     if bins < 2:
         raise ValueError(f"bins: found {bins}, expected at least 2")
     saliency = reduce(maps, "sum")
-    random_saliency = reduce(explain(images, targets, model=randomized_model).detach(), "sum")
+    random_maps = check_explained(explain(images, targets, model=randomized_model), maps, summed=True)
+    random_saliency = reduce(random_maps.detach(), "sum")
     defined = is_rankable(saliency) & is_rankable(random_saliency)
     trained, random = (_complexity(each, bins, defined) for each in (saliency, random_saliency))
     return Scored({("emprt", ""): (random - trained) / trained})
@@ -76,7 +77,7 @@ def smprt(
     model = as_module(predict)
     weights, new = states(model, randomized_model)
     # From the input up, a group's last layer is the one that is nearest to the output.
-    groups, changed_model = staged(model, stages)[::-1], deepcopy(model)
+    groups, changed_model = staged(model, images, stages)[::-1], deepcopy(model)
     seeds = sample_seeds(len(images), samples, generator)
     deviation = noise * (images.amax((1, 2, 3), keepdim=True) - images.amin((1, 2, 3), keepdim=True))
     similarities: dict[tuple[str, str], Tensor] = {}
@@ -85,7 +86,8 @@ def smprt(
         total = images.new_zeros(len(images), *images.shape[2:], dtype=torch.float64)
         for sample in reported(samples, 1, "noisy copies explained"):
             noisy = images + deviation * standard_normal(seeds[sample::samples], images)
-            total += reduce(explain(noisy, targets, model=explained).detach(), "sum")
+            noisy_maps = check_explained(explain(noisy, targets, model=explained), maps, summed=True)
+            total += reduce(noisy_maps.detach(), "sum")
         return total / samples
 
     original = denoised(model)

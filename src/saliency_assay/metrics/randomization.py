@@ -9,11 +9,11 @@ import torch
 from skimage.metrics import structural_similarity
 from torch import Tensor, nn
 
-from saliency_assay.methods.differentiate import describe_tensor
 from saliency_assay.metrics.perturbation import Predict
 from saliency_assay.metrics.reductions import reduce
-from saliency_assay.metrics.scored import Scored, correlation, is_rankable, nan_unless
+from saliency_assay.metrics.scored import Scored, check_explained, correlation, is_rankable, nan_unless
 from saliency_assay.models.classifier import Classifier
+from saliency_assay.models.state import tensors_of
 from saliency_assay.runtime.transfer import to_device
 
 MEASURES = ("spearman", "spearman_absolute", "ssim")
@@ -55,17 +55,13 @@ def randomization(
         raise ValueError(f"stages: found {stages}, expected at least 1")
     model = as_module(predict)
     trained, new = states(model, randomized_model)
-    saliency, model_copy, all_stages = reduce(maps, "sum"), deepcopy(model), staged(model, stages)
+    saliency, model_copy, all_stages = reduce(maps, "sum"), deepcopy(model), staged(model, images, stages)
 
     def similarity_with(replaced: Sequence[Stage]) -> Tensor:
         names = [name for stage in replaced for name in stage.tensors]
         # All weights are loaded, so that none of an earlier stage remain.
         model_copy.load_state_dict({**trained, **{name: new[name] for name in names}})
-        new_maps = explain(images, targets, model=model_copy)
-        if len(new_maps) != len(maps) or new_maps.shape[2:] != maps.shape[2:]:
-            raise ValueError(
-                f"explain: returned {describe_tensor(new_maps)}, expected maps like {describe_tensor(maps)}"
-            )
+        new_maps = check_explained(explain(images, targets, model=model_copy), maps, summed=True)
         return likeness(saliency, reduce(new_maps.detach(), "sum"))
 
     first = similarity_with(all_stages[:1])  # the same for both orders
@@ -98,7 +94,7 @@ def states(model: nn.Module, randomized_model: nn.Module) -> tuple[dict[str, Ten
     Raises:
         ValueError: ``randomized_model`` has another architecture.
     """
-    trained, new = model.state_dict(), randomized_model.state_dict()
+    trained, new = tensors_of(model), tensors_of(randomized_model)
     for name in sorted({*trained, *new}):
         shapes = [list(state[name].shape) if name in state else "none" for state in (trained, new)]
         if shapes[0] != shapes[1]:
@@ -108,17 +104,18 @@ def states(model: nn.Module, randomized_model: nn.Module) -> tuple[dict[str, Ten
     return trained, new
 
 
-def staged(model: nn.Module, stages: int) -> list[Stage]:
+def staged(model: nn.Module, images: Tensor, stages: int) -> list[Stage]:
     """Return the weight layers of ``model`` in at most ``stages`` groups of adjacent layers, from the output down.
 
     The first group is the last layer alone. The sizes of the others differ by at most one, the larger groups first. The
-    order of layers is that of ``named_modules``. The pixel normalization of a ``Classifier`` is not replaced.
+    order of layers is that in which a pass of the first of ``images [N, C, H, W]`` calls them. The pixel normalization
+    of a ``Classifier`` is not replaced.
 
     Raises:
         ValueError: the model has no weight layer.
     """
     network, prefix = (model.network, "network.") if isinstance(model, Classifier) else (model, "")
-    layers = weight_layers(network)[::-1]
+    layers = weight_layers(network, called_modules(model, network, images[:1]))[::-1]
     if not layers:
         raise ValueError("predict: found no parameter of two axes or more, expected a layer with weights")
     groups = [layers[:1]]
@@ -132,15 +129,44 @@ def staged(model: nn.Module, stages: int) -> list[Stage]:
     ]
 
 
-def weight_layers(network: nn.Module) -> list[tuple[str, list[str]]]:
+def called_modules(model: nn.Module, network: nn.Module, images: Tensor) -> list[tuple[str, nn.Module]]:
+    """Return the modules of ``network`` with their paths, in the order of their last call in a pass of ``model``.
+
+    Modules that are not called, such as the output layer within ``nn.MultiheadAttention``, follow the module that
+    contains them. Modules of equal rank are in the order of ``named_modules``.
+    """
+    calls: list[str] = []
+    modules = list(network.named_modules())
+    handles = [
+        module.register_forward_pre_hook(lambda *_, path=path: calls.append(path)) for path, module in modules
+    ]
+    try:
+        with torch.no_grad():
+            model(images)
+    finally:
+        for handle in handles:
+            handle.remove()
+    last_call = {path: number for number, path in enumerate(calls)}
+
+    def rank(path: str) -> int:
+        while path and path not in last_call:
+            path = path.rpartition(".")[0]
+        return last_call.get(path, -1)
+
+    return sorted(modules, key=lambda named: rank(named[0]))
+
+
+def weight_layers(
+    network: nn.Module, modules: Sequence[tuple[str, nn.Module]]
+) -> list[tuple[str, list[str]]]:
     """Return the path and the tensor names of each layer that owns a parameter of two or more axes, input first.
 
-    Another module that owns parameters or buffers (BatchNorm) belongs to the weight layer before it. Before the first
+    ``modules`` are those of ``network`` with their paths, in the order of their calls. Another module that owns parameters or buffers (BatchNorm) belongs to the weight layer before it. Before the first
     weight layer, it belongs to the first one if it has parameters, and to none if it has only buffers.
     """
     layers: list[tuple[str, list[str]]] = []
     pending: list[str] = []
-    for path, module in network.named_modules():
+    for path, module in modules:
         parameters = dict(module.named_parameters(recurse=False))
         buffers = [name for name, _ in module.named_buffers(recurse=False)]
         names = [f"{path}.{name}" if path else name for name in (*parameters, *buffers)]

@@ -1,6 +1,7 @@
 """Relative stability of maps to input, representation and output (Agarwal et al., 2022)."""
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -9,7 +10,7 @@ from saliency_assay.methods.passes import reported
 from saliency_assay.methods.sampling import sample_seeds, standard_normal
 from saliency_assay.metrics.perturbation import Predict
 from saliency_assay.metrics.randomization import as_module, staged
-from saliency_assay.metrics.scored import Scored, nan_unless
+from saliency_assay.metrics.scored import Scored, check_explained, nan_unless
 from saliency_assay.models.classifier import Classifier
 
 LEAST = 1e-6  # smallest divisor, and the divisor for values that are 0
@@ -36,18 +37,19 @@ def relative_stability(
     class, is not finite, or all neighbors have another class. Agarwal et al. (2022).
 
     Raises:
-        ValueError: a parameter out of range, or ``predict`` is not a module with weights.
+        ValueError: a parameter out of range, ``predict`` is not a module whose last layer with weights is called as a
+            module, or ``explain`` returns maps of another shape.
     """
     if noise <= 0 or samples < 1:
         raise ValueError(f"noise, samples: found {noise}, {samples}, expected above 0 and at least 1")
-    last_layer = _last_layer(predict)
+    last_layer = _last_layer(predict, images)
     seeds = sample_seeds(len(images), samples, generator)
     logits, representation = _responses(predict, last_layer, images)
     largest = {name: maps.new_full((len(maps),), -1, dtype=torch.float64) for name in ("ris", "rrs", "ros")}
     for sample in reported(samples, 1, "neighbors explained"):
         neighbors = images + noise * standard_normal(seeds[sample::samples], images)
         new_logits, new_representation = _responses(predict, last_layer, neighbors)
-        change = relative_change(maps, explain(neighbors, targets).detach())
+        change = relative_change(maps, check_explained(explain(neighbors, targets), maps).detach())
         divisors = {
             "ris": relative_change(images, neighbors),
             "rrs": relative_change(representation, new_representation),
@@ -73,20 +75,29 @@ def relative_change(before: Tensor, after: Tensor) -> Tensor:
     return change
 
 
-def _last_layer(predict: Predict) -> nn.Module:
-    """Return the weight layer that is nearest to the output.
+def _last_layer(predict: Predict, images: Tensor) -> nn.Module:
+    """Return the weight layer that a pass of ``images`` calls last.
 
     Raises:
         ValueError: ``predict`` is not a module, or has no layer with weights.
     """
     model = as_module(predict)
     network = model.network if isinstance(model, Classifier) else model
-    return network.get_submodule(staged(network, 1)[0].layer)
+    return network.get_submodule(staged(model, images, 1)[0].layer)
 
 
 def _responses(model: Callable[[Tensor], Tensor], layer: nn.Module, images: Tensor) -> tuple[Tensor, Tensor]:
     """Return logits ``[N, K]`` and the input of ``layer``, ``[N, …]``."""
     inputs: list[Tensor] = []
-    with layer.register_forward_pre_hook(lambda _, arguments: inputs.append(arguments[0])), torch.no_grad():
+
+    def keep(_: nn.Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+        inputs.extend([*arguments, *keywords.values()][:1])
+
+    with layer.register_forward_pre_hook(keep, with_kwargs=True), torch.no_grad():
         logits = model(images)
+    if not inputs or len(inputs[-1]) != len(images):
+        raise ValueError(
+            f"relative_stability: found no input of {type(layer).__name__}, the last layer with weights, for each "
+            "image; expected a network that calls its layers as modules"
+        )
     return logits, inputs[-1]

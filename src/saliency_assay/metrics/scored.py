@@ -18,6 +18,21 @@ class Scored:
     """Float64 ``[N, S]``, or with more axes, by name."""
 
 
+def check_explained(explained: Tensor, maps: Tensor, *, summed: bool = False) -> Tensor:
+    """Return the maps that ``explain`` has computed if they can be compared with ``maps``.
+
+    Raises:
+        ValueError: they are of another shape; if both are ``summed`` over channels, of other images or another size.
+    """
+    differs = explained.shape[2:] != maps.shape[2:] or len(explained) != len(maps)
+    if differs or not (summed or explained.shape == maps.shape):
+        raise ValueError(
+            f"explain: returned {list(explained.shape)}, expected {list(maps.shape)} like the maps, which must be as "
+            "the method returns them"
+        )
+    return explained
+
+
 def is_rankable(saliency: Tensor) -> Tensor:
     """Return True for each map ``[N, H, W]`` that is finite and not constant, so that it can rank pixels, bool ``[N]``.
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from saliency_assay.methods.passes import reported
 from saliency_assay.methods.sampling import sample_seeds, uniform
 from saliency_assay.metrics.perturbation import Predict
-from saliency_assay.metrics.scored import Scored
+from saliency_assay.metrics.scored import Scored, check_explained
 
 
 def sensitivity_max(
@@ -60,11 +60,7 @@ def changes(
     for sample in reported(samples, 1, "neighbors explained"):
         # Seeds are ordered by image, so this is one neighbor of every image.
         neighbors = images + radius * uniform(seeds[sample::samples], images)
-        explained = explain(neighbors, targets)
-        if explained.shape != maps.shape:
-            raise ValueError(
-                f"explain: returned {list(explained.shape)}, expected {list(maps.shape)} like the maps"
-            )
+        explained = check_explained(explain(neighbors, targets), maps)
         yield neighbors, norms(explained.double() - maps.double())
 
 

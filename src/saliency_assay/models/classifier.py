@@ -3,11 +3,18 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from saliency_assay.models import checks
 from saliency_assay.registry.records import Json, resolve, unknown
+from saliency_assay.runtime.provenance import fingerprint
+
+
+WRAPPERS = {"module", "_orig_mod"}
+"""Names of the network in wrappers of data parallelism, averaged weights and ``torch.compile``."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +41,8 @@ class Classifier(nn.Module):
     number of rows and columns of tokens if the CAM layer returns tokens; by default, it follows from the image's size.
 
     Raises:
-        ValueError: the network does not have a layer, ``mean`` and ``std`` have different lengths, or a value of
-            ``std`` is not positive.
+        ValueError: the network does not have a layer, ``mean`` and ``std`` have different lengths, or they are not
+            those of pixels in [0, 1].
     """
 
     mean: Tensor
@@ -53,10 +60,8 @@ class Classifier(nn.Module):
         token_grid: Sequence[int] = (),
     ) -> None:
         super().__init__()
-        if len(mean) != len(std) or not all(value > 0 for value in std):
-            raise ValueError(
-                f"mean {list(mean)}, std {list(std)}: expected one value per channel, std above 0"
-            )
+        if problem := checks.normalization(mean, std):
+            raise ValueError(f"normalization: {problem}")
         self.register_buffer("mean", torch.tensor(mean, dtype=torch.float32).reshape(1, -1, 1, 1))
         self.register_buffer("std", torch.tensor(std, dtype=torch.float32).reshape(1, -1, 1, 1))
         self.network = network
@@ -99,7 +104,8 @@ class Classifier(nn.Module):
             raise ValueError(
                 f"logits {list(logits.shape)} of {len(pixels)} images: expected [N, {self.classes}]"
             )
-        return logits
+        # A network may compute in another precision, as with autocast in its own forward.
+        return logits.to(pixels.dtype)
 
     def network_input(self, pixels: Tensor) -> Tensor:
         """Return images ``[N, C, H, W]`` in [0, 1] normalized for the network, in its memory format."""
@@ -112,7 +118,8 @@ class Classifier(nn.Module):
     def layer(self, name: str) -> nn.Module:
         """Return the layer at path ``name`` of the network, as ``get_submodule`` does.
 
-        A negative number counts the children of a layer from the end: ``blocks.-1`` is the last block.
+        A negative number counts the children of a layer from the end: ``blocks.-1`` is the last block. The names of
+        wrappers, such as ``torch.nn.DataParallel`` and ``torch.compile``, may be left out.
 
         Raises:
             ValueError: there is no such layer; the message lists the children of the deepest layer that exists.
@@ -120,6 +127,9 @@ class Classifier(nn.Module):
         layer, at = self.network, ""
         for part in name.split(".") if name else ():
             children = dict(layer.named_children())
+            if part not in children and children.keys() <= WRAPPERS and children:
+                (layer,) = children.values()
+                children = dict(layer.named_children())
             if part.startswith("-") and part[1:].isdigit() and 0 < int(part[1:]) <= len(children):
                 layer = list(children.values())[int(part)]
             elif part in children:
@@ -174,11 +184,18 @@ def build(
     )
 
 
-def digest(state: Mapping[str, Tensor]) -> str:
-    """Return the SHA-256 (hex) of a state dict: names, dtypes, shapes and values, but not order or memory layout."""
+def digest(state: Mapping[str, Any]) -> str:
+    """Return the SHA-256 (hex) of a state dict: names, dtypes, shapes and values, but not order or memory layout.
+
+    Raises:
+        TypeError: an entry that is not a tensor has no plain JSON form.
+    """
     total = hashlib.sha256()
     for name in sorted(state):
-        tensor = state[name].detach().cpu().contiguous()
+        if not isinstance(state[name], Tensor):
+            total.update(f"{name} {fingerprint(state[name])}\n".encode())
+            continue
+        tensor = state[name].detach().cpu().contiguous().resolve_conj().resolve_neg()
         total.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
         total.update(tensor.reshape(-1).view(torch.uint8).numpy().tobytes())
     return total.hexdigest()

@@ -1,7 +1,8 @@
 """Inference in batches, in float32 precision that does not depend on the GPU."""
 
+import sys
 from collections.abc import Generator, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -18,10 +19,11 @@ _OTHERS = tuple((backend, operation) for backend in ("cuda", "mkldnn") for opera
 
 @contextmanager
 def exact_float32() -> Iterator[None]:
-    """Compute float32 products in full float32 precision within the context.
+    """Compute in full float32 precision within the context, whatever PyTorch's global settings are.
 
-    TF32 and bf16 would change the ranks of pixels by rounding. Afterwards the previous settings are restored, whichever
-    of PyTorch's interfaces set them.
+    TF32 and bf16 would change the ranks of pixels by rounding. Within the context, autocast is off, and new tensors are
+    float32 and on the CPU by default. Afterwards the previous settings are restored, whichever of PyTorch's interfaces
+    set them.
     """
     # Private functions, because ``torch.backends…fp32_precision`` does not expose all settings.
     read, write = torch._C._get_fp32_precision_getter, torch._C._set_fp32_precision_setter
@@ -40,7 +42,14 @@ def exact_float32() -> Iterator[None]:
             settings_before[setting] = read(*setting)
             write(*setting, "ieee")
     try:
-        yield
+        with ExitStack() as stack:
+            for device in filter(torch.is_autocast_enabled, ("cpu", "cuda")):
+                stack.enter_context(torch.autocast(device, enabled=False))
+            if torch.get_default_device().type != "cpu":
+                stack.enter_context(torch.device("cpu"))
+            stack.callback(torch.set_default_dtype, torch.get_default_dtype())
+            torch.set_default_dtype(torch.float32)
+            yield
     finally:
         torch.set_float32_matmul_precision(matmul_precision)
         for setting, precision in settings_before.items():
@@ -50,13 +59,29 @@ def exact_float32() -> Iterator[None]:
 @contextmanager
 def evaluating(module: nn.Module) -> Iterator[None]:
     """Put ``module`` into evaluation mode within the context, and restore the mode of each submodule afterwards."""
-    modes = [(submodule, submodule.training) for submodule in module.modules()]
-    module.eval()
+    # A frozen TorchScript module has no mode.
+    modes = [(each, each.training) for each in module.modules() if hasattr(each, "training")]
+    to_evaluation(module)
     try:
         yield
     finally:
         for submodule, training in modes:
             submodule.training = training
+
+
+def uncompiled() -> AbstractContextManager[object]:
+    """Run networks of ``torch.compile`` uncompiled, since compiled code ignores hooks and hides its operations."""
+    # The import of Dynamo, PyTorch's compiler, takes seconds, and nothing is compiled without it.
+    return torch.compiler.set_stance("force_eager") if "torch._dynamo" in sys.modules else nullcontext()
+
+
+def to_evaluation(module: nn.Module) -> None:
+    """Put ``module`` into evaluation mode; an exported program has the mode in which it was exported."""
+    try:
+        module.eval()
+    except NotImplementedError:
+        for submodule in module.modules():
+            submodule.training = False
 
 
 def to_pixels(images: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from saliency_assay.models.classifier import Classifier, main_output
-from saliency_assay.models.inference import evaluating, to_pixels
+from saliency_assay.models.inference import evaluating, to_evaluation, to_pixels
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +67,8 @@ def like(model: Classifier, classifier: Classifier) -> Classifier:
     model.memory_format = classifier.memory_format
     # PyTorch's stubs allow ``memory_format`` only for tensors.
     model.to(classifier.device, memory_format=classifier.memory_format)  # type: ignore[call-overload]
-    return model.eval().requires_grad_(False)
+    to_evaluation(model)
+    return model.requires_grad_(False)
 
 
 def leaves_unused(classifier: Classifier, size: Sequence[int]) -> bool:
@@ -120,7 +121,8 @@ def _trial_gradients(
         _restored_buffers(classifier),
         torch.enable_grad(),
     ):
-        classifier.train(training)
+        if training:
+            classifier.train()
         # The network is called directly, because hooks on the classifier must not run in a trial pass.
         logits = main_output(classifier.network(classifier.network_input(pixels.requires_grad_())))
         if not isinstance(logits, Tensor) or not logits.requires_grad:

@@ -3,6 +3,7 @@
 import logging
 import pickletools
 import re
+import tempfile
 import warnings
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from saliency_assay.models.classifier import Blueprint, Classifier, build, digest
+from saliency_assay.models.inference import to_evaluation
 from saliency_assay.models.normalization import IMAGENET
 from saliency_assay.registry.records import short_repr
 from saliency_assay.runtime.atomic import replacing
@@ -23,8 +25,10 @@ logger = logging.getLogger(__name__)
 VALID = "a state dict of tensors, written by torch.save"
 KEYS = ("state_dict", "model_state_dict", "model")
 """Keys of the state dict in files that also contain other training state, such as that of the optimizer."""
-WRAPPERS = re.compile(r"^(module\.)?(_orig_mod\.)?(?(1)|(module\.)?)")
-"""Name prefixes from data parallelism (``module``) and ``torch.compile`` (``_orig_mod``), in either order."""
+EXTRA = "_extra_state"
+"""PyTorch's name of an entry of a state dict from ``Module.get_extra_state``, which need not be a tensor."""
+AVERAGED = "n_averaged"
+"""Entry of ``torch.optim.swa_utils.AveragedModel`` beside the weights."""
 PROTOCOL = b"\x80"  # the first opcode of a pickle
 # Opcodes by which a pickle imports or calls code.
 CALLS = {"GLOBAL", "STACK_GLOBAL", "INST", "OBJ", "NEWOBJ", "NEWOBJ_EX", "REDUCE", "BUILD"}
@@ -105,13 +109,23 @@ def _check_members(path: Path) -> None:
 
 
 def read_state(path: Path) -> dict[str, Tensor]:
-    """Return the state dict in ``path``, bare or under one of ``KEYS``, without the prefixes of ``WRAPPERS``.
+    """Return the state dict in ``path``: the content of the file, or the only state dict among its entries.
 
     Raises:
         FileNotFoundError: there is no file at ``path``.
-        ValueError: as ``read``, or the file contains no state dict.
+        ValueError: as ``read``, or the file contains no state dict or several.
     """
-    return _state_in(path, read(path))
+    content = read(path)
+    if isinstance(content, Mapping):
+        states = [key for key, value in content.items() if _is_state(value)]
+        keys = states or [key for key in KEYS if isinstance(content.get(key), Mapping)]
+        if len(states) > 1:
+            raise ValueError(
+                f"{path}: found the weights of several networks ({', '.join(map(short_repr, states))}), expected one; "
+                f"save those to use, such as torch.save(torch.load(FILE)[{states[-1]!r}], OTHER_FILE)"
+            )
+        content = content[keys[0]] if keys else content
+    return _checked(path, content)
 
 
 def save(path: Path, classifier: Classifier, blueprint: Blueprint) -> None:
@@ -122,8 +136,10 @@ def save(path: Path, classifier: Classifier, blueprint: Blueprint) -> None:
     """
     state = {
         # Contiguous copies, because memory layout and shared storage would change the bytes.
-        name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
-        for name, tensor in classifier.network.state_dict().items()
+        name: value.detach().cpu().clone(memory_format=torch.contiguous_format)
+        if isinstance(value, Tensor)
+        else value
+        for name, value in classifier.network.state_dict().items()
     }
     description = {
         "architecture": blueprint.architecture,
@@ -135,6 +151,24 @@ def save(path: Path, classifier: Classifier, blueprint: Blueprint) -> None:
         "libraries": loaded_versions(),
     }
     write(path, {"state_dict": state, "classifier": description})
+
+
+def check_reloading(classifier: Classifier, blueprint: Blueprint) -> None:
+    """Check, before hours of training, that the weights of a classifier can be saved and read again.
+
+    Raises:
+        ValueError: they cannot, or the network that the blueprint builds has other ones.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "weights.pt")
+        try:
+            save(path, classifier, blueprint)
+            load_classifier(path, blueprint)
+        except (AttributeError, RuntimeError, TypeError, ValueError) as error:
+            reason = str(error).replace(f"{path}: ", "")
+            raise ValueError(
+                f"{blueprint.architecture}: its weights cannot be saved and read again: {reason}"
+            ) from error
 
 
 def libraries_in(path: Path) -> dict[str, str]:
@@ -167,17 +201,17 @@ def load_classifier(path: Path, blueprint: Blueprint) -> Classifier:
             digest differ from those of the blueprint or of the weights.
     """
     content = read(path)
-    state, description = _state_in(path, content), _description(path, content)
+    description = _description(path, content if isinstance(content, Mapping) else {})
+    # Names are those of the network, even if they look like the prefix of a wrapper.
+    state = _checked(path, content.get("state_dict"))
     for key in ("architecture", "parameters"):
         if description[key] != getattr(blueprint, key):
             raise ValueError(
                 f"{path}: {key}: found {description[key]!r}, expected {getattr(blueprint, key)!r}"
             )
     classes = description["classes"]
-    if all(classes != length for tensor in state.values() for length in tensor.shape[:1]):
-        raise ValueError(
-            f"{path}: found {short_repr(classes)} classes and no tensor of that length, expected a file of save"
-        )
+    if not 0 < classes <= path.stat().st_size:  # each class has a value at least
+        raise ValueError(f"{path}: found {short_repr(classes)} classes, expected a file of save")
     classifier = build(
         blueprint,
         classes=classes,
@@ -190,7 +224,8 @@ def load_classifier(path: Path, blueprint: Blueprint) -> Classifier:
         raise ValueError(
             f"{path}: damaged: the digest of its weights is not {description['digest']}, as stated in it"
         )
-    return classifier.eval()
+    to_evaluation(classifier)
+    return classifier
 
 
 def normalization_of(
@@ -222,13 +257,15 @@ def load_initial(
         FileNotFoundError: there is no file at ``path``.
         ValueError: as ``read_state``, or the weights are not those of ``architecture``.
     """
-    state, problem = read_state(path), f"{path}: not weights of {architecture}"
-    initial_state = classifier.network.state_dict()
+    initial_state, problem = classifier.network.state_dict(), f"{path}: not weights of {architecture}"
+    state = _without_prefix(read_state(path), initial_state)
     linear = [name for name, module in classifier.network.named_modules() if isinstance(module, nn.Linear)]
     head = linear[-1] if linear else None
     head_names = [name for name in initial_state if name.rpartition(".")[0] == head]
     replaced = [
-        name for name in head_names if name in state and state[name].shape != initial_state[name].shape
+        name
+        for name in head_names
+        if name in state and _shape(state[name]) != _shape(initial_state[name])
     ]
     if replaced and head_may_start_anew:
         name = replaced[0]
@@ -243,41 +280,73 @@ def load_initial(
     logger.info("%s: %d tensors loaded", path, len(state))
 
 
-def _state_in(path: Path, content: Any) -> dict[str, Tensor]:
-    """Return the checked state dict in the content of a file."""
-    if isinstance(content, Mapping):
-        key = next((key for key in KEYS if isinstance(content.get(key), Mapping)), None)
-        content = content[key] if key else content
+def _is_state(value: object) -> bool:
+    return isinstance(value, Mapping) and bool(value) and all(isinstance(each, Tensor) for each in value.values())
+
+
+def _checked(path: Path, content: object) -> dict[str, Any]:
+    """Return the state dict in a file, after a check that it consists of dense tensors and plain extra state."""
     if not isinstance(content, Mapping) or not content:
         raise ValueError(f"{path}: contains {_kind(content)}; valid: {VALID}")
     for name, value in content.items():
+        if isinstance(name, str) and name.endswith(EXTRA) and not isinstance(value, Tensor):
+            continue
         if not isinstance(name, str) or not isinstance(value, Tensor):
             raise ValueError(f"{path}: {short_repr(name)} is {_kind(value)}; valid: {VALID}")
-        # torch would keep only the real part of complex values, and tensors on "meta" have no values.
-        if value.layout != torch.strided or value.is_quantized or value.is_complex() or value.is_meta:
-            raise ValueError(
-                f"{path}: {short_repr(name)} is {value.type()}; valid: dense tensors of real numbers"
-            )
-    return {WRAPPERS.sub("", name): value for name, value in content.items()}
+        if value.layout != torch.strided or value.is_quantized or value.is_meta:  # on "meta" there are no values
+            raise ValueError(f"{path}: {short_repr(name)} is {value.type()}; valid: dense tensors")
+    return dict(content)
 
 
-def _load_state(network: nn.Module, state: Mapping[str, Tensor], problem: str) -> None:
+def _without_prefix(state: Mapping[str, Any], expected: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``state`` without a prefix that all names share, if more of them are then ``expected``.
+
+    Such prefixes are from wrappers, such as ``module`` of data parallelism and ``_orig_mod`` of ``torch.compile``.
+    """
+    best = stripped = dict(state)
+    while True:
+        named = {name: value for name, value in stripped.items() if name != AVERAGED}
+        prefixes = {name.partition(".")[0] for name in named}
+        if len(prefixes) != 1 or not all("." in name for name in named):
+            return best
+        stripped = {name.partition(".")[2]: value for name, value in named.items()}
+        if len(stripped.keys() & expected) > len(best.keys() & expected):
+            best = stripped
+
+
+def _shape(value: object) -> tuple[int, ...] | None:
+    return tuple(value.shape) if isinstance(value, Tensor) else None
+
+
+def _load_state(network: nn.Module, state: Mapping[str, Any], problem: str) -> None:
     """Load a complete ``state``; only BatchNorm's ``num_batches_tracked`` may be missing, as it is in old files.
 
     Raises:
-        ValueError: names or shapes differ from those of the network; the message starts with ``problem``.
+        ValueError: names, shapes or types differ from those of the network; the message starts with ``problem``.
     """
     network_state = network.state_dict()
+    shared = [name for name in network_state if name in state]
     missing = [
         name for name in network_state if name not in state and not name.endswith("num_batches_tracked")
     ]
     unexpected = [name for name in state if name not in network_state]
     reshaped = [
-        f"{name} {list(state[name].shape)} for {list(network_state[name].shape)}"
-        for name in network_state
-        if name in state and state[name].shape != network_state[name].shape
+        f"{name} {list(_shape(state[name]) or ())} for {list(_shape(network_state[name]) or ())}"
+        for name in shared
+        if _shape(state[name]) != _shape(network_state[name])
     ]
-    kinds = {"missing": missing, "unexpected": unexpected, "of another shape": reshaped}
+    # PyTorch would keep only the real part.
+    complex_values = [
+        name
+        for name in shared
+        if isinstance(state[name], Tensor) and state[name].is_complex() and not network_state[name].is_complex()
+    ]
+    kinds = {
+        "missing": missing,
+        "unexpected": unexpected,
+        "of another shape": reshaped,
+        "complex": complex_values,
+    }
     problems = [f"{len(names)} {kind} ({_first(names)})" for kind, names in kinds.items() if names]
     if problems:
         raise ValueError(f"{problem}: {', '.join(problems)}")

@@ -22,6 +22,7 @@ import yaml
 
 from saliency_assay.config.records import Config, Model
 from saliency_assay.models.classifier import Blueprint, build
+from saliency_assay.models.state import tensors_of
 from saliency_assay.pipeline.combined import SEPARATE, base_rule
 from saliency_assay.pipeline.planned import with_plan
 from saliency_assay.pipeline.stand_ins import (
@@ -200,7 +201,7 @@ def weight_bytes(file: Path, model: Model, classes: int, channels: int) -> int:
     normalization = [0.5] * channels
     generator = torch.Generator().manual_seed(0)
     network = build(blueprint, classes=classes, mean=normalization, std=normalization, generator=generator)
-    return sum(tensor.numel() * tensor.element_size() for tensor in network.state_dict().values())
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors_of(network).values())
 
 
 def _shape(file: Path, config: Config, name: str) -> tuple[int, ...]:

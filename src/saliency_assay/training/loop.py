@@ -6,9 +6,10 @@ import sys
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor, nn
@@ -127,7 +128,7 @@ def train(
                     progress.end_epoch(row)
                     if settings.patience and best_epoch(progress.rows) == epoch + 1:
                         state = classifier.state_dict()
-                        progress.best = {name: value.to("cpu", copy=True) for name, value in state.items()}
+                        progress.best = {name: _cpu_copy(value) for name, value in state.items()}
                     if leading() and time.monotonic() - reported > 1:  # read while the job runs
                         reported = time.monotonic()
                         log.info("epoch %d/%d", epoch + 1, settings.epochs)
@@ -144,6 +145,11 @@ def train(
         checkpoint.give_up(message)
         raise ValueError(message) from None
     return progress.rows
+
+
+def _cpu_copy(value: Any) -> Any:
+    """Return a copy of an entry of a state dict, on the CPU if it is a tensor."""
+    return value.to("cpu", copy=True) if isinstance(value, Tensor) else deepcopy(value)
 
 
 def precision_of(settings: Training, device: torch.device) -> str:

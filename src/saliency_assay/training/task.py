@@ -13,9 +13,12 @@ from saliency_assay.data.splits import TEST, TRAIN, VALIDATION, Ints, Split, wit
 from saliency_assay.models import weights
 from saliency_assay.models.classifier import Blueprint, Classifier, build
 from saliency_assay.models.families import BUILDERS, TIMM_NORMALIZATION
+from saliency_assay.models.independence import check_independence
+from saliency_assay.models.inference import to_evaluation, to_pixels
 from saliency_assay.models.normalization import IMAGENET, channel_statistics
 from saliency_assay.registry.records import resolve
 from saliency_assay.runtime.device import resident_bytes
+from saliency_assay.runtime.distributed import leading
 from saliency_assay.runtime.provenance import digest_of_file, fingerprint, seed_of
 from saliency_assay.training.loop import precision_of, train
 from saliency_assay.training.settings import training_from
@@ -127,9 +130,13 @@ def fit(
     if initial:
         trained = settings.epochs > 0
         weights.load_initial(classifier, initial, blueprint.architecture, head_may_start_anew=trained)
+    if leading():
+        weights.check_reloading(classifier, blueprint)
     classifier.to(runtime.device)
+    check_independence(classifier, to_pixels(torch.as_tensor(task.images[:1])).to(runtime.device))
     if not settings.epochs:
-        return classifier.eval(), []
+        to_evaluation(classifier)
+        return classifier, []
     source = initial and digest_of_file(initial)
     identity = [model, training, seed, task.fingerprint, source, list(mean), list(std)]
     # Values on which the bits of the result depend: a state is not resumed if one of them has changed.

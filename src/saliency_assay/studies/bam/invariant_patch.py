@@ -11,6 +11,7 @@ from torch import Tensor
 
 from saliency_assay.data.selection import explained_images
 from saliency_assay.data.splits import TEST, Ints, Split
+from saliency_assay.methods.differentiate import gradient_of
 from saliency_assay.methods.engine import frozen
 from saliency_assay.methods.passes import per_row, reported
 from saliency_assay.models.classifier import Classifier
@@ -188,7 +189,7 @@ def _descend(
             break
         # The sum gives each image's own gradient, because images do not affect each other's logits. The division
         # converts it from pixels in [0, 1] to levels.
-        gradient = torch.autograd.grad(change.sum(), pixels)[0] / WHITE
+        gradient = gradient_of(change.sum(), pixels) / WHITE
         gradient = torch.where(mask[active], gradient, 0.0)
         penalty_step = descent.step_size * torch.where(
             mask[active], _penalty_gradient(levels[active], delta[active], descent), 0.0

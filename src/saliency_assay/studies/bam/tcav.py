@@ -202,6 +202,8 @@ def directional_derivatives(
         # The gradient of the sum contains each image's own gradient, because no logit depends on another image.
         score = outputs[LOGITS].gather(1, targets[:, None]).sum()
         activations = [outputs[layer] for layer in vectors]
+        if not all(each.requires_grad for each in (score, *activations)):
+            raise ValueError(NO_GRADIENT)
         gradients = torch.autograd.grad(score, activations, materialize_grads=True)
         return {
             layer: gradient.flatten(1) @ vectors[layer].T

@@ -99,7 +99,7 @@ def remasked(
         offset: number of images of the set before these; masks do not depend on how the set is divided into shards.
         state: contains the blocks that an interrupted attempt has saved, and saves new ones.
     """
-    generator, done, unranked = BlockGenerator(seed), 0, 0
+    generator, done, unranked = BlockGenerator(seed, "method"), 0, 0
     for block in state.resume() if state else ():
         done += len(block["ranked"])
         unranked += int((~block["ranked"]).sum())

@@ -13,12 +13,12 @@ def perturbed_model(classifier: Classifier, noise: float, generator: torch.Gener
     model = deepcopy(classifier)
     with torch.no_grad():
         for weights in model.parameters():
-            factors = 1 + noise * torch.randn(weights.shape, generator=generator)
+            factors = 1 + noise * torch.randn(weights.shape, generator=generator, dtype=torch.float32)
             weights.mul_(factors.to(weights))
     return model
 
 
 def perturbed_images(pixels: Tensor, noise: float, generator: torch.Generator) -> Tensor:
     """Return images ``[N, C, H, W]`` in [0, 1] plus uniform noise in [−``noise``, ``noise``], clipped to [0, 1]."""
-    added = noise * (2 * torch.rand(pixels.shape, generator=generator) - 1)
+    added = noise * (2 * torch.rand(pixels.shape, generator=generator, dtype=torch.float32) - 1)
     return (pixels + added.to(pixels)).clamp(0, 1)

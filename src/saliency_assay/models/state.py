@@ -1,0 +1,83 @@
+"""State of a network: what it consists of, and whether that has changed since an earlier look."""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+from weakref import ref
+
+import torch
+from torch import Tensor, nn
+
+_PLAIN = {bool, int, float, str, type(None)}
+
+
+@dataclass(frozen=True)
+class State:
+    """Fingerprint of a network, equal to a later one unless the network was changed in between.
+
+    It detects layers that are added, removed or change their settings, mode or hooks, tensors that are replaced, moved
+    or converted, and writes that autograd counts, but not writes through ``Parameter.data``: see ``checksums``.
+    """
+
+    layers: tuple[Hashable, ...]
+    tensors: tuple[Hashable, ...]
+    memory: tuple[Tensor, ...] = field(compare=False)
+    """The tensors' memory, kept alive so that no other tensor is allocated at its address."""
+
+
+def state_of(network: nn.Module) -> State:
+    """Return the comparable state of ``network``, without keeping the network alive."""
+    tensors = list(chain(network.parameters(), network.buffers()))
+    return State(
+        tuple(
+            (name, ref(layer), *vars(layer), *map(_comparable, vars(layer).values()))
+            for name, layer in network.named_modules()
+        ),
+        tuple(map(_identity, tensors)),
+        tuple(tensor.detach() for tensor in tensors),
+    )
+
+
+def checksums(network: nn.Module) -> Tensor:
+    """Return a sum over each floating-point parameter and buffer that depends on the order of its values."""
+    sums = [
+        (values * torch.arange(1, len(values) + 1, device=values.device)).sum(dtype=torch.float64)
+        for tensor in chain(network.parameters(), network.buffers())
+        if tensor.is_floating_point() and (values := tensor.detach().flatten()).numel()
+    ]
+    return torch.stack([each.to(sums[0].device) for each in sums]) if sums else torch.empty(0)
+
+
+def tensors_of(network: nn.Module) -> dict[str, Tensor]:
+    """Return the tensors of the state dict, without other entries, such as those of quantized layers."""
+    return {name: value for name, value in network.state_dict().items() if isinstance(value, Tensor)}
+
+
+def changed(before: Mapping[str, Tensor], after: Mapping[str, Tensor]) -> list[str]:
+    """Return the names of tensors with other values, or that are missing; NaN is equal to itself."""
+    return [
+        name
+        for name, old in before.items()
+        # The first comparison is fast, the second one also takes NaN as equal to itself.
+        if name not in after
+        or not torch.equal(old, after[name])
+        and not torch.allclose(old, after[name], rtol=0, atol=0, equal_nan=True)
+    ]
+
+
+def _identity(tensor: Tensor) -> Hashable:
+    # A tensor created in inference mode does not count writes, so its state is never equal to another one.
+    version = object() if tensor.is_inference() else tensor._version
+    memory = tensor.data_ptr(), tensor.device, tensor.dtype, tensor.shape, tensor.stride()
+    return *memory, tensor.requires_grad, version
+
+
+def _comparable(value: Any) -> Hashable:
+    """Return numbers and strings unchanged, the keys of a dictionary (hooks have one each), otherwise the identity."""
+    if type(value) in _PLAIN:
+        plain: Hashable = value
+        return plain
+    if isinstance(value, dict):
+        return tuple(value)
+    return tuple(map(_comparable, value)) if isinstance(value, tuple | list) else id(value)
