@@ -89,7 +89,7 @@ NETS: dict[str, Callable[[], Classifier]] = {
 def terms(model: Classifier, images: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
     """The term of the input, and those of the biases from the first layer to the last."""
     received: list[tuple[str, Tensor]] = []
-    of_input = full_gradient(
+    of_input, _ = full_gradient(
         canonical(model), normalized(model, images), TARGETS, lambda *term: received.append(term)
     )
     assert len({name for name, _ in received}) == len(received)

@@ -26,6 +26,7 @@ from saliency_assay.metrics.randomization import (
     likeness,
     mean_ranks,
     randomization,
+    called_modules,
     staged,
     weight_layers,
 )
@@ -170,6 +171,10 @@ def test_mean_ranks_share_ties() -> None:
 # ------------------------------------------------------------------------------------------------ stages
 
 
+def image(dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    return random_images(1, size=32, dtype=dtype)
+
+
 def owners(stage: Stage) -> list[str]:
     """The modules whose tensors a stage has, in order."""
     return list(dict.fromkeys(name.rpartition(".")[0] for name in stage.tensors))
@@ -177,7 +182,7 @@ def owners(stage: Stage) -> list[str]:
 
 def test_a_resnet_is_grouped_from_its_head() -> None:
     model = resnet8(classes=CLASSES, channels=3, generator=generator(), width=4)
-    parts = staged(model, 4)
+    parts = staged(model, image(), 4)
     assert [part.layer for part in parts] == [
         "fc",
         "layer3.0.downsample.0",
@@ -207,7 +212,8 @@ def test_groups_are_even_and_hold_every_tensor_once(build: Callable[..., nn.Modu
     few = {"hidden": 8, "pooled": 1} if build in (vgg16, vgg16_bn) else {}
     few |= {"hidden": 8} if build is mnist_cnn else {}
     model = build(classes=CLASSES, channels=3, generator=generator(), width=4, **few)
-    layers, parts = weight_layers(model), staged(model, stages)
+    layers = weight_layers(model, called_modules(model, model, image()))
+    parts = staged(model, image(), stages)
     weighted = [name for name, own in model.named_parameters() if own.ndim >= 2]
     assert [path for path, _ in layers] == [name.rpartition(".")[0] for name in weighted]
     assert len(parts) == min(stages, len(layers))
@@ -223,7 +229,7 @@ def test_groups_are_even_and_hold_every_tensor_once(build: Callable[..., nn.Modu
 
 def test_vgg_layers_take_their_batchnorm_along() -> None:
     model = vgg16_bn(classes=CLASSES, channels=3, generator=generator(), width=2, hidden=4, pooled=1)
-    parts = staged(model, 50)
+    parts = staged(model, image(), 50)
     assert len(parts) == 16
     assert [part.layer for part in parts[:4]] == [
         "classifier.6",
@@ -236,23 +242,23 @@ def test_vgg_layers_take_their_batchnorm_along() -> None:
 
 def test_a_norm_ahead_of_all_weights_goes_with_the_first_and_a_bare_buffer_stays() -> None:
     model = nn.Sequential(
-        nn.BatchNorm2d(3, affine=False), nn.BatchNorm2d(3), nn.Conv2d(3, 4, 1), nn.Linear(4, 2)
+        nn.BatchNorm2d(3, affine=False), nn.BatchNorm2d(3), nn.Conv2d(3, 4, 1), nn.Linear(32, 2)
     )
-    parts = staged(model, 2)
+    parts = staged(model, image(), 2)
     assert [owners(part) for part in parts] == [["3"], ["1", "2"]]
     follows = nn.Sequential(nn.Conv2d(3, 4, 1), nn.BatchNorm2d(4, affine=False))
-    assert [owners(part) for part in staged(follows, 2)] == [["0", "1"]]
+    assert [owners(part) for part in staged(follows, image(), 2)] == [["0", "1"]]
 
 
 def test_buffers_that_are_not_saved_are_left_out() -> None:
-    model = nn.Linear(3, 2)
+    model = nn.Linear(32, 2)
     model.register_buffer("scratch", torch.zeros(1), persistent=False)
-    assert staged(model, 1) == [Stage("", ("weight", "bias"))]
+    assert staged(model, image(), 1) == [Stage("", ("weight", "bias"))]
 
 
 def test_of_a_classifier_the_normalization_of_pixels_stays() -> None:
     model = conv_classifier()
-    parts = staged(model, 8)
+    parts = staged(model, image(torch.float64), 8)
     assert [part.layer for part in parts] == ["body.10", "body.4", "body.0"]
     names = {name for part in parts for name in part.tensors}
     assert {*model.state_dict()} - names == {"mean", "std"}
@@ -414,7 +420,7 @@ def test_a_predict_without_weights_to_replace_is_refused() -> None:
         ValueError,
         match=r"^predict: found no parameter of two axes or more, expected a layer with weights$",
     ):
-        run(nn.BatchNorm2d(3), nn.BatchNorm2d(3))
+        run(nn.Identity(), nn.Identity())
     with pytest.raises(ValueError, match=r"^stages: found 0, expected at least 1$"):
         run(model, model, stages=0)
 
@@ -440,5 +446,4 @@ def test_a_method_that_returns_another_shape_is_refused() -> None:
     trained = model
     with pytest.raises(ValueError, match=r"^explain: ") as error:
         check(model, conv_classifier(seed=2), random_images(2), explain=explain)
-    found, expected = "float64 [2, 3, 11, 12]", "float64 [2, 3, 12, 12]"
-    assert str(error.value) == f"explain: returned {found}, expected maps like {expected}"
+    assert "returned [2, 3, 11, 12], expected [2, 3, 12, 12]" in str(error.value)

@@ -161,4 +161,4 @@ def test_errors_say_what_was_found() -> None:
         assert str(error.value) == f"radius, samples: found {found}, expected at least 0 and 1"
     with pytest.raises(ValueError, match=r"^explain") as error:
         scored(gradients(1), images, maps=torch.zeros_like(images))
-    assert str(error.value) == "explain: returned [2, 1, 6, 6], expected [2, 3, 6, 6] like the maps"
+    assert "returned [2, 1, 6, 6], expected [2, 3, 6, 6]" in str(error.value)

@@ -16,7 +16,7 @@ from saliency_assay.models import ARCHITECTURES
 from saliency_assay.models.classifier import Blueprint, Classifier, build, main_output
 from saliency_assay.models.families import BUILDERS, family_of
 from saliency_assay.models.inference import evaluating, exact_float32
-from saliency_assay.models.layout import adapt
+from saliency_assay.models.layout import adapt, restored_buffers
 from saliency_assay.models.state import tensors_of
 from saliency_assay.models.weights import description_in, load_classifier
 from saliency_assay.registry.records import short_repr, with_defaults
@@ -213,9 +213,9 @@ def classifier_of(model: Model, images: Tensor) -> Classifier:
     if not isinstance(network, Prediction):
         adapt(classifier, images.shape[2:])
     try:
-        with evaluating(network), exact_float32(), torch.no_grad():
+        with evaluating(network), restored_buffers(network), exact_float32(), torch.no_grad():
             logits = main_output(network(classifier.network_input(first)))
-    except (RuntimeError, TypeError) as error:
+    except Exception as error:  # a network may raise anything
         message = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ValueError(f"model: does not take images {list(first.shape)}: {message}") from error
     if not isinstance(logits, Tensor) or logits.ndim != 2 or len(logits) != 1:

@@ -69,7 +69,7 @@ _SMOOTHING = {
 }
 _PATH = {
     "steps": Limits(minimum=1),
-    "rule": Limits(choices=("trapezoid", "left", "right", "middle", "gauss_legendre")),
+    "rule": Limits(choices=("middle", "trapezoid", "left", "right", "gauss_legendre")),
     **_BASELINE,
 }
 _ATTENTION = ("gradients", "layers", "attention")
@@ -297,7 +297,7 @@ METHODS: tuple[Method, ...] = (
         needs=("gradients",),
         checked_as="gradient",
         limits={
-            "steps": Limits(minimum=2),
+            "steps": Limits(minimum=1),
             "channels": Limits(choices=("sum", "max")),
             "resolution": Limits(minimum=1),
         },

@@ -1,8 +1,13 @@
 """Target logits of images and their gradients."""
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 import torch
 from torch import Tensor, nn
 
+Predict: TypeAlias = Callable[[Tensor], Tensor]
+"""A model ``[B, C, H, W] -> [B, K]``."""
 OUTPUTS = ("probability", "logit")
 NO_GRADIENT = (
     "model: found no gradient of the logits, expected a network that autograd can follow, without torch.no_grad(), "
@@ -54,7 +59,7 @@ def describe_tensor(tensor: Tensor) -> str:
     return f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}"
 
 
-def score_pixels(model: nn.Module, images: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+def score_pixels(model: Predict, images: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     """Return the pixels as the leaf of a new autograd graph, and the sum of the target logits as its root.
 
     Raises:
@@ -90,7 +95,7 @@ def gradient_of(score: Tensor, values: Tensor) -> Tensor:
     return gradient
 
 
-def logits_of(model: nn.Module, images: Tensor) -> Tensor:
+def logits_of(model: Predict, images: Tensor) -> Tensor:
     """Compute the logits of all classes, ``[N, K]``, without an autograd graph.
 
     Raises:

@@ -115,9 +115,10 @@ def kept_outputs(classifier: Classifier, *, as_leaf: bool = False) -> Iterator[l
     def kept(output: object) -> object:
         if not isinstance(output, Tensor) or not output.is_floating_point():
             return output
-        outputs.append(output.detach().requires_grad_() if as_leaf else output)
+        output = output.detach().requires_grad_() if as_leaf else output
+        outputs.append(output)
         # The next layer gets a copy, since an in-place ReLU would overwrite the output.
-        return outputs[-1].clone()
+        return output.clone()
 
     def keep(layer: nn.Module, inputs: object, output: object) -> object:
         if type(output) is tuple and output:  # the tokens of a Hugging Face layer, and more

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node
+from torch.jit._fuser import optimized_execution
 
 from saliency_assay.methods.cam import gradcam
 from saliency_assay.methods.differentiate import gradient_of, score_pixels
@@ -49,14 +50,14 @@ def guided_backprop(
 
 def is_relu(node: Node) -> bool:
     """Return True if a node of the autograd graph is max(x, 0), or ReLU6, min(max(x, 0), 6)."""
-    name = node.name()
+    name, threshold = node.name(), _saved(node, "threshold")
     if name in ("ClampBackward1", "ClampMinBackward0"):
-        return _saved(node, "min") == 0 and _saved(node, "max") is None
+        return bool(_saved(node, "min") == 0 and _saved(node, "max") is None)
     if name == "HardtanhBackward0":
-        return _saved(node, "min_val") == 0
+        return bool(_saved(node, "min_val") == 0)
     if name == "MaximumBackward0":
         return any(not torch.any(values) for values in (_saved(node, "self"), _saved(node, "other")))
-    return name == "ReluBackward0" or (name == "ThresholdBackward0" and _saved(node, "threshold") == 0)
+    return name == "ReluBackward0" or (name == "ThresholdBackward0" and bool(threshold == 0))
 
 
 def guided_gradcam(
@@ -83,7 +84,7 @@ def _transparent_score(model: nn.Module, images: Tensor, targets: Tensor) -> tup
         ValueError: an operation hides others, such as a function of ``torch.autograd.Function``.
     """
     # TorchScript's optimizer would merge operations.
-    with uncompiled(), torch.jit.optimized_execution(False):
+    with uncompiled(), optimized_execution(False):
         pixels, score = score_pixels(model, images, targets)
         if not any(map(_is_opaque, _graph_nodes(score))):
             return pixels, score

@@ -11,7 +11,8 @@ from saliency_assay.methods.differentiate import check_inputs, input_gradient
 from saliency_assay.methods.passes import per_row, reported
 
 TIES = {torch.float32: 1e-5, torch.float64: 1e-9}
-"""Share of an image's largest absolute gradient by which gradients must differ to count as different."""
+"""Share of an image's largest absolute gradient within which gradients count as equal, so that rounding errors do not
+order them: at a baseline of one color, all pixels away from the border have the same gradient."""
 
 
 def guided_ig(
@@ -53,7 +54,7 @@ def guided_ig(
     positions, total = torch.zeros_like(spans), torch.zeros_like(spans)
     for step in reported(steps, 1, f"passes of {len(images)} images"):
         slopes = input_gradient(model, start + positions * spans, targets)
-        moved = advance(positions, _rounded(slopes.abs()), shares, (step + 1) / steps, fraction, max_dist)
+        moved = advance(positions, slopes.abs(), shares, (step + 1) / steps, fraction, max_dist)
         total += (moved - positions) * slopes
         positions = moved
     return spans * total
@@ -76,9 +77,10 @@ def advance(
     levels = _ascending(ranked.flatten(1))
     values = levels.shape[1]
     size = int(fraction * (values - 1)) + 1
+    tie = TIES[slopes.dtype] * slopes.flatten(1).amax(1, keepdim=True)
     first = torch.zeros(len(levels), 1, dtype=torch.int64, device=levels.device)
     for _ in range(ceil(values / size)):
-        threshold = levels.gather(1, (first + size - 1).clamp(max=values - 1))
+        threshold = levels.gather(1, (first + size - 1).clamp(max=values - 1)) + tie
         # Includes earlier groups, which have no room left. Products of floats are faster than those with booleans.
         group = (ranked <= per_row(threshold[:, 0])).to(room)
         total = _sums(room * group)
@@ -93,15 +95,6 @@ def advance(
         room *= remaining
         first = torch.searchsorted(levels, threshold, right=True)
     return highest - left
-
-
-def _rounded(slopes: Tensor) -> Tensor:
-    """Round absolute gradients, relative to the largest of an image, so that rounding errors do not order equal ones.
-
-    At a constant baseline, all pixels away from the border have the same gradient.
-    """
-    unit = TIES[slopes.dtype] * per_row(slopes.flatten(1).amax(1))
-    return (slopes / unit.clamp(min=torch.finfo(slopes.dtype).tiny)).round()
 
 
 def _sums(values: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from saliency_assay.methods import checks
-from saliency_assay.methods.differentiate import check_inputs, logits_of, target_logits
+from saliency_assay.methods.differentiate import Predict, check_inputs, logits_of, target_logits
 from saliency_assay.methods.passes import passes_of, reported
 from saliency_assay.runtime.transfer import to_device
 
@@ -37,7 +37,7 @@ class Factor:
     """Eigenvalues ``[r]`` for a singular matrix, otherwise None."""
 
 
-def all_logits(model: nn.Module, images: Tensor) -> Tensor:
+def all_logits(model: Predict, images: Tensor) -> Tensor:
     """Compute the logits of all classes, float64 ``[N, K]``, without an autograd graph."""
     return logits_of(model, images).double()
 

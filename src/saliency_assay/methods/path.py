@@ -12,7 +12,7 @@ from saliency_assay.methods.differentiate import check_inputs, input_gradient
 from saliency_assay.methods.passes import passes_of
 from saliency_assay.methods.smoothing import smoothgrad
 
-RULES = ("trapezoid", "left", "right", "middle", "gauss_legendre")
+RULES = ("middle", "trapezoid", "left", "right", "gauss_legendre")
 
 
 def integrated_gradients(
@@ -22,14 +22,15 @@ def integrated_gradients(
     *,
     generator: torch.Generator,
     steps: int = 25,
-    rule: str = "trapezoid",
+    rule: str = "middle",
     baseline: str = "black",
     times_input: bool = True,
 ) -> Tensor:
     """Compute (x − x′) ⊙ ∫₀¹ ∂f_t(x′ + α(x − x′)) / ∂x dα, x′ the baseline, ``[N, C, H, W]``.
 
     The integral is approximated by ``steps`` points of quadrature ``rule``, one pass each. Completeness: a map sums to
-    f_t(x) − f_t(x′), up to the quadrature error. Without ``times_input``, the integral alone, a local explanation in
+    f_t(x) − f_t(x′), up to the quadrature error. Only ``middle``, ``right`` and ``gauss_legendre`` have no point at the
+    baseline, where all values of a max pooling window may be equal, so that rounding decides which gets the gradient. Without ``times_input``, the integral alone, a local explanation in
     the sense of Yeh et al. (2019), section 2.5. Sundararajan et al. (2017).
 
     Raises:
@@ -48,7 +49,7 @@ def integrated_gradients_smoothgrad(
     *,
     generator: torch.Generator,
     steps: int = 25,
-    rule: str = "trapezoid",
+    rule: str = "middle",
     baseline: str = "black",
     times_input: bool = True,
     samples: int = 25,
@@ -81,7 +82,7 @@ def mean_gradient(
 def quadrature(rule: str, steps: int) -> tuple[Tensor, Tensor]:
     """Return the nodes in [0, 1] and the weights, which sum to 1, of a rule for ∫₀¹, float64 ``[steps]`` each.
 
-    ``trapezoid`` has a node at both ends; ``left``, ``right`` and ``middle`` are Riemann sums of equal intervals.
+    ``middle``, ``left`` and ``right`` are Riemann sums of equal intervals; ``trapezoid`` has a node at both ends.
 
     Raises:
         ValueError: unknown rule, or too few steps for it.

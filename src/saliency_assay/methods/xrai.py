@@ -28,14 +28,14 @@ def xrai(
 ) -> Tensor:
     """Compute the mean attribution of the pixels that join the region with each pixel, ``[N, 1, H, W]``, signed.
 
-    Attributions are integrated gradients, averaged over a black and a white baseline, with ``steps`` points of the
-    trapezoid rule and one pass each for both. Their sum over the channels makes a map sum to f_t(x) minus the mean of
+    Attributions are integrated gradients, averaged over a black and a white baseline, with ``steps`` points in the
+    middle of equal intervals and one pass each for both. Their sum over the channels makes a map sum to f_t(x) minus the mean of
     f_t over the baselines, up to the quadrature error; ``channels`` max is that of the released code. See
     ``segment_masks`` for the segments and ``resolution``, and ``grow_region`` for the region. Kapishnikov et al.
     (2019).
 
     Raises:
-        ValueError: fewer than 2 steps, unknown ``channels``, a resolution below 1, or images that are neither RGB nor
+        ValueError: fewer than 1 step, unknown ``channels``, a resolution below 1, or images that are neither RGB nor
             gray.
     """
     check_inputs(images, targets)
@@ -61,7 +61,7 @@ def xrai(
 
 def _attributions(model: nn.Module, images: Tensor, targets: Tensor, steps: int) -> Tensor:
     """Compute integrated gradients, averaged over a black and a white baseline, ``[N, C, H, W]``."""
-    rule = quadrature("trapezoid", steps)
+    rule = quadrature("middle", steps)
     total = torch.zeros_like(images)
     for color in (0.0, 1.0):
         start = images.new_tensor(color).expand_as(images)

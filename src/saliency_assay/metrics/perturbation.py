@@ -11,11 +11,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from saliency_assay.methods.differentiate import check_logits, check_several_outputs
+from saliency_assay.methods.differentiate import Predict, check_logits, check_several_outputs
 from saliency_assay.methods.passes import reported
-
-Predict = Callable[[Tensor], Tensor]
-"""Function from images ``[B, C, H, W]`` to logits ``[B, K]``, such as a model."""
 
 OUTPUTS = ("probability", "logit", "accuracy")
 LEAST_ROWS = 32  # smallest model batch of perturbed images, however few images are scored together

@@ -6,8 +6,9 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
-from saliency_assay.models.classifier import Classifier
+from saliency_assay.models.classifier import Classifier, main_output
 from saliency_assay.models.inference import evaluating, exact_float32
+from saliency_assay.models.layout import restored_buffers
 from saliency_assay.models.state import State, changed, state_of, tensors_of
 
 ROUNDING = 1e-3
@@ -26,7 +27,7 @@ def check_independence(classifier: Classifier, images: Tensor) -> frozenset[str]
     """Check that logits are a function of each image, and return the names of buffers that a forward pass writes.
 
     The network is called three times, in evaluation mode: with the first of ``images [N, C, H, W]``, with that image
-    beside its negative, and with the first alone again. The result is cached until the network changes.
+    beside its negative, and with the first alone again. Buffers are restored. The result is cached until the network changes.
 
     Raises:
         ValueError: the logits of the first image differ, or the network does not take one or two images.
@@ -37,11 +38,18 @@ def check_independence(classifier: Classifier, images: Tensor) -> frozenset[str]
         return cached.written
     first = images[:1].detach()
     before = {name: tensor.clone() for name, tensor in tensors_of(classifier).items()}
-    with evaluating(classifier), exact_float32(), torch.no_grad():
-        alone, together, again = (
-            classifier(batch)[:1] for batch in (first, torch.cat([first, 1 - first]), first)
-        )
+    with evaluating(classifier), restored_buffers(classifier), exact_float32(), torch.no_grad():
+        # The network is called directly, because hooks on the classifier must not run in a trial pass.
+        outputs = [
+            main_output(network(classifier.network_input(batch)))
+            for batch in (first, torch.cat([first, 1 - first]), first)
+        ]
+        written = frozenset(changed(before, tensors_of(classifier)))
     name = type(network).__name__
+    logits = [output[:1] for output in outputs if isinstance(output, Tensor) and output.ndim == 2]
+    if len(logits) < len(outputs):
+        return written  # the classifier raises an error at its next pass
+    alone, together, again = logits
     if differ(alone, again):
         raise ValueError(
             f"{name}: found other logits in a second pass of the same image, expected the same; dropout may be active "
@@ -52,7 +60,6 @@ def check_independence(classifier: Classifier, images: Tensor) -> frozenset[str]
             f"{name}: the logits of an image depend on the other images of its batch, as with BatchNorm without "
             "running statistics, so that all results would depend on the batch size; expected logits of each image alone"
         )
-    written = frozenset(changed(before, tensors_of(classifier)))
     _CHECKED[network] = _Checked(state_of(network), written)
     return written
 

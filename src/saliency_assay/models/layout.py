@@ -104,21 +104,27 @@ def _trial_error(classifier: Classifier, size: Sequence[int], training: bool) ->
     return None
 
 
-def _trial_gradients(
-    classifier: Classifier, size: Sequence[int], *, training: bool
-) -> Sequence[Tensor | None]:
-    """Return the gradients of a trial pass: of the pixels and, in ``training`` mode, of all trainable parameters."""
+def trial_images(classifier: Classifier, size: Sequence[int]) -> Tensor:
+    """Return two images of different pixels ``[2, C, H, W]``, for a trial pass."""
     count = 2  # BatchNorm needs more than one value per channel in training
     shape, mean = (count, classifier.channels, *size), classifier.mean
     pixel_levels = torch.arange(math.prod(shape), device=mean.device).remainder(256).to(torch.uint8)
     # Converted in the same way as real images: with one channel, only the strides reveal the memory format.
-    pixels = to_pixels(pixel_levels.reshape(shape)).to(mean.dtype)
+    return to_pixels(pixel_levels.reshape(shape)).to(mean.dtype)
+
+
+def _trial_gradients(
+    classifier: Classifier, size: Sequence[int], *, training: bool
+) -> Sequence[Tensor | None]:
+    """Return the gradients of a trial pass: of the pixels and, in ``training`` mode, of all trainable parameters."""
+    mean = classifier.mean
+    pixels = trial_images(classifier, size)
     trainable = [parameter for parameter in classifier.parameters() if parameter.requires_grad]
     devices = [mean.device] if mean.device.type == "cuda" else []
     with (
         torch.random.fork_rng(devices),
         evaluating(classifier),
-        _restored_buffers(classifier),
+        restored_buffers(classifier),
         torch.enable_grad(),
     ):
         if training:
@@ -132,7 +138,7 @@ def _trial_gradients(
 
 
 @contextmanager
-def _restored_buffers(network: nn.Module) -> Iterator[None]:
+def restored_buffers(network: nn.Module) -> Iterator[None]:
     """Restore the buffers of ``network``, such as running statistics, after the context."""
     before = [
         (module._buffers, name, buffer, buffer.clone())

@@ -14,7 +14,8 @@ from saliency_assay.models import weights
 from saliency_assay.models.classifier import Blueprint, Classifier, build
 from saliency_assay.models.families import BUILDERS, TIMM_NORMALIZATION
 from saliency_assay.models.independence import check_independence
-from saliency_assay.models.inference import to_evaluation, to_pixels
+from saliency_assay.models.inference import to_evaluation
+from saliency_assay.models.layout import place, trial_images
 from saliency_assay.models.normalization import IMAGENET, channel_statistics
 from saliency_assay.registry.records import resolve
 from saliency_assay.runtime.device import resident_bytes
@@ -132,8 +133,9 @@ def fit(
         weights.load_initial(classifier, initial, blueprint.architecture, head_may_start_anew=trained)
     if leading():
         weights.check_reloading(classifier, blueprint)
-    classifier.to(runtime.device)
-    check_independence(classifier, to_pixels(torch.as_tensor(task.images[:1])).to(runtime.device))
+    place(classifier, runtime.device, task.images.shape[2:])
+    check_independence(classifier, trial_images(classifier, task.images.shape[2:]))
+    classifier.to(memory_format=torch.contiguous_format)
     if not settings.epochs:
         to_evaluation(classifier)
         return classifier, []

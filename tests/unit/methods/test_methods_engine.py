@@ -1,5 +1,6 @@
 """The caller of attribution methods: batches, checks, and what it leaves as it was."""
 
+import itertools
 import logging
 from collections.abc import Callable
 from typing import ClassVar
@@ -15,11 +16,10 @@ from saliency_assay.methods.gradient import gradient
 from saliency_assay.methods.model_free import random
 from saliency_assay.methods.optimal import optimal_square
 from saliency_assay.methods.path import integrated_gradients
-from saliency_assay.methods.sampling import BlockGenerator, block_seed, sample_seeds
+from saliency_assay.methods.sampling import BlockGenerator, Role, sample_seeds
 from saliency_assay.methods.smoothing import smoothgrad
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.runtime import shards
-from saliency_assay.runtime.provenance import seed_of
 from saliency_assay.runtime.shards import Shard
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (7, 3, 8, 8), dtype=np.uint8)
@@ -115,35 +115,32 @@ def test_batch_size_does_not_change_maps_of_several_blocks(
 
 
 def test_each_block_has_noise_of_its_own(model: Classifier, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first has the set's seed, so that maps of no more images than a block are those of a single generator."""
     whole = maps_of(random, model)
     monkeypatch.setattr(shards, "BLOCK", 3)
     blocks = attribute(random, {}, model, IMAGES, TARGETS, seed=2, batch_size=3)
     found = np.concatenate([block["map"] for block in blocks])
     np.testing.assert_array_equal(found[:3], whole[:3])
     assert not np.isclose(found[3:], whole[3:]).any()
-    seeded = attribute(
-        random, {}, model, IMAGES[:3], TARGETS[:3], seed=seed_of(2, "block", "1"), batch_size=3
-    )
-    np.testing.assert_array_equal(found[3:6], next(seeded)["map"])
     assert not np.isclose(found[:3], found[3:6]).any()
 
 
-def test_the_first_block_keeps_the_sets_seed() -> None:
-    assert [block_seed(7, block) for block in range(2)] == [7, seed_of(7, "block", "1")]
+def test_noise_depends_on_role_seed_and_block() -> None:
+    def first_seed(seed: int, role: Role, block: int) -> int:
+        return sample_seeds(1, 1, BlockGenerator(seed, role).at(block))[0]
+
+    cases = list(itertools.product((0, 5), ("method", "metric"), (0, 1)))
+    seeds = [first_seed(*case) for case in cases]
+    assert seeds == [first_seed(*case) for case in cases]
+    shared = {BlockGenerator(seed, role).initial_seed() for seed in (0, 5) for role in ("method", "metric")}
+    assert len({*seeds, *shared}) == len(cases) + 4
 
 
-def test_what_images_share_hangs_on_the_sets_seed_in_every_block() -> None:
-    generator = BlockGenerator(5)
-    plain = torch.Generator().manual_seed(5)
-    assert sample_seeds(4, 2, generator) == sample_seeds(4, 2, plain)
-    state = generator.get_state()
-    assert sample_seeds(1, 1, generator.at(0)) == sample_seeds(1, 1, plain)  # a block goes on
-    second = sample_seeds(3, 1, generator.at(1))
-    assert second == sample_seeds(3, 1, torch.Generator().manual_seed(seed_of(5, "block", "1")))
-    assert generator.initial_seed() == plain.initial_seed() == 5
-    generator.set_state(state)
-    assert generator.initial_seed() == 5
+def test_a_block_continues_and_what_images_share_stays() -> None:
+    generator = BlockGenerator(5, "method")
+    whole, shared = sample_seeds(4, 1, generator), generator.initial_seed()
+    again = BlockGenerator(5, "method")
+    assert [*sample_seeds(3, 1, again), *sample_seeds(1, 1, again.at(0))] == whole
+    assert again.at(1).initial_seed() == shared
 
 
 def test_a_block_is_256_images_for_any_batch(model: Classifier) -> None:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from saliency_assay.methods.engine import attribute
 from saliency_assay.methods.gradient import gradient
-from saliency_assay.methods.sampling import sample_seeds
+from saliency_assay.methods.sampling import BlockGenerator, sample_seeds
 from saliency_assay.methods.smoothing import smoothgrad
 from saliency_assay.metrics.aopc import random_orders
 from saliency_assay.metrics.deletion import deletion
@@ -222,13 +222,13 @@ def test_what_a_metric_draws_once_is_the_same_in_every_block(
 
 def test_all_at_once_is_the_function_itself(model: Classifier, randomized_model: Classifier) -> None:
     pixels, targets = torch.tensor(IMAGES).float() / 255, torch.tensor(TARGETS)
-    seeded = partial(torch.Generator().manual_seed, 5)
+    seeded = partial(BlockGenerator, 5, "metric")
     responses = asked_of_model(model, pixels, targets, generator=seeded(), mean=MEAN, power=2.0)
     for name, values in responses_in(model, COUNT).items():
         np.testing.assert_allclose(values, responses[name].detach(), rtol=1e-5)
 
     def explain(images: Tensor, targets: Tensor, model: nn.Module = model) -> Tensor:
-        return smoothgrad(model, images, targets, generator=torch.Generator().manual_seed(11), **SAMPLES)
+        return smoothgrad(model, images, targets, generator=BlockGenerator(11, "method"), **SAMPLES)
 
     expected = judged(
         model, pixels, targets, torch.tensor(MAPS), generator=seeded(), mean=MEAN, mask=torch.tensor(MASK),

@@ -315,14 +315,15 @@ def test_failed_write_leaves_the_old_file(path: Path) -> None:
     assert [file.name for file in path.parent.iterdir()] == ["weights.pt"]
 
 
-@pytest.mark.parametrize(
-    "tensor",
-    [torch.zeros(2, 3).to_sparse(), torch.zeros(2, 3, dtype=torch.complex64)],
-    ids=["sparse", "complex"],
-)
-def test_tensors_that_are_no_dense_real_numbers(path: Path, tensor: torch.Tensor) -> None:
-    """torch would take the real part, and say so in a warning."""
-    torch.save({"fc.weight": tensor}, path)
-    with pytest.raises(ValueError, match=r"valid: dense tensors of real numbers$") as caught:
+def test_sparse_tensors_are_refused(path: Path) -> None:
+    torch.save({"fc.weight": torch.zeros(2, 3).to_sparse()}, path)
+    with pytest.raises(ValueError, match=r"'fc\.weight' is torch\.sparse\.FloatTensor; valid: dense tensors"):
         weights.read_state(path)
-    assert str(caught.value).startswith(f"{path}: 'fc.weight' is {tensor.type()}; ")
+
+
+def test_complex_weights_of_a_real_network_are_refused(path: Path) -> None:
+    """PyTorch would take the real part."""
+    state = small_resnet8().network.state_dict()
+    torch.save({**state, "fc.weight": state["fc.weight"].to(torch.complex64)}, path)
+    with pytest.raises(ValueError, match=r"1 complex \(fc\.weight\)"):
+        weights.load_initial(small_resnet8(), path, "resnet8")

@@ -177,7 +177,7 @@ def test_the_normalization_is_that_of_the_images_that_are_trained_on(runtime: Ru
 
 @pytest.mark.parametrize("epochs", [0, 1])
 def test_a_normalization_that_is_given_is_used(runtime: RuntimeOptions, epochs: int) -> None:
-    given = ([0.25, 0.5, 0.75], [0.5, 1.0, 2.0])
+    given = ([0.25, 0.5, 0.75], [0.25, 0.5, 1.0])
     training = {**SHORT, "epochs": epochs}
     found, _ = fit(task(some_images()), RESNET, training, runtime, seed=7, normalization=given)
     assert scale(found) == given

@@ -21,7 +21,7 @@ from sklearn.linear_model import SGDClassifier
 from torch import Tensor, nn
 
 from saliency_assay.data.splits import TEST, TRAIN, Ints
-from saliency_assay.methods.differentiate import describe_tensor
+from saliency_assay.methods.differentiate import NO_GRADIENT, describe_tensor
 from saliency_assay.methods.engine import check_targets, frozen, pixels_of
 from saliency_assay.methods.passes import reported
 from saliency_assay.models.classifier import Classifier

@@ -1,0 +1,131 @@
+"""Networks whose logits are no function of an image alone, and networks that only keep books."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from support import cyclic_targets, random_images, state_of, with_random_state
+from torch import Tensor, nn
+from torch.nn import functional
+
+import saliency_assay
+from saliency_assay.models.independence import differ
+
+IMAGES, TARGETS = random_images(5, size=8, dtype=torch.float32), cyclic_targets(5)
+MAPS = torch.rand(5, 1, 8, 8, generator=torch.Generator().manual_seed(0))
+
+
+class Net(nn.Module):
+    """A convolution and a head, with ``between`` applied to the features ``[N, 4]``."""
+
+    def __init__(self, between: Callable[[Any, Tensor], Tensor], norm: nn.Module | None = None) -> None:
+        super().__init__()
+        self.features = nn.Sequential(nn.Conv2d(3, 4, 3), norm or nn.Identity(), nn.ReLU())
+        self.head = nn.Linear(4, 4)
+        self.between = between
+        self.register_buffer("passes", torch.ones(1))
+        self.register_buffer("inputs", torch.zeros(1), persistent=False)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.head(self.between(self, self.features(images).mean((2, 3))))
+
+
+def net(between: Callable[[Any, Tensor], Tensor], norm: nn.Module | None = None) -> nn.Module:
+    return with_random_state(Net(between, norm), 1, torch.float32)
+
+
+def forget(network: Any, features: Tensor) -> Tensor:
+    """The result depends on the number of passes before this one."""
+    network.passes += 1
+    return features * network.passes
+
+
+def count(network: Any, features: Tensor) -> Tensor:
+    """Write buffers that the logits do not depend on."""
+    network.passes += len(features)
+    network.inputs = features.detach().mean((0, 1))[None]
+    return features
+
+
+NEIGHBORS = {
+    "batch statistics": net(lambda _, x: x, nn.BatchNorm2d(4, track_running_stats=False)),
+    "roll": net(lambda _, x: torch.roll(x, 1, 0)),
+    "softmax over images": net(lambda _, x: x.softmax(0)),
+    "mean over images": net(lambda _, x: x - x.mean(0)),
+    "attention over images": net(lambda _, x: (x @ x.T).softmax(1) @ x),
+}
+PASSES = {
+    "dropout": net(lambda _, x: x * functional.dropout(torch.ones(200)).mean()),
+    "noise": net(lambda _, x: x + torch.rand_like(x)),
+    "state": net(forget),
+}
+
+
+@pytest.mark.parametrize("name", [*NEIGHBORS, *PASSES])
+def test_other_images_and_passes_must_not_matter(name: str) -> None:
+    network = {**NEIGHBORS, **PASSES}[name]
+    match = "depend on the other images" if name in NEIGHBORS else "second pass of the same image"
+    before = state_of(network)
+    for batch_size in (1, 5):
+        with pytest.raises(ValueError, match=f"^Net: .*{match}"):
+            saliency_assay.attribute("gradient", network, IMAGES, TARGETS, batch_size=batch_size)
+        with pytest.raises(ValueError, match=f"^Net: .*{match}"):
+            saliency_assay.score("deletion", network, IMAGES, TARGETS, MAPS, batch_size=batch_size)
+    assert state_of(network) == before
+
+
+def test_a_function_over_the_batch_is_found() -> None:
+    def predict(images: Tensor) -> Tensor:
+        return images.flatten(1)[:, :4].softmax(0)  # of the wrong dimension
+
+    with pytest.raises(ValueError, match="depend on the other images"):
+        saliency_assay.score("deletion", predict, IMAGES, TARGETS, MAPS)
+
+
+def test_a_network_changed_after_a_call_is_checked_again() -> None:
+    network = net(lambda _, x: x, nn.BatchNorm2d(4))
+    model = saliency_assay.wrap(network, classes=4, mean=[0.5] * 3, std=[0.5] * 3)
+    saliency_assay.attribute("gradient", model, IMAGES, TARGETS)
+    norm = network.features[1]
+    norm.running_mean = norm.running_var = None
+    with pytest.raises(ValueError, match="depend on the other images"):
+        saliency_assay.attribute("gradient", model, IMAGES, TARGETS)
+
+
+def test_buffers_that_a_pass_writes_are_not_the_methods_fault() -> None:
+    counting, plain = net(count), net(lambda _, x: x)
+    maps = saliency_assay.attribute("gradient", counting, IMAGES, TARGETS, batch_size=2)
+    assert torch.equal(maps, saliency_assay.attribute("gradient", plain, IMAGES, TARGETS, batch_size=2))
+
+    def writes(model: nn.Module, images: Tensor, targets: Tensor, *, generator: torch.Generator) -> Tensor:
+        model.network.head.bias.data += 1
+        return images.clone()
+
+    with pytest.raises(ValueError, match=r"writes: changed network\.head\.bias in place"):
+        saliency_assay.attribute(writes, counting, IMAGES, TARGETS)
+
+
+class Extra(nn.Sequential):
+    """A state dict with an entry that is no tensor."""
+
+    def get_extra_state(self) -> dict[str, int]:
+        return {"version": 1}
+
+    def set_extra_state(self, state: dict[str, int]) -> None:
+        assert state == {"version": 1}
+
+
+def test_state_that_is_no_tensor() -> None:
+    layers = nn.Sequential(nn.Flatten(), nn.Linear(192, 4)).eval()
+    expected = saliency_assay.attribute("gradient", layers, IMAGES, TARGETS)
+    assert torch.equal(saliency_assay.attribute("gradient", Extra(*layers), IMAGES, TARGETS), expected)
+
+
+def test_rounding_and_nan_do_not_differ() -> None:
+    logits = torch.tensor([[1000.0, 0.5], [torch.nan, 1.0], [torch.inf, 2.0]])
+    assert not differ(logits, logits + torch.tensor([0.5, 0.0]))
+    assert differ(logits[:1], logits[:1] + torch.tensor([0.0, 5.0]))
+    assert differ(logits[1:2], torch.ones(1, 2))
+    assert differ(torch.zeros(1, 2), torch.full((1, 2), 1e-9))
+    assert not differ(torch.zeros(1, 2), torch.zeros(1, 2))
