@@ -23,10 +23,10 @@ from saliency_assay.methods.differentiate import input_gradient
 from saliency_assay.metrics import METRICS
 from saliency_assay.metrics.randomization import (
     Stage,
+    called_modules,
     likeness,
     mean_ranks,
     randomization,
-    called_modules,
     staged,
     weight_layers,
 )
@@ -212,7 +212,7 @@ def test_groups_are_even_and_hold_every_tensor_once(build: Callable[..., nn.Modu
     few = {"hidden": 8, "pooled": 1} if build in (vgg16, vgg16_bn) else {}
     few |= {"hidden": 8} if build is mnist_cnn else {}
     model = build(classes=CLASSES, channels=3, generator=generator(), width=4, **few)
-    layers = weight_layers(model, called_modules(model, model, image()))
+    layers = weight_layers(called_modules(model, model, image()))
     parts = staged(model, image(), stages)
     weighted = [name for name, own in model.named_parameters() if own.ndim >= 2]
     assert [path for path, _ in layers] == [name.rpartition(".")[0] for name in weighted]

@@ -16,7 +16,6 @@ from support import (
     CLASSES,
     classifier,
     cyclic_targets,
-    generator,
     random_images,
     seen_batches,
     state_of,

@@ -8,12 +8,12 @@ the canonical form is a copy, which shares the unchanged weights.
 import copy
 import itertools
 import operator
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import Any, cast
-from weakref import WeakKeyDictionary, ref
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, fx, nn
@@ -546,12 +546,14 @@ def _convolution(like: nn.Conv2d, weight: Tensor, bias: Tensor | None) -> nn.Mod
 
 
 def _remove_hooks(module: fx.GraphModule) -> None:
-    """Remove hooks from layers, which rules would apply more than once; ``check_form`` finds hooks that change logits."""
+    """Remove hooks from layers, which rules would apply more than once; ``check_form`` notices if they matter."""
     kinds = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
     for node in module.graph.find_nodes(op="call_module"):
         layer = module.get_submodule(str(node.target))
         if any(hooks for each in layer.modules() for hooks in (getattr(each, kind) for kind in kinds)):
-            layer = copy.deepcopy(layer, {id(tensor): tensor for tensor in chain(layer.parameters(), layer.buffers())})
+            layer = copy.deepcopy(
+                layer, {id(tensor): tensor for tensor in chain(layer.parameters(), layer.buffers())}
+            )
             for each in layer.modules():
                 for kind in kinds:
                     getattr(each, kind).clear()

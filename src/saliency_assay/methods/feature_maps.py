@@ -93,8 +93,8 @@ def activations_and_gradients(
         gradient = gradient_of(score, output)
     except ValueError as error:
         raise ValueError(
-            f"cam_layer: found no gradient of the logits at the output of {classifier.cam_layer!r}; expected logits that "
-            "depend on it by operations that autograd can follow, without torch.no_grad() or detach()"
+            f"cam_layer: found no gradient of the logits at the output of {classifier.cam_layer!r}; expected logits "
+            "that depend on it by operations that autograd can follow, without torch.no_grad() or detach()"
         ) from error
     activations, gradients = (
         feature_maps(classifier, values, images) for values in (output.detach(), gradient)

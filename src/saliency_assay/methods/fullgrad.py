@@ -70,8 +70,9 @@ def fullgrad(
 def full_gradient(
     network: fx.GraphModule, inputs: Tensor, targets: Tensor, receive: Callable[[str, Tensor], None]
 ) -> tuple[Tensor, Tensor]:
-    """Return ∇f_t(x) ⊙ x, ``[N, C, H, W]``, and the logits ``[N, K]``, and pass b ⊙ ∂f_t / ∂z, for each bias b of a layer z, to ``receive``.
+    """Return ∇f_t(x) ⊙ x, ``[N, C, H, W]``, and the logits, ``[N, K]``; pass the terms of biases to ``receive``.
 
+    The term of the bias b of a layer z is b ⊙ ∂f_t / ∂z.
     ``receive`` is called with the name of the layer and the term, ``[N, ...]``, from the last layer to the first, so
     that the gradients of all layers are not in memory at once. ``network`` is in canonical form, ``inputs`` are
     normalized images. If the network has the layers of ``_LAYERS`` and additions, all terms of an image sum to f_t(x)

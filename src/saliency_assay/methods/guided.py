@@ -93,8 +93,8 @@ def _transparent_score(model: nn.Module, images: Tensor, targets: Tensor) -> tup
     opaque = next(filter(_is_opaque, _graph_nodes(score)), None)
     if opaque is not None:
         raise ValueError(
-            f"guided_backprop: found {opaque.name()}, which hides its operations and so their ReLUs; expected PyTorch's "
-            "own operations, or use gradient"
+            f"guided_backprop: found {opaque.name()}, which hides its operations and so their ReLUs; expected "
+            "PyTorch's own operations, or use gradient"
         )
     return pixels, score
 

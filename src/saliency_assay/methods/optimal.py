@@ -6,7 +6,7 @@ number of perturbations. They are float64, because the normal equations square t
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 

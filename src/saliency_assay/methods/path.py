@@ -29,9 +29,10 @@ def integrated_gradients(
     """Compute (x − x′) ⊙ ∫₀¹ ∂f_t(x′ + α(x − x′)) / ∂x dα, x′ the baseline, ``[N, C, H, W]``.
 
     The integral is approximated by ``steps`` points of quadrature ``rule``, one pass each. Completeness: a map sums to
-    f_t(x) − f_t(x′), up to the quadrature error. Only ``middle``, ``right`` and ``gauss_legendre`` have no point at the
-    baseline, where all values of a max pooling window may be equal, so that rounding decides which gets the gradient. Without ``times_input``, the integral alone, a local explanation in
-    the sense of Yeh et al. (2019), section 2.5. Sundararajan et al. (2017).
+    f_t(x) − f_t(x′), up to the quadrature error. ``trapezoid`` and ``left`` have a point at the baseline, where all
+    values under a max pooling window may be equal, so that rounding decides which of them gets the gradient. Without
+    ``times_input``, the integral alone, a local explanation in the sense of Yeh et al. (2019), section 2.5.
+    Sundararajan et al. (2017).
 
     Raises:
         ValueError: as ``quadrature`` and ``baselines.baseline``.

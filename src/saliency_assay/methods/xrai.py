@@ -29,8 +29,8 @@ def xrai(
     """Compute the mean attribution of the pixels that join the region with each pixel, ``[N, 1, H, W]``, signed.
 
     Attributions are integrated gradients, averaged over a black and a white baseline, with ``steps`` points in the
-    middle of equal intervals and one pass each for both. Their sum over the channels makes a map sum to f_t(x) minus the mean of
-    f_t over the baselines, up to the quadrature error; ``channels`` max is that of the released code. See
+    middle of equal intervals and one pass each for both. Their sum over the channels makes a map sum to f_t(x) minus
+    the mean of f_t over the baselines, up to the quadrature error; ``channels`` max is that of the released code. See
     ``segment_masks`` for the segments and ``resolution``, and ``grow_region`` for the region. Kapishnikov et al.
     (2019).
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from saliency_assay.methods.differentiate import Predict, check_logits, check_several_outputs
+from saliency_assay.methods.differentiate import Predict as Predict
+from saliency_assay.methods.differentiate import check_logits, check_several_outputs
 from saliency_assay.methods.passes import reported
 
 OUTPUTS = ("probability", "logit", "accuracy")

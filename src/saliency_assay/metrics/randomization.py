@@ -13,6 +13,7 @@ from saliency_assay.metrics.perturbation import Predict
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.scored import Scored, check_explained, correlation, is_rankable, nan_unless
 from saliency_assay.models.classifier import Classifier
+from saliency_assay.models.inference import uncompiled
 from saliency_assay.models.state import tensors_of
 from saliency_assay.runtime.transfer import to_device
 
@@ -115,7 +116,7 @@ def staged(model: nn.Module, images: Tensor, stages: int) -> list[Stage]:
         ValueError: the model has no weight layer.
     """
     network, prefix = (model.network, "network.") if isinstance(model, Classifier) else (model, "")
-    layers = weight_layers(network, called_modules(model, network, images[:1]))[::-1]
+    layers = weight_layers(called_modules(model, network, images[:1]))[::-1]
     if not layers:
         raise ValueError("predict: found no parameter of two axes or more, expected a layer with weights")
     groups = [layers[:1]]
@@ -141,7 +142,7 @@ def called_modules(model: nn.Module, network: nn.Module, images: Tensor) -> list
         module.register_forward_pre_hook(lambda *_, path=path: calls.append(path)) for path, module in modules
     ]
     try:
-        with torch.no_grad():
+        with torch.no_grad(), uncompiled():
             model(images)
     finally:
         for handle in handles:
@@ -156,13 +157,12 @@ def called_modules(model: nn.Module, network: nn.Module, images: Tensor) -> list
     return sorted(modules, key=lambda named: rank(named[0]))
 
 
-def weight_layers(
-    network: nn.Module, modules: Sequence[tuple[str, nn.Module]]
-) -> list[tuple[str, list[str]]]:
+def weight_layers(modules: Sequence[tuple[str, nn.Module]]) -> list[tuple[str, list[str]]]:
     """Return the path and the tensor names of each layer that owns a parameter of two or more axes, input first.
 
-    ``modules`` are those of ``network`` with their paths, in the order of their calls. Another module that owns parameters or buffers (BatchNorm) belongs to the weight layer before it. Before the first
-    weight layer, it belongs to the first one if it has parameters, and to none if it has only buffers.
+    ``modules`` are all modules with their paths, in the order of their calls. Another module that owns
+    parameters or buffers (BatchNorm) belongs to the weight layer before it. Before the first weight layer, it belongs
+    to the first one if it has parameters, and to none if it has only buffers.
     """
     layers: list[tuple[str, list[str]]] = []
     pending: list[str] = []

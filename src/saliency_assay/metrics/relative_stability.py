@@ -12,6 +12,7 @@ from saliency_assay.metrics.perturbation import Predict
 from saliency_assay.metrics.randomization import as_module, staged
 from saliency_assay.metrics.scored import Scored, check_explained, nan_unless
 from saliency_assay.models.classifier import Classifier
+from saliency_assay.models.inference import uncompiled
 
 LEAST = 1e-6  # smallest divisor, and the divisor for values that are 0
 
@@ -93,7 +94,7 @@ def _responses(model: Callable[[Tensor], Tensor], layer: nn.Module, images: Tens
     def keep(_: nn.Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         inputs.extend([*arguments, *keywords.values()][:1])
 
-    with layer.register_forward_pre_hook(keep, with_kwargs=True), torch.no_grad():
+    with layer.register_forward_pre_hook(keep, with_kwargs=True), torch.no_grad(), uncompiled():
         logits = model(images)
     if not inputs or len(inputs[-1]) != len(images):
         raise ValueError(

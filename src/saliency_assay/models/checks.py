@@ -6,7 +6,9 @@ from collections.abc import Sequence
 def normalization(mean: Sequence[float], std: Sequence[float]) -> str:
     """Return why mean and standard deviation are not those of pixels in [0, 1], or an empty string."""
     if len(mean) != len(std):
-        return f"found {len(mean)} values of mean and {len(std)} of std, expected one of each for each channel"
+        return (
+            f"found {len(mean)} values of mean and {len(std)} of std, expected one of each for each channel"
+        )
     if not all(0 <= value <= 1 for value in mean) or not all(0 < value <= 1 for value in std):
         return (
             f"found mean {list(mean)} and std {list(std)}, expected mean in [0, 1] and std in (0, 1], since images are "

@@ -12,7 +12,6 @@ from saliency_assay.models import checks
 from saliency_assay.registry.records import Json, resolve, unknown
 from saliency_assay.runtime.provenance import fingerprint
 
-
 WRAPPERS = {"module", "_orig_mod"}
 """Names of the network in wrappers of data parallelism, averaged weights and ``torch.compile``."""
 

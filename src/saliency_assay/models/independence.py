@@ -27,7 +27,8 @@ def check_independence(classifier: Classifier, images: Tensor) -> frozenset[str]
     """Check that logits are a function of each image, and return the names of buffers that a forward pass writes.
 
     The network is called three times, in evaluation mode: with the first of ``images [N, C, H, W]``, with that image
-    beside its negative, and with the first alone again. Buffers are restored. The result is cached until the network changes.
+    beside its negative, and with the first alone again. Buffers are restored. The result is cached until the network
+    changes.
 
     Raises:
         ValueError: the logits of the first image differ, or the network does not take one or two images.
@@ -58,7 +59,8 @@ def check_independence(classifier: Classifier, images: Tensor) -> frozenset[str]
     if differ(alone, together):
         raise ValueError(
             f"{name}: the logits of an image depend on the other images of its batch, as with BatchNorm without "
-            "running statistics, so that all results would depend on the batch size; expected logits of each image alone"
+            "running statistics, so that all results would depend on the batch size; expected logits of each image "
+            "alone"
         )
     _CHECKED[network] = _Checked(state_of(network), written)
     return written

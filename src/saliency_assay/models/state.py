@@ -61,8 +61,10 @@ def changed(before: Mapping[str, Tensor], after: Mapping[str, Tensor]) -> list[s
         for name, old in before.items()
         # The first comparison is fast, the second one also takes NaN as equal to itself.
         if name not in after
-        or not torch.equal(old, after[name])
-        and not torch.allclose(old, after[name], rtol=0, atol=0, equal_nan=True)
+        or (
+            not torch.equal(old, after[name])
+            and not torch.allclose(old, after[name], rtol=0, atol=0, equal_nan=True)
+        )
     ]
 
 

@@ -263,9 +263,7 @@ def load_initial(
     head = linear[-1] if linear else None
     head_names = [name for name in initial_state if name.rpartition(".")[0] == head]
     replaced = [
-        name
-        for name in head_names
-        if name in state and _shape(state[name]) != _shape(initial_state[name])
+        name for name in head_names if name in state and _shape(state[name]) != _shape(initial_state[name])
     ]
     if replaced and head_may_start_anew:
         name = replaced[0]
@@ -281,7 +279,11 @@ def load_initial(
 
 
 def _is_state(value: object) -> bool:
-    return isinstance(value, Mapping) and bool(value) and all(isinstance(each, Tensor) for each in value.values())
+    return (
+        isinstance(value, Mapping)
+        and bool(value)
+        and all(isinstance(each, Tensor) for each in value.values())
+    )
 
 
 def _checked(path: Path, content: object) -> dict[str, Any]:
@@ -293,7 +295,9 @@ def _checked(path: Path, content: object) -> dict[str, Any]:
             continue
         if not isinstance(name, str) or not isinstance(value, Tensor):
             raise ValueError(f"{path}: {short_repr(name)} is {_kind(value)}; valid: {VALID}")
-        if value.layout != torch.strided or value.is_quantized or value.is_meta:  # on "meta" there are no values
+        if (
+            value.layout != torch.strided or value.is_quantized or value.is_meta
+        ):  # on "meta" there are no values
             raise ValueError(f"{path}: {short_repr(name)} is {value.type()}; valid: dense tensors")
     return dict(content)
 
@@ -339,7 +343,9 @@ def _load_state(network: nn.Module, state: Mapping[str, Any], problem: str) -> N
     complex_values = [
         name
         for name in shared
-        if isinstance(state[name], Tensor) and state[name].is_complex() and not network_state[name].is_complex()
+        if isinstance(state[name], Tensor)
+        and state[name].is_complex()
+        and not network_state[name].is_complex()
     ]
     kinds = {
         "missing": missing,

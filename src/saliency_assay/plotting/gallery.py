@@ -11,6 +11,7 @@ from numpy import ndarray as Array
 
 from saliency_assay.plotting.palette import SKY
 from saliency_assay.registry.labels import UNLABELED, Labels
+from saliency_assay.storage.text import printable
 
 COLORS = colormaps["inferno"]
 """Colors of maps, which are in [0, 1]."""
@@ -55,7 +56,7 @@ METHOD_LETTERS = 13
 
 def class_text(name: str) -> str:
     """Return the name of a class as text; names of folders and categories have underscores for spaces."""
-    return name.replace("_", " ")
+    return printable(name).replace("_", " ")
 
 
 def titles(labels: Mapping[str, Array], classes: Mapping[str, Sequence[str]]) -> list[str]:

@@ -1,5 +1,6 @@
 """Style of all figures: fonts, axes, and the writing of files."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
@@ -10,11 +11,12 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import SymmetricalLogLocator
+from matplotlib.ticker import LogFormatterSciNotation, SymmetricalLogLocator
 from numpy import ndarray as Array
 
 from saliency_assay.plotting.charts import LineChart, PointChart, svg
 
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 LOG_SPAN = 100.0
 MOST_DECADES = 6
 LEAST = 1e-9
@@ -29,6 +31,7 @@ SETTINGS: dict[Any, Any] = {
     "axes.grid.axis": "y",
     "grid.color": "#E4E4E4",
     "legend.frameon": False,
+    "text.parse_math": False,  # names of classes may contain dollar signs; formulas are marked by parse_math=True
     "svg.hashsalt": "saliency-assay",  # makes files of equal figures identical
     "figure.constrained_layout.use": True,
 }
@@ -85,13 +88,30 @@ def spread_out(
     nonzero = values[values >= LEAST * values.max()]
     if nonzero.max() <= span * nonzero.min():
         return
-    set_scale = axes.set_xscale if axis == "x" else axes.set_yscale
     if len(nonzero) < len(values) or (lows < LEAST * values.max()).any():
         # A tick below this decade would be in the linear part and overlap with the tick at 0.
         least_decade = np.floor(np.log10(nonzero.min()))
         decades = float(np.log10(nonzero.max()) - least_decade)
-        set_scale("symlog", linthresh=float(10**least_decade), linscale=max(1, decades / 6))
+        set_logarithmic(axes, axis, linthresh=float(10**least_decade), linscale=max(1, decades / 6))
         locator = (axes.xaxis if axis == "x" else axes.yaxis).get_major_locator()
         cast(SymmetricalLogLocator, locator).set_params(numticks=MOST_DECADES)
     else:
-        set_scale("log")
+        set_logarithmic(axes, axis)
+
+
+def set_logarithmic(axes: Axes, axis: str, **linear: float) -> None:
+    """Make an axis logarithmic or, with the options ``linear`` of symlog, linear near 0."""
+    (axes.set_xscale if axis == "x" else axes.set_yscale)("symlog" if linear else "log", **linear)
+    line = axes.xaxis if axis == "x" else axes.yaxis
+    line.set_major_formatter(_Powers())
+    if not linear:
+        line.set_minor_formatter(_Powers(labelOnlyBase=False))
+
+
+class _Powers(LogFormatterSciNotation):
+    """Labels of ticks such as 2 × 10⁻³ as text instead of a formula."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        label = re.sub(r"\\mathdefault|[${}]", "", super().__call__(x, pos)).replace(r"\times", " × ")
+        number, _, exponent = label.partition("^")
+        return number.replace("-", "\u2212") + exponent.translate(SUPERSCRIPTS)

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from saliency_assay.registry.directions import phrase
 
+SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 NO_SCORE = "no score"
 NEGATIVE = re.compile(r"(?<![\w.])-(?=\.?\d)")  # hyphen of a negative number, but not of a range or a name
 
@@ -12,6 +13,11 @@ NEGATIVE = re.compile(r"(?<![\w.])-(?=\.?\d)")  # hyphen of a negative number, b
 def readable(name: str) -> str:
     """Return a name from the configuration as a label: underscores become spaces."""
     return name.replace("_", " ")
+
+
+def data_set(iteration: int) -> str:
+    """Return the name of the data set after ``iteration`` masks, such as ``D₁₀``."""
+    return "D" + str(iteration).translate(SUBSCRIPTS)
 
 
 def with_minus(text: str) -> str:

@@ -166,7 +166,7 @@ def _get_typed(entry: Any, key: str, kind: type | tuple[type, ...], location: _L
     value = entry.get(key) if isinstance(entry, dict) else None
     if kind is int and isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
         raise ValueError(f"{_format_location(location)}: {key} is {short(value)}, expected a 64-bit integer")
-    if not isinstance(value, kind):
+    if not isinstance(value, kind) or isinstance(value, bool):  # True is an int to Python
         kinds = kind if isinstance(kind, tuple) else (kind,)
         names = " or ".join(k.__name__ for k in kinds)
         raise ValueError(f"{_format_location(location)}: {key} is {short(value)}, expected {names}")
@@ -244,7 +244,7 @@ def _read_instance(
     location: _Location,
 ) -> Instance | None:
     """Return the annotated instance, or None after counting the reason."""
-    if annotation.get("iscrowd"):
+    if _is_crowd(annotation, location):
         skipped["crowd"] += 1
         return None
     mask = _read_mask(annotation, size, skipped, location)
@@ -256,6 +256,14 @@ def _read_instance(
         skipped[f"smaller than {min_area} px²"] += 1
         return None
     return Instance(category, coco_image, _get_typed(annotation, "id", int, location), area, mask)
+
+
+def _is_crowd(annotation: dict[str, Any], location: _Location) -> bool:
+    """Return ``iscrowd``, which is 0 or 1, as a number, and False if it is missing."""
+    value = annotation.get("iscrowd", 0)
+    if not isinstance(value, int | float) or value not in (0, 1):  # text such as "0" is true to Python
+        raise ValueError(f"{_format_location(location)}: iscrowd is {short(value)}, expected 0 or 1")
+    return bool(value)
 
 
 def _read_file_name(image: Any, location: _Location) -> str:
@@ -314,8 +322,8 @@ def _read_mask(
 
 def _is_polygon(polygon: Any, size: tuple[int, int], location: _Location) -> bool:
     """Return True if ``polygon`` has x and y of at least three points; raise a ValueError for invalid values."""
-    numbers = polygon if isinstance(polygon, list) else [None]
-    if not all(isinstance(number, int | float) and -LIMIT < number < LIMIT for number in numbers):
+    numbers: list[Any] = polygon if isinstance(polygon, list) else [None]
+    if not all(type(number) in (int, float) and -LIMIT < number < LIMIT for number in numbers):
         raise ValueError(
             f"{_format_location(location)}: segmentation contains {short(polygon)}, expected lists of numbers"
         )
@@ -348,7 +356,7 @@ def _read_run_lengths(
     valid = (
         segmentation.get("size") == list(size)
         and isinstance(lengths, list)
-        and all(isinstance(length, int) and length >= 0 for length in lengths)
+        and all(type(length) is int and length >= 0 for length in lengths)
         and sum(lengths) == size[0] * size[1]
     )
     if not valid:

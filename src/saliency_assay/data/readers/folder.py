@@ -130,7 +130,7 @@ def folder(
         image_masks.require([files[index] for index in np.flatnonzero(split == TEST)])
     columns: Block = {"split": split, "label_class": np.concatenate(labels), "file": text.encode(files)}
     blocks = _load_blocks(root, files, columns, image_masks, size, crop_share, block, gray=gray)
-    return {"class": tuple(sources[0].listing)}, blocks
+    return {"class": tuple(map(text.printable, sources[0].listing))}, blocks
 
 
 def _load_blocks(

@@ -8,6 +8,7 @@ from numpy import ndarray as Array
 
 from saliency_assay.plotting.gallery import bare, show_image
 from saliency_assay.plotting.palette import BLUE, GRAY, ORANGE
+from saliency_assay.plotting.style import set_logarithmic
 from saliency_assay.studies.bam.input_independence_tables import SIMILAR, relative_change
 
 LEAST_STEPS = 5
@@ -31,9 +32,9 @@ def convergence_curves(convergence: Array, output_norm: Array, *, seeds: int) ->
     change_axes.plot(steps, middle, color=BLUE, label="median")
     change_axes.axhline(100 * SIMILAR, color=GRAY, linestyle="--", linewidth=1, label=f"{100 * SIMILAR:g} %")
     if np.nanmin(low) > 0:
-        change_axes.set_yscale("log")
+        set_logarithmic(change_axes, "y")
     else:
-        change_axes.set_yscale("symlog", linthresh=0.01)
+        set_logarithmic(change_axes, "y", linthresh=0.01)
         change_axes.set_ylim(bottom=0)
     change_axes.set_ylabel("‖f(x + δ) − f(x)‖ / ‖f(x)‖ (%)\n← more similar")
     change_axes.legend(loc="upper right")

@@ -69,7 +69,7 @@ def series_figure(
     axes.set_xlabel(
         f"commonality k: share of scene classes with the object in training\n{_counts_text(series)}"
     )
-    axes.set_ylabel(MCS_AXIS)
+    axes.set_ylabel(MCS_AXIS, parse_math=True)
     _plot_legend(figure.add_subplot(grid[0, 1]), series, styles, labels)
     _plot_bars(figure.add_subplot(grid[1, :]), correlation, styles, labels)
     return figure

@@ -25,7 +25,7 @@ from saliency_assay.methods.differentiate import NO_GRADIENT, describe_tensor
 from saliency_assay.methods.engine import check_targets, frozen, pixels_of
 from saliency_assay.methods.passes import reported
 from saliency_assay.models.classifier import Classifier
-from saliency_assay.models.inference import evaluating, exact_float32
+from saliency_assay.models.inference import evaluating, exact_float32, uncompiled
 
 Floats = npt.NDArray[np.float64]
 Scores = dict[str, dict[str, Floats]]
@@ -332,7 +332,8 @@ def _record_outputs(classifier: Classifier) -> Iterator[dict[str, list[Any]]]:
 
     hooks = [classifier.layer(name).register_forward_hook(partial(keep, name)) for name in outputs_by_layer]
     try:
-        yield outputs_by_layer
+        with uncompiled():
+            yield outputs_by_layer
     finally:
         for hook in hooks:
             hook.remove()

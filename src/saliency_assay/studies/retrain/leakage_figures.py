@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from saliency_assay.plotting.palette import BLUE, GRAY, SKY, VERMILION
-from saliency_assay.plotting.text import NO_SCORE, span_text
+from saliency_assay.plotting.text import NO_SCORE, data_set, span_text
 from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.studies.retrain.leakage_tables import METRICS, leakage_values
 from saliency_assay.studies.retrain.tables import KEYS, named, protocol_label
@@ -85,7 +85,7 @@ def leakage_bars(
             axes.set_visible(True)
             panel_rows = arm[arm["iteration"] == iteration].set_index("method")
             _plot_panel(axes, methods, panel_rows, arm_values[arm_values["iteration"] == iteration], labels)
-            axes.set_title(f"{named(protocol, fill)}, $D_{{{iteration}}}$", fontsize=9)
+            axes.set_title(f"{named(protocol, fill)}, {data_set(iteration)}", fontsize=9)
             axes.axvline(chance, **CHANCE)
     grid[0, 0].set_xlim(left=0)
     _add_legend(figure, values, chance=chance, alpha=alpha)

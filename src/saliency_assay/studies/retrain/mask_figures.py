@@ -14,7 +14,7 @@ from numpy import ndarray as Array
 
 from saliency_assay.plotting.gallery import bare
 from saliency_assay.plotting.palette import ORANGE, PURPLE, SKY
-from saliency_assay.plotting.text import seeds_text, span_text
+from saliency_assay.plotting.text import data_set, seeds_text, span_text
 from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.studies.retrain.tables import named, split_variants
 
@@ -162,7 +162,7 @@ def iteration_images(images: Array, masks: Array, *, names: Sequence[str], title
             axes.set_xlabel(f"{100 * (last | earlier).mean():.3g} %", fontsize=7, labelpad=2)
             if row == 0:
                 occluded_text = f"≤ {max_occluded[i - 1]:.3g} %" if i else "original"
-                axes.set_title(f"$D_{{{i}}}$\n{occluded_text}", fontsize=8)
+                axes.set_title(f"{data_set(i)}\n{occluded_text}", fontsize=8)
         method_text = "\n".join(wrap(name, NAME_LETTERS, break_long_words=False))
         grid[row, 0].set_ylabel(method_text, rotation=0, ha="right", va="center", fontsize=8)
     handles = [
