@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from torch import nn
 
 from saliency_assay.api.choices import Choice, Explaining, bind, check_mean, resolve_choice, takes_of
@@ -272,7 +273,8 @@ def _other_classifier(name: str, model: object, classifier: Classifier) -> Class
     """
     if not isinstance(model, nn.Module):
         raise ValueError(f"{name}: found {type(model).__name__}, expected a torch.nn.Module")
-    copy = deepcopy(model)
+    with torch.no_grad():  # otherwise, weights of TorchScript would be copied as results of an operation
+        copy = deepcopy(model)
     if not isinstance(copy, Classifier):
         mean, std = (values.flatten().tolist() for values in (classifier.mean, classifier.std))
         copy = wrap(

@@ -116,6 +116,11 @@ class _Tracer(fx.Tracer):
     def proxy(self, node: fx.Node) -> fx.Proxy:
         return _Proxy(node, self)
 
+    def call_module(self, m: nn.Module, forward: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a module that ``Module.compile`` has compiled as it was before."""
+        is_compiled = getattr(m, "_compiled_call_impl", None) is not None
+        return super().call_module(m, m._call_impl if is_compiled else forward, args, kwargs)
+
     def create_args_for_root(
         self, root_fn: Any, is_module: bool, concrete_args: Any = None
     ) -> tuple[Any, list[Any]]:
@@ -281,8 +286,13 @@ def _in_canonical_form(module: fx.GraphModule, name: str) -> fx.GraphModule:
 
 
 def network_of(model: nn.Module) -> nn.Module:
-    """Return the submodule of ``model`` that takes normalized images."""
-    return model.network if isinstance(model, Classifier) else model
+    """Return the submodule of ``model`` that takes normalized images, uncompiled."""
+    network = model.network if isinstance(model, Classifier) else model
+    original = (
+        getattr(network, "_orig_mod", network) if type(network).__name__ == "OptimizedModule" else network
+    )
+    assert isinstance(original, nn.Module)
+    return original
 
 
 def _layer(module: fx.GraphModule, node: fx.Node) -> nn.Module | None:

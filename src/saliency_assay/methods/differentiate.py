@@ -89,7 +89,17 @@ def gradient_of(score: Tensor, values: Tensor) -> Tensor:
     Raises:
         ValueError: there is none.
     """
-    gradient = torch.autograd.grad(score, values, allow_unused=True)[0] if score.requires_grad else None
+    if not score.requires_grad:
+        raise ValueError(NO_GRADIENT)
+    try:
+        gradient = torch.autograd.grad(score, values, allow_unused=True)[0]
+    except RuntimeError as error:
+        if "use_reentrant" not in str(error):
+            raise
+        raise ValueError(
+            "model: its gradient checkpointing allows no gradient of the pixels; expected "
+            "torch.utils.checkpoint.checkpoint(…, use_reentrant=False)"
+        ) from error
     if gradient is None:
         raise ValueError(NO_GRADIENT)
     return gradient

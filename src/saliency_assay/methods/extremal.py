@@ -13,7 +13,7 @@ from saliency_assay.methods import checks
 from saliency_assay.methods.baselines import BASELINES
 from saliency_assay.methods.baselines import baseline as baseline_color
 from saliency_assay.methods.blur_ig import blur_matrix
-from saliency_assay.methods.differentiate import NO_GRADIENT, check_inputs, check_logits
+from saliency_assay.methods.differentiate import NO_GRADIENT, check_inputs, check_logits, gradient_of
 from saliency_assay.methods.passes import reported
 from saliency_assay.runtime.transfer import to_device
 
@@ -111,7 +111,7 @@ def optimized(
             rewards = rewards if variant == "preserve" else -rewards
             excess = (masks - area_reference(masks.detach(), largest)).square().mean(1)
             loss = (WEIGHT * GROWTH**step * excess - rewards).sum()
-        (gradient,) = torch.autograd.grad(loss, leaf)
+        gradient = gradient_of(loss, leaf)
         # The first gradient is the first velocity, as in torch.optim.SGD with a dampening of MOMENTUM.
         velocity = gradient if velocity is None else torch.lerp(gradient, velocity, MOMENTUM)
         parameters = (parameters - RATE * velocity).clamp(0, 1)

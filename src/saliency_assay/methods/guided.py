@@ -1,6 +1,7 @@
 """Guided backpropagation, and Guided Grad-CAM, its product with Grad-CAM."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -11,7 +12,11 @@ from torch.jit._fuser import optimized_execution
 
 from saliency_assay.methods.cam import gradcam
 from saliency_assay.methods.differentiate import gradient_of, score_pixels
+from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import uncompiled
+
+IN_PLACE_OF_VIEW = "CopySlices"
+HIDING = (IN_PLACE_OF_VIEW, "DifferentiableGraphBackward")  # the latter: merged operations of TorchScript
 
 
 def guided_backprop(
@@ -35,7 +40,7 @@ def guided_backprop(
     pixels, score = _transparent_score(model, images, targets)
     relus = [node for node in _graph_nodes(score) if is_relu(node)]
     if not relus and score.requires_grad:
-        kind = type(model).__name__
+        kind = type(model.network if isinstance(model, Classifier) else model).__name__
         raise ValueError(
             f"guided_backprop: found no ReLU in {kind}; without one the result is the gradient, so use gradient"
         )
@@ -86,22 +91,30 @@ def _transparent_score(model: nn.Module, images: Tensor, targets: Tensor) -> tup
     # TorchScript's optimizer would merge operations.
     with uncompiled(), optimized_execution(False):
         pixels, score = score_pixels(model, images, targets)
-        if not any(map(_is_opaque, _graph_nodes(score))):
-            return pixels, score
-        # In-place functions of views are not in the graph; out of place, they are.
-        pixels, score = score_pixels(torch.func.functionalize(model, remove="mutations"), images, targets)
-    opaque = next(filter(_is_opaque, _graph_nodes(score)), None)
-    if opaque is not None:
+        opaque = _opaque(score)
+        if opaque == IN_PLACE_OF_VIEW:  # out of place, the function would be in the graph
+            with suppress(RuntimeError):
+                pixels, score = score_pixels(
+                    torch.func.functionalize(model, remove="mutations"), images, targets
+                )
+                opaque = _opaque(score)
+    if opaque:
         raise ValueError(
-            f"guided_backprop: found {opaque.name()}, which hides its operations and so their ReLUs; expected "
-            "PyTorch's own operations, or use gradient"
+            f"guided_backprop: found {opaque}, which hides its operations and so their ReLUs; expected PyTorch's own "
+            "operations, or use gradient"
         )
     return pixels, score
 
 
-def _is_opaque(node: Node) -> bool:
-    hides = ("CopySlices", "DifferentiableGraphBackward")
-    return isinstance(node, BackwardCFunction) or node.name().rpartition("::")[2] in hides
+def _opaque(score: Tensor) -> str:
+    """Return the name of an operation in the autograd graph that hides others; empty if there is none."""
+    names = {
+        node.name().rpartition("::")[2]
+        for node in _graph_nodes(score)
+        if isinstance(node, BackwardCFunction) or node.name().endswith(HIDING)
+    }
+    # One that cannot be avoided comes first.
+    return min(names, key=lambda name: name == IN_PLACE_OF_VIEW, default="")
 
 
 def _graph_nodes(output: Tensor) -> Iterator[Node]:

@@ -139,7 +139,9 @@ def called_modules(model: nn.Module, network: nn.Module, images: Tensor) -> list
     calls: list[str] = []
     modules = list(network.named_modules())
     handles = [
-        module.register_forward_pre_hook(lambda *_, path=path: calls.append(path)) for path, module in modules
+        module.register_forward_pre_hook(lambda *_, path=path: calls.append(path))
+        for path, module in modules
+        if not isinstance(module, torch.jit.ScriptModule)  # takes no hooks
     ]
     try:
         with torch.no_grad(), uncompiled():

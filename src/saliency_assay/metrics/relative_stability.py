@@ -1,6 +1,7 @@
 """Relative stability of maps to input, representation and output (Agarwal et al., 2022)."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -94,7 +95,13 @@ def _responses(model: Callable[[Tensor], Tensor], layer: nn.Module, images: Tens
     def keep(_: nn.Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         inputs.extend([*arguments, *keywords.values()][:1])
 
-    with layer.register_forward_pre_hook(keep, with_kwargs=True), torch.no_grad(), uncompiled():
+    # TorchScript takes no hooks.
+    hook = (
+        None
+        if isinstance(layer, torch.jit.ScriptModule)
+        else layer.register_forward_pre_hook(keep, with_kwargs=True)
+    )
+    with hook or nullcontext(), torch.no_grad(), uncompiled():
         logits = model(images)
     if not inputs or len(inputs[-1]) != len(images):
         raise ValueError(
