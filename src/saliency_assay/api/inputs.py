@@ -89,7 +89,7 @@ def mean_of(mean: Any, channels: int) -> Tensor:
     Raises:
         ValueError: the number of values is not ``channels``, or a value is outside [0, 1].
     """
-    tensor = torch.as_tensor(mean, dtype=torch.float32).cpu()
+    tensor = torch.as_tensor(mean, dtype=torch.float32, device="cpu")
     if tensor.shape != (channels,) or not bool(((tensor >= 0) & (tensor <= 1)).all()):
         raise ValueError(
             f"mean: found {tensor.tolist()}, expected {channels} values in [0, 1], one per channel"
@@ -107,4 +107,4 @@ def _to_tensor(values: Any, name: str) -> Tensor:
             f"{name}: found {type(values).__name__} of {array.dtype}, expected an array or a tensor"
         )
     # torch supports only the machine's byte order, and no negative strides, as of ``images[:, ::-1]``.
-    return torch.tensor(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("=")))
+    return torch.tensor(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("=")), device="cpu")

@@ -73,15 +73,16 @@ def wrap(
     for tensor in tensors:
         if tensor.dtype != torch.float32:
             raise ValueError(f"network: found weights of {tensor.dtype}, expected torch.float32")
-    wrapped = Classifier(
-        network,
-        classes=classes,
-        mean=mean,
-        std=std,
-        cam_layer=cam_layer,
-        concept_layers=(),
-        token_grid=token_grid,
-    )
+    with torch.device("cpu"):  # whatever PyTorch's default device is
+        wrapped = Classifier(
+            network,
+            classes=classes,
+            mean=mean,
+            std=std,
+            cam_layer=cam_layer,
+            concept_layers=(),
+            token_grid=token_grid,
+        )
     device = tensors[0].device if tensors else torch.device("cpu")
     wrapped.mean, wrapped.std = wrapped.mean.to(device), wrapped.std.to(device)
     return wrapped

@@ -88,7 +88,7 @@ def attribute_batches(
         for number, (block, batch) in enumerate(batch_slices):
             stored = _stored_images(images[batch], classifier.device)
             pixels = to_pixels(stored)
-            batch_targets = to_device(torch.tensor(targets[batch]), classifier.device)
+            batch_targets = to_device(torch.tensor(targets[batch], device="cpu"), classifier.device)
             written = check_independence(classifier, pixels) if number == 0 else frozenset()
             # Only for the first batch, since this copies all weights; a method that writes in place does so every time.
             watched = _unchangeable(classifier, pixels, batch_targets, written) if number == 0 else {}
@@ -155,7 +155,7 @@ def pixels_of(images: Any, device: torch.device) -> Tensor:
 
 def _stored_images(images: Any, device: torch.device) -> Tensor:
     """Check images, and return them in their type on ``device``."""
-    block = images if isinstance(images, Tensor) else torch.tensor(np.asarray(images))
+    block = images if isinstance(images, Tensor) else torch.tensor(np.asarray(images), device="cpu")
     if block.dtype not in (torch.uint8, torch.float32) or block.ndim != 4:
         actual = f"{str(block.dtype).removeprefix('torch.')} {list(block.shape)}"
         raise ValueError(f"images: found {actual}, expected uint8 or float32 [N, C, H, W]")

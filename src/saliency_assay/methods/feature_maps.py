@@ -125,7 +125,12 @@ def kept_outputs(classifier: Classifier, *, as_leaf: bool = False) -> Iterator[l
             return (kept(output[0]), *output[1:])
         return kept(output)
 
-    handle = classifier.layer(classifier.cam_layer).register_forward_hook(keep)
+    layer = classifier.layer(classifier.cam_layer)
+    if isinstance(layer, torch.jit.ScriptModule):
+        raise ValueError(
+            f"cam_layer: found {classifier.cam_layer!r} of TorchScript, whose output cannot be read; expected a module"
+        )
+    handle = layer.register_forward_hook(keep)
     try:
         with uncompiled():
             yield outputs
@@ -138,7 +143,8 @@ def last_output(classifier: Classifier, outputs: list[object]) -> Tensor:
     output = outputs[-1] if outputs else None
     if not isinstance(output, Tensor):
         raise ValueError(
-            f"cam_layer: {classifier.cam_layer!r} returns no feature maps [N, K, h, w] and no tokens [N, T, K]"
+            f"cam_layer: {classifier.cam_layer!r} is not called, or returns no feature maps [N, K, h, w] and no tokens "
+            "[N, T, K]"
         )
     return output
 

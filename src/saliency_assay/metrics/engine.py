@@ -112,7 +112,7 @@ def score(
     explain = _Explain(classifier, inputs.explainer) if inputs.explainer else None
     inputs = replace(inputs, whole={**inputs.whole, "explain": explain}) if explain else inputs
     for batch in _batches(classifier, images, targets, batch_size, offset, name_of(function)):
-        batch_maps = to_device(torch.tensor(np.asarray(maps[batch.rows])), classifier.device)
+        batch_maps = to_device(torch.tensor(np.asarray(maps[batch.rows]), device="cpu"), classifier.device)
         _check_maps(batch_maps, batch.pixels, len(maps), len(images))
         keywords = _metric_arguments(function, parameters, inputs, batch.rows, classifier)
         generator.at(batch.block)
@@ -233,7 +233,7 @@ def _batches(
         pixels = pixels_of(images[rows], classifier.device)
         if number == 0:
             check_independence(classifier, pixels)
-        yield _Batch(block, rows, pixels, to_device(torch.tensor(targets[rows]), classifier.device))
+        yield _Batch(block, rows, pixels, to_device(torch.tensor(targets[rows], device="cpu"), classifier.device))
 
 
 def _metric_arguments(
@@ -250,7 +250,7 @@ def _metric_arguments(
     def slice_of(values: Any) -> Any:
         if isinstance(values, Mapping):
             return {key: slice_of(value) for key, value in values.items()}
-        return to_device(torch.tensor(np.asarray(values[rows])), classifier.device)
+        return to_device(torch.tensor(np.asarray(values[rows]), device="cpu"), classifier.device)
 
     arguments = {key: value for key, value in parameters.items() if any_name or key in declared}
     shared_inputs = {"mean": classifier.mean.flatten(), **inputs.whole}

@@ -1,0 +1,304 @@
+"""Every method and metric on networks as users write them: a right result, or one ValueError."""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+import pytest
+import test_metrics_contract as contract
+import torch
+from support import CLASSES, attention_classifier, few_passes, random_images
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
+
+import saliency_assay
+from saliency_assay.methods import METHODS, Method
+from saliency_assay.metrics import Metric
+from saliency_assay.models.classifier import Classifier
+from saliency_assay.models.resnet import resnet8
+from saliency_assay.registry.signatures import declared
+
+SIZE, COUNT = 12, 3
+IMAGES, TARGETS = random_images(COUNT, size=SIZE, dtype=torch.float32), list(range(COUNT))
+BACKGROUND = random_images(2, size=SIZE, seed=9, dtype=torch.float32)
+MAPS = torch.randn(COUNT, 3, SIZE, SIZE, generator=torch.Generator().manual_seed(1))
+MASK = np.zeros((COUNT, SIZE, SIZE), bool)
+MASK[:, 3:7, 4:9] = True
+
+
+def body() -> nn.Sequential:
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3, padding=1),
+        nn.BatchNorm2d(8),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(8, 8, 3, padding=1),
+        nn.ReLU(),
+    )
+
+
+class Plain(nn.Module):
+    """The function that most of the others compute, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.fc = body(), nn.Linear(8, CLASSES)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.fc(self.body(images).mean((2, 3)))
+
+
+class HeadFirst(nn.Module):
+    """Layers are registered in another order than they are called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc, self.body = nn.Linear(8, CLASSES), body()
+        self.bias = nn.Parameter(torch.zeros(1, 1))
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.fc(self.body(images).mean((2, 3)))
+
+
+class InPlaceView(Plain):
+    """An in-place ReLU writes to a view."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        convolution, norm, _, pool, second, relu = self.body
+        channels_last = norm(convolution(images)).permute(0, 2, 3, 1)
+        functional.relu(channels_last, inplace=True)
+        return self.fc(relu(second(pool(channels_last.permute(0, 3, 1, 2)))).mean((2, 3)))
+
+
+class Clamped(Plain):
+    """ReLUs in other spellings."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        convolution, norm, _, pool, second, _ = self.body
+        first = torch.clamp(norm(convolution(images)), min=0)
+        return self.fc(torch.maximum(second(pool(first)), torch.zeros(())).mean((2, 3)))
+
+
+class FrozenBackbone(Plain):
+    """The pixels have no gradient, the features have one."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        with torch.no_grad():
+            features = self.body(images)
+        return self.fc(torch.relu(features).mean((2, 3)))
+
+
+class Checkpointed(Plain):
+    """Features are recomputed in the backward pass."""
+
+    reentrant = False
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.fc(checkpoint(self.body, images, use_reentrant=self.reentrant).mean((2, 3)))
+
+
+class OwnRelu(torch.autograd.Function):
+    @staticmethod
+    def forward(context: Any, values: Tensor) -> Tensor:
+        context.save_for_backward(values)
+        return values.clamp(min=0)
+
+    @staticmethod
+    def backward(context: Any, gradient: Tensor) -> Tensor:
+        return gradient * (context.saved_tensors[0] > 0)
+
+
+class Custom(Plain):
+    """A ReLU that autograd does not know."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        convolution, norm, relu, pool, second, _ = self.body
+        return self.fc(OwnRelu.apply(second(pool(relu(norm(convolution(images)))))).mean((2, 3)))
+
+
+class Converted(Plain):
+    """Logits are float64."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        return super().forward(images).double()
+
+
+def trained(kind: type[nn.Module] = Plain) -> nn.Module:
+    """The same weights for every kind of network, by name."""
+    network = kind()
+    generator = torch.Generator().manual_seed(2)
+    weights = {
+        name: torch.randn(values.shape, generator=generator) / values[0].numel() ** 0.5
+        for name, values in Plain().state_dict().items()
+        if values.ndim
+    }
+    weights["body.1.running_var"] = weights["body.1.running_var"].abs() + 0.5
+    network.load_state_dict(weights, strict=False)
+    return network.eval()
+
+
+def hooked(hook: Callable[..., Any]) -> nn.Module:
+    network = trained()
+    network.body[4].register_forward_hook(hook)
+    return network
+
+
+def root_hook() -> nn.Module:
+    network = trained()
+    network.register_forward_hook(lambda module, inputs, logits: -2 * logits)
+    return network
+
+
+def scripted_part() -> nn.Module:
+    network = trained()
+    network.body = torch.jit.script(network.body)
+    return network
+
+
+def compiled_part() -> nn.Module:
+    network = trained()
+    network.body.compile(backend="aot_eager")
+    return network
+
+
+def exported() -> nn.Module:
+    images = {"images": {0: torch.export.Dim("count")}}
+    return torch.export.export(trained(), (IMAGES,), dynamic_shapes=images).module()
+
+
+GRADIENTS = {method.name for method in METHODS if "gradients" in method.needs}
+LAYERS = {method.name for method in METHODS if "layers" in method.needs}
+CAM = {method.name for method in METHODS if "cam_layer" in method.needs}
+ATTENTION = {method.name for method in METHODS if "attention" in method.needs}
+GUIDED = {"guided_backprop", "guided_gradcam"}
+RECOMPUTED = {metric.name for metric in contract.ON_MAPS if "explain" in metric.takes}
+
+
+@dataclass(frozen=True)
+class Network:
+    """A network, the CAM layer, whether it computes the function of ``Plain``, and what it is refused by."""
+
+    build: Callable[[], nn.Module]
+    cam_layer: str = "body.5"
+    is_plain: bool = True
+    refused: frozenset[str] = frozenset()
+
+
+def network(build: Callable[[], nn.Module], refused: set[str] | None = None, **fields: Any) -> Network:
+    return Network(build, refused=frozenset(ATTENTION if refused is None else ATTENTION | refused), **fields)
+
+
+NETWORKS = {
+    "plain": network(trained),
+    "head first": network(partial(trained, HeadFirst), is_plain=False),
+    "residual": network(
+        lambda: resnet8(classes=CLASSES, channels=3, generator=torch.Generator(), width=4),
+        cam_layer="layer3",
+        is_plain=False,
+    ),
+    "transformer": Network(
+        lambda: attention_classifier(dtype=torch.float32).network,
+        cam_layer="blocks.-1.norm1",
+        is_plain=False,
+        refused=frozenset({"cam", "lrp_alpha_beta", "deep_taylor", "fullgrad", *GUIDED}),
+    ),
+    "in-place ReLU of a view": network(partial(trained, InPlaceView)),
+    "clamp and maximum": network(partial(trained, Clamped), LAYERS | CAM, cam_layer=""),
+    "changing hook": network(partial(hooked, lambda module, inputs, output: 2 * output), LAYERS, is_plain=False),
+    "watching hook": network(partial(hooked, lambda module, inputs, output: None)),
+    "hook of the network": network(root_hook, LAYERS | {"cam"}, is_plain=False),
+    "frozen backbone": network(
+        partial(trained, FrozenBackbone), (GRADIENTS - LAYERS) | RECOMPUTED | {"random_logit"}, is_plain=False
+    ),
+    "scripted part": network(scripted_part, LAYERS | CAM, cam_layer="body"),
+    "compiled": network(lambda: torch.compile(trained(), backend="aot_eager")),
+    "compiled part": network(compiled_part),
+    "exported": network(exported, LAYERS | CAM | {"relative_stability"}, cam_layer=""),
+    "data parallel": network(lambda: nn.DataParallel(trained())),
+    "checkpointed": network(partial(trained, Checkpointed)),
+    "ReLU of its own": network(partial(trained, Custom), LAYERS | CAM | GUIDED, cam_layer=""),
+    "float64 logits": network(partial(trained, Converted), LAYERS),
+}
+NAMED = pytest.mark.parametrize("name", NETWORKS)
+
+
+@cache
+def model_of(name: str) -> Classifier:
+    kind = NETWORKS[name]
+    with warnings.catch_warnings():  # TorchScript is deprecated
+        warnings.simplefilter("ignore")
+        built = kind.build()
+    parts: dict[str, Any] = {"classes": CLASSES, "mean": [0.5] * 3, "std": [0.5] * 3}
+    return saliency_assay.wrap(built, cam_layer=kind.cam_layer, **parts)
+
+
+def explain(name: str, method: Method, batch_size: int) -> Tensor:
+    parameters: dict[str, Any] = few_passes(method)
+    if "background" in method.takes:
+        parameters["background"] = BACKGROUND
+    return saliency_assay.attribute(
+        method.name, model_of(name), IMAGES, TARGETS, batch_size=batch_size, **parameters
+    )
+
+
+def close(values: Any, expected: Any) -> None:
+    scale = np.nanmax(np.abs(expected), initial=0)
+    np.testing.assert_allclose(values, expected, rtol=1e-3, atol=1e-4 * scale)
+
+
+@pytest.mark.filterwarnings("ignore")
+@NAMED
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+def test_maps(name: str, method: Method) -> None:
+    if method.name in NETWORKS[name].refused:
+        with pytest.raises(ValueError, match=r"^\w+: "):
+            explain(name, method, COUNT)
+        return
+    maps = explain(name, method, COUNT)
+    close(explain(name, method, 1), maps)
+    if NETWORKS[name].is_plain:
+        close(maps, explain("plain", method, COUNT))
+
+
+def scores_of(name: str, metric: Metric, batch_size: int) -> dict[str, np.ndarray]:
+    kind, own = NETWORKS[name], declared(metric.function)
+    parameters: dict[str, Any] = {k: v for k, v in contract.cheap(metric).items() if k in own}
+    if metric.name == "irof":
+        parameters["segments"] = 9
+    if "mask" in metric.takes:
+        parameters["mask"] = MASK
+    if "explain" in metric.takes:
+        parameters["method"] = "gradient"
+    for key in {"randomized_model", "finetuned_model"} & set(metric.takes):
+        other = kind.build()
+        with torch.no_grad():
+            for values in other.parameters():
+                values.mul_(-1.3)
+        parameters[key] = other
+    model = model_of(name)
+    return saliency_assay.score(
+        metric.name, model, IMAGES, TARGETS, MAPS, batch_size=batch_size, **parameters
+    )
+
+
+@pytest.mark.filterwarnings("ignore")
+@NAMED
+@pytest.mark.parametrize("metric", contract.ON_MAPS, ids=lambda metric: metric.name)
+def test_scores(name: str, metric: Metric) -> None:
+    if metric.name in NETWORKS[name].refused:
+        with pytest.raises(ValueError, match=r"^\w+: "):
+            scores_of(name, metric, COUNT)
+        return
+    scores = scores_of(name, metric, COUNT)
+    alone = scores_of(name, metric, 1)
+    expected = scores_of("plain", metric, COUNT) if NETWORKS[name].is_plain else {}
+    for key, values in scores.items():
+        close(alone[key], values)
+        if key in expected:
+            close(values, expected[key])
+    if expected and metric.name not in ("randomization", "smprt"):  # the names of layers are in the variants
+        assert scores.keys() == expected.keys()
