@@ -208,7 +208,9 @@ NETWORKS = {
     ),
     "in-place ReLU of a view": network(partial(trained, InPlaceView)),
     "clamp and maximum": network(partial(trained, Clamped), LAYERS | CAM, cam_layer=""),
-    "changing hook": network(partial(hooked, lambda module, inputs, output: 2 * output), LAYERS, is_plain=False),
+    "changing hook": network(
+        partial(hooked, lambda module, inputs, output: 2 * output), LAYERS, is_plain=False
+    ),
     "watching hook": network(partial(hooked, lambda module, inputs, output: None)),
     "hook of the network": network(root_hook, LAYERS | {"cam"}, is_plain=False),
     "frozen backbone": network(

@@ -1,0 +1,57 @@
+"""Scores of random maps do not depend on whether map and metric have the same seed."""
+
+import numpy as np
+import pytest
+import torch
+from benchmarks import seeds
+from support import cyclic_targets, random_images
+
+import saliency_assay
+from saliency_assay.methods import METHODS, sampling
+from saliency_assay.registry.records import record_of
+
+NOISY = ("random", "optimal_square", "optimal_noisy_baseline")
+
+
+def largest_difference(metrics: list[str], methods: tuple[str, ...] = NOISY, count: int = 4) -> float:
+    """In standard errors."""
+    records = [record_of(METHODS, name, "method") for name in methods]
+    stochastic = [
+        metric for metric in seeds.stochastic_metrics(seeds.Net()) if metric.name in metrics or not metrics
+    ]
+    assert len(stochastic) >= max(15 if not metrics else len(metrics), 1)
+    rows = list(seeds.compare(records, stochastic, count=count, seeds=24))
+    assert len({row.method for row in rows}) == len(methods)
+    return max(abs(row.standard_errors) for row in rows)
+
+
+def test_scores_do_not_depend_on_equal_seeds() -> None:
+    assert largest_difference([]) < 5  # of over 80 scores
+
+
+def test_one_stream_for_both_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in version 0.2: without the role, a random map is the random color that removes its pixels."""
+    with_role = sampling.seed_of
+    monkeypatch.setattr(
+        sampling,
+        "seed_of",
+        lambda seed, *names: with_role(seed, *[n for n in names if n not in ("method", "metric")]),
+    )
+    assert largest_difference(["region_perturbation", "insertion"], ("random",), count=100) > 10
+    assert largest_difference(["infidelity_noisy_baseline"], ("optimal_noisy_baseline",)) > 10
+
+
+def test_a_map_is_independent_of_the_colors_that_fill_pixels() -> None:
+    images, targets = random_images(40, size=8, dtype=torch.float32), cyclic_targets(40)
+    maps = saliency_assay.attribute("random", seeds.Net(), images, targets % 3, seed=0)[:, 0]
+
+    def colors(
+        predict: object, images: torch.Tensor, targets: object, maps: object, *, generator: torch.Generator
+    ):
+        filled.append(sampling.uniform(sampling.sample_seeds(len(images), 1, generator), images))
+        return torch.zeros(len(images))
+
+    filled: list[torch.Tensor] = []
+    saliency_assay.score(colors, seeds.Net(), images, targets % 3, maps, seed=0)
+    correlations = np.corrcoef(maps.flatten(), torch.cat(filled)[:, 0].flatten())
+    assert abs(correlations[0, 1]) < 4 / maps.numel() ** 0.5
