@@ -165,6 +165,10 @@ def check_images() -> Iterator[Problem]:
             yield Problem(
                 APPTAINER, 1, f"{name}: expected {expected} as in the Dockerfile, found {apptainer}"
             )
+    imported = re.findall(r"\w+", "".join(re.findall(r'-c "import ([\w, ]+)"', sections["test"])))
+    for module in imported:
+        if canonicalize_name(DISTRIBUTIONS.get(module, module)) not in pins(PINNED[0]):
+            yield Problem(APPTAINER, 1, f"test: imports {module}, which is not in {PINNED[0]}")
     if docker_lines["COPY"].split() != [*PINNED, "./"]:
         yield Problem(DOCKER, 1, f"expected to copy {PINNED} and nothing else")
     if not re.fullmatch(r"python:3\.11\.\d+-slim-\w+", docker_lines["FROM"]):

@@ -1,5 +1,6 @@
 """Guided integrated gradients against a plain NumPy derivation, and the straight path in its limits."""
 
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from support import (
     with_random_state,
 )
 from torch import Tensor, nn
+from torch.nn import functional
 
 from saliency_assay.methods.baselines import baseline as baseline_color
 from saliency_assay.methods.differentiate import input_gradient
@@ -178,3 +180,53 @@ def test_parameters_out_of_range_are_refused(setting: dict[str, Any], values: st
         guided_ig(conv_classifier(), IMAGES, TARGETS, generator=generator(), **setting)
     expected = "expected steps of at least 1, 0 < fraction <= 1 and 0 <= max_dist <= 1"
     assert str(error.value) == f"steps, fraction, max_dist: found {values}, {expected}"
+
+
+class Deep(nn.Module):
+    """Interior pixels have the same gradient at an image of one color."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Conv2d(3, 6, 3, padding=1),
+            nn.ReLU(),
+            nn.Conv2d(6, 6, 3, padding=1),
+            nn.ReLU(),
+            nn.Flatten(),
+            nn.Linear(6 * 64, CLASSES),
+        )
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.layers(images)
+
+
+def mirrored(network: Deep) -> Deep:
+    """The network g with g(mirrored x) = f(x)."""
+    result = deepcopy(network)
+    first, _, second, _, _, head = result.layers
+    for layer in (first, second):
+        layer.weight.data = layer.weight.data.flip(-1)
+    head.weight.data = head.weight.data.reshape(CLASSES, 6, 8, 8).flip(-1).reshape(CLASSES, -1)
+    return result
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_mirrored_images_have_mirrored_maps(dtype: torch.dtype) -> None:
+    """Rounding orders none of the equal gradients at the baseline."""
+    network, images = with_random_state(Deep(), 5, dtype), random_images(4, size=8, dtype=dtype)
+    maps = guided_ig(network, images, TARGETS, generator=generator(), steps=25)
+    of_mirrored = guided_ig(mirrored(network), images.flip(-1), TARGETS, generator=generator(), steps=25)
+    tolerance = 1e-5 if dtype == torch.float32 else 1e-12
+    assert (of_mirrored.flip(-1) - maps).abs().max() < tolerance * maps.abs().max()
+
+
+def test_the_map_of_a_maximum_is_not_complete() -> None:
+    """For max(x₁, x₂) at (1, 1), each step moves the value that is not the maximum, whose gradient is 0."""
+
+    def largest(images: Tensor) -> Tensor:
+        return functional.max_pool2d(images, (1, 2)).flatten(1).expand(-1, 2)
+
+    network, images = nn.Module(), torch.ones(1, 1, 1, 2, dtype=torch.float64)
+    network.forward = largest
+    maps = guided_ig(network, images, torch.zeros(1, dtype=torch.int64), generator=generator(), steps=1000)
+    assert maps.abs().max() < 0.01

@@ -447,3 +447,35 @@ def test_a_method_that_returns_another_shape_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^explain: ") as error:
         check(model, conv_classifier(seed=2), random_images(2), explain=explain)
     assert "returned [2, 3, 11, 12], expected [2, 3, 12, 12]" in str(error.value)
+
+
+class HeadFirst(nn.Module):
+    """Layers are registered in another order than they are called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = nn.Linear(4, CLASSES)
+        self.norm = nn.BatchNorm2d(4)
+        self.second, self.first = nn.Conv2d(4, 4, 1), nn.Conv2d(3, 4, 1)
+        self.attention = nn.MultiheadAttention(4, 2, batch_first=True)
+        self.token = nn.Parameter(torch.zeros(1, 1, 4))
+
+    def forward(self, images: Tensor) -> Tensor:
+        tokens = self.norm(self.second(self.first(images))).flatten(2).transpose(1, 2) + self.token
+        return self.head(self.attention(tokens, tokens, tokens)[0].mean(1))
+
+
+def test_stages_are_in_the_order_of_the_calls() -> None:
+    model = HeadFirst().eval()
+    stages = staged(model, random_images(1, size=4, dtype=torch.float32), 50)
+    assert [stage.layer for stage in stages] == [
+        "head",
+        "attention.out_proj",
+        "attention",
+        "second",
+        "first",
+        "",
+    ]
+    assert owners(stages[3]) == ["second", "norm"]
+    names = [name for stage in stages for name in stage.tensors]
+    assert sorted(names) == sorted(model.state_dict())

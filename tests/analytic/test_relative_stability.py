@@ -1,5 +1,6 @@
 """Relative stability against closed forms and plain loops."""
 
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -133,3 +134,39 @@ def test_parameters_out_of_range(parameters: dict[str, float]) -> None:
     images = random_images(1, size=4)
     with pytest.raises(ValueError, match=r"^noise, samples: found .*expected above 0 and at least 1$"):
         scored_by(lambda images, targets: images, images, images, **parameters)
+
+
+class HeadFirst(nn.Module):
+    """The layer that is called last is registered first, and called by keyword."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.head, self.features = network.body[-1], network.body[:-1]
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.head(input=self.features(images))
+
+
+def test_the_representation_is_the_input_of_the_layer_that_is_called_last() -> None:
+    plain = conv_classifier()
+    other, images, targets = deepcopy(plain), random_images(COUNT), cyclic_targets(COUNT)
+    other.network = HeadFirst(other.network)
+
+    def scores(model: nn.Module) -> dict[Any, Tensor]:
+        def explain(images: Tensor, targets: Tensor) -> Tensor:
+            return gradient(model, images, targets, generator=generator())
+
+        maps = explain(images, targets)
+        return relative_stability(
+            model, images, targets, maps, generator=generator(3), explain=explain, samples=SAMPLES
+        ).scores
+
+    expected = scores(plain)
+    for name, values in scores(other).items():
+        exact(values, expected[name])
+
+
+def test_maps_of_another_shape_are_refused() -> None:
+    images = random_images(3, size=4)
+    with pytest.raises(ValueError, match=r"returned \[3, 3, 4, 4\], expected \[3, 1, 4, 4\]"):
+        scored_by(lambda images, targets: images, images.sum(1, keepdim=True), images)

@@ -54,10 +54,10 @@ def guided_backprop(
 
 
 def is_relu(node: Node) -> bool:
-    """Return True if a node of the autograd graph is max(x, 0), or ReLU6, min(max(x, 0), 6)."""
+    """Return True if a node of the autograd graph is max(x, 0), or min(max(x, 0), c) as in ReLU6."""
     name, threshold = node.name(), _saved(node, "threshold")
     if name in ("ClampBackward1", "ClampMinBackward0"):
-        return bool(_saved(node, "min") == 0 and _saved(node, "max") is None)
+        return bool(_saved(node, "min") == 0)
     if name == "HardtanhBackward0":
         return bool(_saved(node, "min_val") == 0)
     if name == "MaximumBackward0":

@@ -192,7 +192,10 @@ def digest(state: Mapping[str, Any]) -> str:
     total = hashlib.sha256()
     for name in sorted(state):
         if not isinstance(state[name], Tensor):
-            total.update(f"{name} {fingerprint(state[name])}\n".encode())
+            try:
+                total.update(f"{name} {fingerprint(state[name])}\n".encode())
+            except TypeError as error:
+                raise TypeError(f"{name}: {error}") from None
             continue
         tensor = state[name].detach().cpu().contiguous().resolve_conj().resolve_neg()
         total.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())

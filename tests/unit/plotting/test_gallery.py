@@ -20,7 +20,7 @@ from spaced import SPACED
 
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.plotting.gallery import class_names, gallery, titles
-from saliency_assay.plotting.style import save, styled
+from saliency_assay.plotting.style import save, set_logarithmic, styled
 from saliency_assay.plotting.thumbnails import gallery_page, thumbnails
 
 SIDE = 6
@@ -283,3 +283,34 @@ def test_style_ends_with_its_block() -> None:
     with styled():
         assert mpl.rcParams["svg.hashsalt"] == "saliency-assay"
     assert dict(mpl.rcParams) == before
+
+
+AWKWARD = ["$1%-$5%", "Ba$$in", "$x_{1$", "$0-$50", r"\$a\alpha$", "a\udcff"]
+
+
+@pytest.mark.parametrize("name", AWKWARD, ids=ascii)
+@pytest.mark.parametrize("suffix", [".png", ".svg"])
+def test_names_of_classes_are_text(name: str, suffix: str, tmp_path: Path) -> None:
+    captions = titles({"label_class": np.array([0, 1])}, {"class": [name, "b"]})
+    with styled():
+        figure = gallery(pictures(), {"m": {"edge": visual(raw_maps())}}, titles=captions)
+        save(figure, tmp_path / f"gallery{suffix}")
+    shown = figure.axes[0].title
+    assert not shown.get_parse_math()
+    assert shown.get_text() == name.replace("_", " ").replace("\udcff", r"\udcff")
+    assert captions[0].encode("utf-8")  # the encoding of pages and tables
+
+
+def test_labels_of_a_logarithmic_axis_are_text() -> None:
+    with styled():
+        axes = Figure().subplots()
+        axes.plot([1e-3, 20.0])
+        set_logarithmic(axes, "y")
+        labels = {axes.yaxis.get_major_formatter()(value) for value in (1e-3, 1.0, 100.0)}
+        assert labels == {"10⁻³", "10⁰", "10²"}
+        set_logarithmic(axes, "y", linthresh=0.1)
+        assert [axes.yaxis.get_major_formatter()(value) for value in (-10.0, 0.0, 10.0)] == [
+            "\u221210¹",
+            "0",
+            "10¹",
+        ]

@@ -344,3 +344,38 @@ def test_photographs_that_are_none(tmp_path: Path) -> None:
         ValueError, match=r"1\.png: found 50 × 60 pixels, expected 80 × 60, as in its annotations"
     ):
         cut_out(instance)
+
+
+@pytest.mark.parametrize("crowd", [0, 1, 0.0, 1.0, False, True])
+def test_a_crowd_is_a_number(tmp_path: Path, crowd: Any) -> None:
+    mask = annotation(2, 1, {"size": [HEIGHT, WIDTH], "counts": [0, HEIGHT * WIDTH]}, iscrowd=crowd)
+    found, skipped = find(write(tmp_path, [annotation(1, 2, [box(0, 0, 9, 9)]), mask]))
+    assert len(found) == 2 - bool(crowd)
+    assert skipped["dog"].get("crowd", 0) == bool(crowd)
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        ({"iscrowd": "0"}, "iscrowd is '0'"),
+        ({"iscrowd": "false"}, "iscrowd is 'false'"),
+        ({"iscrowd": None}, "iscrowd is None"),
+        ({"iscrowd": 2}, "iscrowd is 2"),
+        ({"category_id": "7"}, "category_id is '7'"),
+        ({"category_id": True}, "category_id is True"),
+        ({"image_id": True}, "image_id is True"),
+        ({"image_id": 1.0}, "image_id is 1.0"),
+        ({"segmentation": [[True, 0, 9, 0, 9, 9]]}, "segmentation contains"),
+        ({"segmentation": [["5", 0, 9, 0, 9, 9]]}, "segmentation contains"),
+        (
+            {"segmentation": {"size": [HEIGHT, WIDTH], "counts": [True, HEIGHT * WIDTH - 1]}},
+            "segmentation is",
+        ),
+    ],
+)
+def test_values_of_another_type_are_not_read_for_their_truth(
+    tmp_path: Path, change: dict[str, Any], place: str
+) -> None:
+    source = write(tmp_path, [{**annotation(1, 1, [box(0, 0, 9, 9)]), **change}])
+    with pytest.raises(ValueError, match=re.escape(f"annotations[0]: {place}")):
+        find(source)

@@ -1,0 +1,106 @@
+"""Guided backpropagation finds the ReLUs of a network however they are written."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from captum.attr import GuidedBackprop
+from support import CLASSES, cyclic_targets, exact, generator, random_images, with_random_state
+from torch import Tensor, nn
+from torch.nn import functional
+
+from saliency_assay.methods.guided import guided_backprop, is_relu
+
+IMAGES, TARGETS = random_images(4, size=8), cyclic_targets(4)
+
+
+def each_half(values: Tensor) -> Tensor:
+    for half in (values[:, :4], values[:, 4:]):
+        half.relu_()
+    return values
+
+
+def below_another_dimension(values: Tensor) -> Tensor:
+    values.unsqueeze(0).relu_()
+    return values
+
+
+def channels_last(values: Tensor) -> Tensor:
+    return functional.relu(values.permute(0, 2, 3, 1), inplace=True).permute(0, 3, 1, 2)
+
+
+def clamped_view(values: Tensor) -> Tensor:
+    values.flatten(1).clamp_(min=0)
+    return values
+
+
+SPELLINGS: dict[str, Callable[[Tensor], Tensor]] = {
+    "function": functional.relu,
+    "in place": functional.relu_,
+    "permuted view": channels_last,
+    "slices": each_half,
+    "unsqueezed view": below_another_dimension,
+    "clamped view": clamped_view,
+    "clamp": lambda values: values.clamp(min=0),
+    "clamp_min": lambda values: torch.clamp_min(values, 0),
+    "threshold": lambda values: functional.threshold(values, 0, 0),
+    "maximum": lambda values: torch.maximum(values, values.new_zeros(())),
+    "maximum, in the other order": lambda values: torch.maximum(torch.zeros_like(values), values),
+}
+
+
+class Net(nn.Module):
+    def __init__(self, relu: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.first, self.second = nn.Conv2d(3, 8, 3, padding=1), nn.Conv2d(8, 8, 3, padding=1)
+        self.head, self.relu = nn.Linear(8, CLASSES), relu
+
+    def forward(self, images: Tensor) -> Tensor:
+        # The clone of a tensor that is not read again: only what is written in place differs between the networks.
+        hidden = self.relu(self.first(images))
+        return self.head(torch.relu(self.second(hidden)).mean((2, 3)))
+
+
+class Modules(nn.Module):
+    """The same function with modules, which captum finds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Conv2d(3, 8, 3, padding=1), nn.Conv2d(8, 8, 3, padding=1)
+        self.head, self.relus = nn.Linear(8, CLASSES), nn.ModuleList([nn.ReLU(), nn.ReLU()])
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.head(self.relus[1](self.second(self.relus[0](self.first(images)))).mean((2, 3)))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_every_spelling_is_captums_map(spelling: str) -> None:
+    network, reference = (with_random_state(each, 1) for each in (Net(SPELLINGS[spelling]), Modules()))
+    expected = GuidedBackprop(reference).attribute(IMAGES, target=TARGETS).detach()
+    maps = guided_backprop(network, IMAGES, TARGETS, generator=generator())
+    exact(maps, expected, 1e-9, floor=1e-12)
+    plain = torch.autograd.grad(reference(IMAGES.requires_grad_()).gather(1, TARGETS[:, None]).sum(), IMAGES)[
+        0
+    ]
+    assert (maps - plain).abs().max() > 0.1 * plain.abs().max()
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (functional.relu, True),
+        (functional.relu6, True),
+        (lambda values: values.clamp(0, 6), True),
+        (lambda values: values.clamp(min=0.1), False),
+        (lambda values: values.clamp(max=0), False),
+        (lambda values: functional.threshold(values, 0.5, 0), False),
+        (lambda values: torch.maximum(values, values.new_ones(())), False),
+        (functional.gelu, False),
+        (functional.leaky_relu, False),
+    ],
+)
+def test_which_nodes_are_relus(function: Callable[[Tensor], Tensor], expected: bool) -> None:
+    node = function(torch.randn(4, requires_grad=True)).grad_fn
+    assert node is not None
+    assert is_relu(node) == expected

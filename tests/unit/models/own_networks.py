@@ -1,0 +1,115 @@
+"""Builders of networks whose weights are hard to read back."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+KEPT = {"version": 3}
+
+
+class Net(nn.Module):
+    """A linear network below an attribute of any name."""
+
+    def __init__(self, attribute: str = "body", classes: int = 3) -> None:
+        super().__init__()
+        self.attribute = attribute
+        setattr(self, attribute, nn.Sequential(nn.Flatten(), nn.LazyLinear(classes)))
+        self(torch.zeros(1, 3, 8, 8))
+
+    def forward(self, images: Tensor) -> Tensor:
+        return getattr(self, self.attribute)(images)
+
+
+class Complex(Net):
+    """A buffer of complex numbers, as of a Fourier filter."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("waves", torch.randn(4, dtype=torch.complex64))
+
+
+class Extra(Net):
+    """State that is no tensor."""
+
+    def get_extra_state(self) -> Any:
+        return KEPT
+
+    def set_extra_state(self, state: Any) -> None:
+        assert state == KEPT
+
+
+class Prototypes(nn.Module):
+    """No stored tensor has the number of classes as its length."""
+
+    def __init__(self, classes: int) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(7))
+        prototypes = torch.randn(classes, 7, generator=torch.Generator().manual_seed(0))
+        self.register_buffer("prototypes", prototypes, persistent=False)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return (images.flatten(1)[:, :7] * self.scale) @ self.prototypes.T
+
+
+class Growing(Net):
+    """The state of a trained network does not fit a new one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(int(torch.randint(1, 10**6, ()))))
+
+
+class Opaque(Net):
+    """Extra state that cannot be stored."""
+
+    def get_extra_state(self) -> Any:
+        return {"function": print}
+
+
+def module(*, classes: int, channels: int, generator: torch.Generator) -> nn.Module:
+    return Net("module")
+
+
+def orig_mod(*, classes: int, channels: int, generator: torch.Generator) -> nn.Module:
+    return Net("_orig_mod")
+
+
+def parallel(*, classes: int, channels: int, generator: torch.Generator) -> nn.Module:
+    return nn.DataParallel(Net("module"))
+
+
+def compiled(*, classes: int, channels: int, generator: torch.Generator) -> nn.Module:
+    return torch.compile(Net("module"), backend="eager")
+
+
+def averaged(*, classes: int, channels: int, generator: torch.Generator) -> nn.Module:
+    return torch.optim.swa_utils.AveragedModel(Net("_orig_mod"))
+
+
+def waves(*, classes: int, channels: int, generator: torch.Generator) -> nn.Module:
+    return Complex()
+
+
+def extra(*, classes: int, channels: int, generator: torch.Generator) -> nn.Module:
+    return Extra()
+
+
+def prototypes(*, classes: int, channels: int, generator: torch.Generator) -> nn.Module:
+    return Prototypes(classes)
+
+
+def growing(*, classes: int, channels: int, generator: torch.Generator) -> nn.Module:
+    return Growing()
+
+
+def opaque(*, classes: int, channels: int, generator: torch.Generator) -> nn.Module:
+    return Opaque()
+
+
+def over_images(*, classes: int, channels: int, generator: torch.Generator) -> nn.Module:
+    class Mixing(Net):
+        def forward(self, images: Tensor) -> Tensor:
+            return super().forward(images - images.mean(0))
+
+    return Mixing()
