@@ -233,7 +233,9 @@ def _batches(
         pixels = pixels_of(images[rows], classifier.device)
         if number == 0:
             check_independence(classifier, pixels)
-        yield _Batch(block, rows, pixels, to_device(torch.tensor(targets[rows], device="cpu"), classifier.device))
+        yield _Batch(
+            block, rows, pixels, to_device(torch.tensor(targets[rows], device="cpu"), classifier.device)
+        )
 
 
 def _metric_arguments(
