@@ -18,6 +18,7 @@ from support import (
     with_random_state,
 )
 from torch import Tensor, nn
+from torch.nn import functional
 
 from saliency_assay.methods.differentiate import input_gradient
 from saliency_assay.metrics import METRICS
@@ -472,10 +473,33 @@ def test_stages_are_in_the_order_of_the_calls() -> None:
         "head",
         "attention.out_proj",
         "attention",
+        "",
         "second",
         "first",
-        "",
     ]
-    assert owners(stages[3]) == ["second", "norm"]
+    assert owners(stages[4]) == ["second", "norm"]
     names = [name for stage in stages for name in stage.tensors]
     assert sorted(names) == sorted(model.state_dict())
+
+
+class Cosine(nn.Module):
+    """The weights of the head are used, but the head is not called; the auxiliary layer is not used."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head, self.auxiliary = nn.Linear(4, CLASSES, bias=False), nn.Linear(4, CLASSES)
+        self.second, self.first = nn.Conv2d(4, 4, 1), nn.Conv2d(3, 4, 1)
+
+    def forward(self, images: Tensor) -> Tensor:
+        features = self.second(self.first(images).relu()).mean((2, 3))
+        return functional.linear(features, functional.normalize(self.head.weight))
+
+
+@pytest.mark.parametrize("is_scripted", [False, True])
+@pytest.mark.filterwarnings("ignore:`torch.jit.script")
+def test_the_order_is_that_in_which_weights_are_used(is_scripted: bool) -> None:
+    model = Cosine().eval()
+    model = torch.jit.script(model) if is_scripted else model
+    stages = staged(model, random_images(1, size=4, dtype=torch.float32), 50)
+    assert [stage.layer for stage in stages][:3] == ["head", "second", "first"]
+    assert {parameter.requires_grad for parameter in model.parameters()} == {True}

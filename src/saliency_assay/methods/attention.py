@@ -18,7 +18,7 @@ from saliency_assay.methods.attention_layers import (
     outputs_of,
 )
 from saliency_assay.methods.canonical import canonical_for, check_form, network_of, normalized
-from saliency_assay.methods.differentiate import check_inputs, check_logits, logits_of
+from saliency_assay.methods.differentiate import check_inputs, check_logits
 from saliency_assay.methods.feature_maps import check_upsampling, token_grid, upsampled
 from saliency_assay.methods.relevance import attention_relevance
 
@@ -139,7 +139,7 @@ def _attention(
     """
     check_inputs(images, targets)
     check_upsampling(upsampling)
-    network, expected = canonical_for(method, model), logits_of(model, images)
+    network = canonical_for(method, model)
     calls = attention_layers(network)
     kind = type(network_of(model)).__name__
     if not calls:
@@ -164,7 +164,7 @@ def _attention(
     ):
         logits = network(normalized(model, images.detach()))
     check_logits(logits, images)
-    check_form(method, model, logits, expected)
+    check_form(method, model, images, logits)
     *weights, tokens = outputs
     for (softmax, _), matrices in zip(calls, weights, strict=True):
         if matrices.ndim != 4 or len(matrices) != len(images) or matrices.shape[2:] != (tokens.shape[2],) * 2:

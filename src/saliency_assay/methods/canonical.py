@@ -8,10 +8,11 @@ the canonical form is a copy, which shares the unchanged weights.
 import copy
 import itertools
 import operator
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
@@ -30,6 +31,7 @@ from torch.nn.utils.prune import BasePruningMethod
 from torch.nn.utils.spectral_norm import SpectralNorm
 from torch.nn.utils.weight_norm import WeightNorm
 
+from saliency_assay.methods.differentiate import logits_of
 from saliency_assay.methods.layers import (
     Add,
     MatMul,
@@ -127,6 +129,11 @@ class _Tracer(fx.Tracer):
         """Pass the images alone to the network, so that its other arguments have their defaults."""
         return root_fn, [self.root, self.create_proxy("placeholder", "images", (), {})]
 
+
+_WEIGHT_HOOKS = (WeightNorm, SpectralNorm, BasePruningMethod)
+"""Hooks that compute a layer's weight before each pass."""
+HOOKS_ROUNDING = 1e-6
+"""Difference of logits, relative to the largest, of two passes with the same operations."""
 
 _SIZES = {"size", "dim"}
 _SIZE_ATTRIBUTES = {"shape", "ndim", "device", "dtype"}
@@ -248,17 +255,53 @@ def canonical_for(method: str, model: nn.Module) -> fx.GraphModule:
         raise ValueError(f"{method}: {error}; or use integrated_gradients") from error
 
 
-def check_form(method: str, model: nn.Module, logits: Tensor, expected: Tensor) -> None:
-    """Check that the ``logits`` of a model's canonical form are those of the model, up to rounding.
+def check_form(method: str, model: nn.Module, images: Tensor, logits: Tensor) -> None:
+    """Check that the ``logits`` of a model's canonical form are those of the model for ``images``, up to rounding.
+
+    Hooks of layers, which the form does not have, must not change them at all: the effect of a hook may be as small as
+    rounding errors of other layers.
 
     Raises:
         ValueError: they are not.
     """
-    if not expected.is_meta and differ(logits.detach(), expected):
+    if images.is_meta:
+        return
+    expected = logits_of(model, images)
+    name = type(network_of(model)).__name__
+    with _hooks_disabled(model) as hooks:
+        if hooks and differ(logits_of(model, images), expected, rounding=HOOKS_ROUNDING):
+            raise ValueError(
+                f"{method}: found hooks of {name} that change its logits, expected none; put the change into the "
+                "network, or use integrated_gradients"
+            )
+    if differ(logits.detach(), expected):
         raise ValueError(
-            f"{method}: the layers of {type(network_of(model)).__name__}, traced, do not return its logits; expected "
-            "standard layers, without hooks that change them and without branches; or use integrated_gradients"
+            f"{method}: the layers of {name}, traced, do not return its logits; expected standard layers in one "
+            "precision, without branches; or use integrated_gradients"
         )
+
+
+@contextmanager
+def _hooks_disabled(model: nn.Module) -> Iterator[int]:
+    """Remove the hooks that the canonical form does not have, and yield their number; containers' hooks are traced."""
+    network = network_of(model)
+    graph = traced(network).module.graph
+    layers = [network.get_submodule(str(node.target)) for node in graph.find_nodes(op="call_module")]
+    modules = {id(each): each for layer in layers for each in layer.modules()}
+    modules |= {id(each): each for each in (model, network)}
+    removed = []
+    for module in modules.values():
+        for kind in ("_forward_hooks", "_forward_pre_hooks"):
+            hooks = getattr(module, kind)
+            kept = OrderedDict((key, hook) for key, hook in hooks.items() if isinstance(hook, _WEIGHT_HOOKS))
+            if len(kept) < len(hooks):
+                removed.append((module, kind, hooks))
+                setattr(module, kind, kept)
+    try:
+        yield len(removed)
+    finally:
+        for module, kind, hooks in removed:
+            setattr(module, kind, hooks)
 
 
 def changes_shape(node: fx.Node) -> bool:
@@ -528,7 +571,7 @@ def _fix_computed_weights(module: fx.GraphModule, name: str) -> None:
                 f"its own; expected {kind.__name__}"
             )
         for hook in layer._forward_pre_hooks.values():
-            if isinstance(hook, WeightNorm | SpectralNorm | BasePruningMethod):
+            if isinstance(hook, _WEIGHT_HOOKS):
                 hook(layer, ())  # sets the weight, which is that of the last pass until then
         weight, bias = layer.weight.detach(), None if layer.bias is None else layer.bias.detach()
         _call_layer(
@@ -556,18 +599,27 @@ def _convolution(like: nn.Conv2d, weight: Tensor, bias: Tensor | None) -> nn.Mod
 
 
 def _remove_hooks(module: fx.GraphModule) -> None:
-    """Remove hooks from layers, which rules would apply more than once; ``check_form`` notices if they matter."""
-    kinds = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+    """Remove hooks from layers, which rules would apply more than once; ``check_form`` refuses those that matter."""
     for node in module.graph.find_nodes(op="call_module"):
         layer = module.get_submodule(str(node.target))
-        if any(hooks for each in layer.modules() for hooks in (getattr(each, kind) for kind in kinds)):
-            layer = copy.deepcopy(
-                layer, {id(tensor): tensor for tensor in chain(layer.parameters(), layer.buffers())}
-            )
-            for each in layer.modules():
-                for kind in kinds:
-                    getattr(each, kind).clear()
-            _call_layer(module, node, layer)
+        if any(_hooks_of(each) for each in layer.modules()):
+            _call_layer(module, node, _without_hooks(layer))
+
+
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
+def _hooks_of(module: nn.Module) -> list[Any]:
+    return [hook for kind in _HOOKS for hook in getattr(module, kind).values()]
+
+
+def _without_hooks(module: nn.Module) -> nn.Module:
+    """Return a copy that shares everything but hooks with the module."""
+    result = copy.copy(module)
+    result._modules = {name: child and _without_hooks(child) for name, child in module._modules.items()}
+    for kind in _HOOKS:
+        setattr(result, kind, OrderedDict())
+    return result
 
 
 def _separate_calls(module: fx.GraphModule) -> None:

@@ -1,10 +1,11 @@
 """Target logits of images and their gradients."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.graph import Node
 
 Predict: TypeAlias = Callable[[Tensor], Tensor]
 """A model ``[B, C, H, W] -> [B, K]``."""
@@ -147,3 +148,15 @@ def target_outputs(model: nn.Module, images: Tensor, targets: Tensor, output: st
     check_several_outputs(logits, output)
     values = logits.softmax(1) if output == "probability" else logits
     return values.gather(1, targets[:, None])[:, 0]
+
+
+def graph_nodes(output: Tensor) -> Iterator[Node]:
+    """Yield each node of the autograd graph of ``output`` once; none if it has no graph."""
+    pending = [] if output.grad_fn is None else [output.grad_fn]
+    visited = set(pending)
+    while pending:
+        node = pending.pop()
+        yield node
+        new = {source for source, _ in node.next_functions if source is not None} - visited
+        visited |= new
+        pending += new

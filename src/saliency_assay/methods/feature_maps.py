@@ -84,9 +84,9 @@ def activations_and_gradients(
     Raises:
         ValueError: as ``feature_maps``, or the logits do not depend on the layer's output or only on its class token.
     """
-    # The graph starts at the layer, so that the passes of the layers before it are not recorded.
-    with torch.enable_grad(), kept_outputs(classifier, as_leaf=True) as outputs:
-        logits = classifier(images.detach())
+    # With respect to the images, since the parameters are frozen.
+    with torch.enable_grad(), kept_outputs(classifier) as outputs:
+        logits = classifier(images.detach().requires_grad_())
         score = logits.gather(1, targets[:, None]).sum()
     output = last_output(classifier, outputs)
     try:
@@ -108,22 +108,24 @@ def activations_and_gradients(
 
 
 @contextmanager
-def kept_outputs(classifier: Classifier, *, as_leaf: bool = False) -> Iterator[list[object]]:
-    """Collect the outputs of the CAM layer, ``as_leaf`` of the autograd graph."""
+def kept_outputs(classifier: Classifier) -> Iterator[list[object]]:
+    """Collect the outputs of the CAM layer."""
     outputs: list[object] = []
 
     def kept(output: object) -> object:
         if not isinstance(output, Tensor) or not output.is_floating_point():
             return output
-        output = output.detach().requires_grad_() if as_leaf else output
+        if torch.is_grad_enabled() and not output.requires_grad:  # behind layers without gradients
+            output.requires_grad_()
         outputs.append(output)
         # The next layer gets a copy, since an in-place ReLU would overwrite the output.
         return output.clone()
 
     def keep(layer: nn.Module, inputs: object, output: object) -> object:
-        if type(output) is tuple and output:  # the tokens of a Hugging Face layer, and more
-            return (kept(output[0]), *output[1:])
-        return kept(output)
+        if not isinstance(output, tuple) or not output:
+            return kept(output)
+        entries = kept(output[0]), *output[1:]  # the tokens of a Hugging Face layer, and more
+        return type(output)(*entries) if hasattr(output, "_fields") else entries
 
     layer = classifier.layer(classifier.cam_layer)
     if isinstance(layer, torch.jit.ScriptModule):

@@ -21,7 +21,7 @@ from saliency_assay.methods.canonical import (
     normalized,
     signals,
 )
-from saliency_assay.methods.differentiate import check_inputs, check_logits, gradient_of, logits_of
+from saliency_assay.methods.differentiate import check_inputs, check_logits, gradient_of
 from saliency_assay.methods.feature_maps import rescaled
 from saliency_assay.methods.layers import Add, Mean
 
@@ -52,7 +52,7 @@ def fullgrad(
     check_inputs(images, targets)
     if rescale not in RESCALINGS:
         raise ValueError(f"rescale: found {rescale!r}, valid: {', '.join(RESCALINGS)}")
-    network, expected = canonical_for("fullgrad", model), logits_of(model, images)
+    network = canonical_for("fullgrad", model)
     _check_layers(network, type(network_of(model)).__name__)
     maps = torch.zeros_like(images[:, :1])
 
@@ -63,7 +63,7 @@ def fullgrad(
             maps.add_(interpolate(layer, size=images.shape[2:], mode="bilinear"))
 
     of_input, logits = full_gradient(network, normalized(model, images), targets, add)
-    check_form("fullgrad", model, logits, expected)
+    check_form("fullgrad", model, images, logits)
     return maps + rescaled(of_input.abs(), RESCALINGS[rescale]).sum(1, keepdim=True)
 
 

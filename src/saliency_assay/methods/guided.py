@@ -1,7 +1,5 @@
 """Guided backpropagation, and Guided Grad-CAM, its product with Grad-CAM."""
 
-from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any
 
 import torch
@@ -11,11 +9,18 @@ from torch.autograd.graph import Node
 from torch.jit._fuser import optimized_execution
 
 from saliency_assay.methods.cam import gradcam
-from saliency_assay.methods.differentiate import gradient_of, score_pixels
+from saliency_assay.methods.differentiate import gradient_of, graph_nodes, score_pixels
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import uncompiled
 
 IN_PLACE_OF_VIEW = "CopySlices"
+_LOWER_END = {
+    **dict.fromkeys(("ClampBackward0", "ClampBackward1", "ClampMinBackward0", "ClampMinBackward1"), "min"),
+    "HardtanhBackward0": "min_val",
+    "ThresholdBackward0": "threshold",
+    "LeakyReluBackward0": "negative_slope",
+}
+"""For nodes that may be ReLUs the attribute that is then 0."""
 HIDING = (IN_PLACE_OF_VIEW, "DifferentiableGraphBackward")  # the latter: merged operations of TorchScript
 
 
@@ -30,15 +35,15 @@ def guided_backprop(
     """Compute the gradient with negative gradients set to 0 at every ReLU, ``[N, C, H, W]``.
 
     R = 1[h > 0] · 1[g > 0] · g at each ReLU (Springenberg et al., 2014). The ReLUs are nodes of the autograd graph, so
-    shared, functional and in-place ReLUs are included, in any spelling (``is_relu``), and the model gets no hooks. With
-    ``times_input``, the result is multiplied by x.
+    shared, functional and in-place ReLUs are included, in the spellings of ``is_relu``, and the model gets no hooks.
+    With ``times_input``, the result is multiplied by x.
 
     Raises:
         ValueError: there is no ReLU between the pixels and the logits, the pixels have no gradient, or an operation
             hides its own operations, among which may be ReLUs.
     """
     pixels, score = _transparent_score(model, images, targets)
-    relus = [node for node in _graph_nodes(score) if is_relu(node)]
+    relus = [node for node in graph_nodes(score) if is_relu(node)]
     if not relus and score.requires_grad:
         kind = type(model.network if isinstance(model, Classifier) else model).__name__
         raise ValueError(
@@ -54,15 +59,19 @@ def guided_backprop(
 
 
 def is_relu(node: Node) -> bool:
-    """Return True if a node of the autograd graph is max(x, 0), or min(max(x, 0), c) as in ReLU6."""
-    name, threshold = node.name(), _saved(node, "threshold")
-    if name in ("ClampBackward1", "ClampMinBackward0"):
-        return bool(_saved(node, "min") == 0)
-    if name == "HardtanhBackward0":
-        return bool(_saved(node, "min_val") == 0)
-    if name == "MaximumBackward0":
-        return any(not torch.any(values) for values in (_saved(node, "self"), _saved(node, "other")))
-    return name == "ReluBackward0" or (name == "ThresholdBackward0" and bool(threshold == 0))
+    """Return True if a node of the autograd graph is max(x, 0), or min(max(x, 0), c) as in ReLU6.
+
+    Recognized are relu, clamp, clamp_min, threshold, hardtanh and ReLU6, leaky_relu with slope 0, and maximum and fmax
+    with a constant 0; not recognized are products with masks and selections such as where(x > 0, x, 0).
+    """
+    name = node.name()
+    if name in ("MaximumBackward0", "FmaxBackward0"):
+        operands = zip(node.next_functions, (_saved(node, "self"), _saved(node, "other")), strict=True)
+        return any(source is None and not torch.any(values) for (source, _), values in operands)
+    if name in _LOWER_END:
+        end = _saved(node, _LOWER_END[name])
+        return end is not None and not torch.any(torch.as_tensor(end))
+    return name == "ReluBackward0"
 
 
 def guided_gradcam(
@@ -93,11 +102,15 @@ def _transparent_score(model: nn.Module, images: Tensor, targets: Tensor) -> tup
         pixels, score = score_pixels(model, images, targets)
         opaque = _opaque(score)
         if opaque == IN_PLACE_OF_VIEW:  # out of place, the function would be in the graph
-            with suppress(RuntimeError):
+            try:
                 pixels, score = score_pixels(
                     torch.func.functionalize(model, remove="mutations"), images, targets
                 )
                 opaque = _opaque(score)
+            except torch.OutOfMemoryError:
+                raise
+            except RuntimeError:  # a function that cannot be functionalized
+                pass
     if opaque:
         raise ValueError(
             f"guided_backprop: found {opaque}, which hides its operations and so their ReLUs; expected PyTorch's own "
@@ -110,20 +123,8 @@ def _opaque(score: Tensor) -> str:
     """Return the name of an operation in the autograd graph that hides others; empty if there is none."""
     names = {
         node.name().rpartition("::")[2]
-        for node in _graph_nodes(score)
+        for node in graph_nodes(score)
         if isinstance(node, BackwardCFunction) or node.name().endswith(HIDING)
     }
     # One that cannot be avoided comes first.
     return min(names, key=lambda name: name == IN_PLACE_OF_VIEW, default="")
-
-
-def _graph_nodes(output: Tensor) -> Iterator[Node]:
-    """Yield each node of the autograd graph of ``output`` once; none if it has no graph."""
-    pending = [] if output.grad_fn is None else [output.grad_fn]
-    visited = set(pending)
-    while pending:
-        node = pending.pop()
-        yield node
-        new = {source for source, _ in node.next_functions if source is not None} - visited
-        visited |= new
-        pending += new

@@ -27,7 +27,7 @@ from saliency_assay.methods.canonical import (
     normalized,
     signals,
 )
-from saliency_assay.methods.differentiate import check_inputs, check_logits, logits_of
+from saliency_assay.methods.differentiate import check_inputs, check_logits
 from saliency_assay.methods.layers import Add, MatMul, Mean, Multiply, Sum
 from saliency_assay.methods.relevance_rules import (
     GammaRule,
@@ -231,7 +231,7 @@ def attention_relevance(method: str, model: nn.Module, images: Tensor, targets: 
     ):
         logits = network(pixels)
         check_logits(logits, images)
-        check_form(method, model, logits, logits_of(model, images))
+        check_form(method, model, images, logits)
         start = nn.functional.one_hot(targets, logits.shape[1]).to(logits)
         return list(torch.autograd.grad(logits, weights, start))
 
@@ -281,7 +281,7 @@ def _propagate(
     with torch.enable_grad(), Composite(_hooks(rules, first)).context(network):
         logits = network(pixels)
         check_logits(logits, images)
-        check_form(key[0], model, logits, logits_of(model, images))
+        check_form(key[0], model, images, logits)
         # The backward pass of the rules propagates relevance in place of gradients, so it starts with the logit.
         relevance = logits.detach() * nn.functional.one_hot(targets, logits.shape[1])
         return torch.autograd.grad(logits, pixels, relevance)[0]

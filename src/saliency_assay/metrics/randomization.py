@@ -9,6 +9,7 @@ import torch
 from skimage.metrics import structural_similarity
 from torch import Tensor, nn
 
+from saliency_assay.methods.differentiate import graph_nodes
 from saliency_assay.metrics.perturbation import Predict
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.scored import Scored, check_explained, correlation, is_rankable, nan_unless
@@ -109,8 +110,8 @@ def staged(model: nn.Module, images: Tensor, stages: int) -> list[Stage]:
     """Return the weight layers of ``model`` in at most ``stages`` groups of adjacent layers, from the output down.
 
     The first group is the last layer alone. The sizes of the others differ by at most one, the larger groups first. The
-    order of layers is that in which a pass of the first of ``images [N, C, H, W]`` calls them. The pixel normalization
-    of a ``Classifier`` is not replaced.
+    order of layers is that of ``called_modules`` for the first of ``images [N, C, H, W]``. The pixel normalization of a
+    ``Classifier`` is not replaced.
 
     Raises:
         ValueError: the model has no weight layer.
@@ -131,30 +132,53 @@ def staged(model: nn.Module, images: Tensor, stages: int) -> list[Stage]:
 
 
 def called_modules(model: nn.Module, network: nn.Module, images: Tensor) -> list[tuple[str, nn.Module]]:
-    """Return the modules of ``network`` with their paths, in the order of their last call in a pass of ``model``.
+    """Return the modules of ``network`` with their paths, in the order in which a pass of ``model`` uses them last.
 
-    Modules that are not called, such as the output layer within ``nn.MultiheadAttention``, follow the module that
-    contains them. Modules of equal rank are in the order of ``named_modules``.
+    A module is used when an operation reads a parameter of its own, as the autograd graph shows, also in TorchScript
+    and if the module itself is not called. Of modules without such parameters, and of layers that autograd does not
+    follow, the call counts, or that of the module that contains them. Equal ones are in the order of ``named_modules``.
     """
-    calls: list[str] = []
     modules = list(network.named_modules())
+    used: dict[str, int] = {}
+
+    def now() -> int:
+        with torch.enable_grad():
+            node = (torch.zeros((), requires_grad=True) * 1).grad_fn
+        assert node is not None
+        return node._sequence_nr()
+
     handles = [
-        module.register_forward_pre_hook(lambda *_, path=path: calls.append(path))
+        module.register_forward_pre_hook(lambda *_, path=path: used.update({path: now()}))
         for path, module in modules
         if not isinstance(module, torch.jit.ScriptModule)  # takes no hooks
     ]
+    parameters = [
+        each for each in network.parameters() if each.is_floating_point() and not each.is_inference()
+    ]
+    trainable = [parameter.requires_grad for parameter in parameters]
     try:
-        with torch.no_grad(), uncompiled():
-            model(images)
+        with torch.enable_grad(), uncompiled():
+            for parameter in parameters:
+                parameter.requires_grad_()
+            logits = model(images.detach())
     finally:
         for handle in handles:
             handle.remove()
-    last_call = {path: number for number, path in enumerate(calls)}
+        for parameter, was_trainable in zip(parameters, trainable, strict=True):
+            parameter.requires_grad_(was_trainable)
+    read: dict[int, int] = {}
+    for node in graph_nodes(logits):
+        for source, _ in node.next_functions:
+            if (leaf := getattr(source, "variable", None)) is not None:
+                read[id(leaf)] = max(read.get(id(leaf), 0), node._sequence_nr())
+    for path, module in modules:
+        if own := [read[id(each)] for each in module.parameters(recurse=False) if id(each) in read]:
+            used[path] = max(own)
 
     def rank(path: str) -> int:
-        while path and path not in last_call:
+        while path and path not in used:
             path = path.rpartition(".")[0]
-        return last_call.get(path, -1)
+        return used.get(path, -1)
 
     return sorted(modules, key=lambda named: rank(named[0]))
 

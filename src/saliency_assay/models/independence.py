@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from saliency_assay.models.classifier import Classifier, main_output
 from saliency_assay.models.inference import evaluating, exact_float32
 from saliency_assay.models.layout import restored_buffers
-from saliency_assay.models.state import State, changed, state_of, tensors_of
+from saliency_assay.models.state import State, identities, state_of
 
 ROUNDING = 1e-3
 """Difference of logits, relative to the largest of an image, that is put down to rounding in float32."""
@@ -26,37 +26,37 @@ _CHECKED: WeakKeyDictionary[nn.Module, _Checked] = WeakKeyDictionary()
 def check_independence(classifier: Classifier, images: Tensor) -> frozenset[str]:
     """Check that logits are a function of each image, and return the names of buffers that a forward pass writes.
 
-    The network is called three times, in evaluation mode: with the first of ``images [N, C, H, W]``, with that image
-    beside its negative, and with the first alone again. Buffers are restored. The result is cached until the network
-    changes.
+    The network is called in evaluation mode with the first of ``images [N, C, H, W]``, twice, with another image, and
+    with both. Buffers are restored. The result is cached until the network changes. A network that takes single images
+    alone passes if there is no more than one.
 
     Raises:
-        ValueError: the logits of the first image differ, or the network does not take one or two images.
+        ValueError: logits of the same image differ, or the network does not take one and two images.
     """
-    network = classifier.network
+    network, name = classifier.network, type(classifier.network).__name__
     cached = _CHECKED.get(network)
     if cached and cached.state == state_of(network):
         return cached.written
     first = images[:1].detach()
-    before = {name: tensor.clone() for name, tensor in tensors_of(classifier).items()}
+    # Of another mean and range than the first image, whatever that is.
+    other = 0.25 + first.flip(-1) / 3
+    before = identities(classifier)
     with evaluating(classifier), restored_buffers(classifier), exact_float32(), torch.no_grad():
-        # The network is called directly, because hooks on the classifier must not run in a trial pass.
-        outputs = [
-            main_output(network(classifier.network_input(batch)))
-            for batch in (first, torch.cat([first, 1 - first]), first)
-        ]
-        written = frozenset(changed(before, tensors_of(classifier)))
-    name = type(network).__name__
-    logits = [output[:1] for output in outputs if isinstance(output, Tensor) and output.ndim == 2]
-    if len(logits) < len(outputs):
-        return written  # the classifier raises an error at its next pass
-    alone, together, again = logits
+        alone, again, other_alone = (_logits(classifier, each, name) for each in (first, first, other))
+        written = frozenset(key for key, value in identities(classifier).items() if before.get(key) != value)
+        together = alone if len(images) == 1 else None
+        try:
+            together = _logits(classifier, torch.cat([first, other]), name)
+        except ValueError:
+            if together is None:
+                raise
+            other_alone = together[:0]
     if differ(alone, again):
         raise ValueError(
             f"{name}: found other logits in a second pass of the same image, expected the same; dropout may be active "
             "in evaluation mode, or the network may change with each pass"
         )
-    if differ(alone, together):
+    if differ(torch.cat([alone, other_alone]), together):
         raise ValueError(
             f"{name}: the logits of an image depend on the other images of its batch, as with BatchNorm without "
             "running statistics, so that all results would depend on the batch size; expected logits of each image "
@@ -66,8 +66,30 @@ def check_independence(classifier: Classifier, images: Tensor) -> frozenset[str]
     return written
 
 
-def differ(logits: Tensor, others: Tensor) -> bool:
+def _logits(classifier: Classifier, images: Tensor, name: str) -> Tensor:
+    """Return the logits of ``images [N, C, H, W]``, ``[N, K]``.
+
+    Raises:
+        ValueError: the network raises an exception, or returns something else.
+    """
+    try:
+        # The network is called directly, because hooks on the classifier must not run in a trial pass.
+        logits = main_output(classifier.network(classifier.network_input(images)))
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as error:  # a network may raise anything
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ValueError(f"{name}: does not take images {list(images.shape)}: {reason}") from error
+    if not isinstance(logits, Tensor) or logits.ndim != 2 or len(logits) != len(images):
+        found = list(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
+        raise ValueError(
+            f"{name}: returned {found} for images {list(images.shape)}, expected [{len(images)}, K]"
+        )
+    return logits
+
+
+def differ(logits: Tensor, others: Tensor, *, rounding: float = ROUNDING) -> bool:
     """Return True if logits ``[N, K]`` of the same images differ by more than rounding; NaN is equal to NaN."""
     scale = torch.maximum(logits.abs(), others.abs()).nan_to_num(nan=0).amax(1, keepdim=True)
     equal = (logits == others) | (logits.isnan() & others.isnan())
-    return not bool((equal | ((logits - others).abs() <= ROUNDING * scale)).all())
+    return not bool((equal | ((logits - others).abs() <= rounding * scale)).all())

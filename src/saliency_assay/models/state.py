@@ -54,6 +54,11 @@ def tensors_of(network: nn.Module) -> dict[str, Tensor]:
     return {name: value for name, value in network.state_dict().items() if isinstance(value, Tensor)}
 
 
+def identities(network: nn.Module) -> dict[str, Hashable]:
+    """Return for each tensor of the state dict what identifies it and the number of writes to it."""
+    return {name: _identity(tensor) for name, tensor in tensors_of(network).items()}
+
+
 def changed(before: Mapping[str, Tensor], after: Mapping[str, Tensor]) -> list[str]:
     """Return the names of tensors with other values, or that are missing; NaN is equal to itself."""
     return [

@@ -11,7 +11,7 @@ from numpy import ndarray as Array
 
 from saliency_assay.plotting.palette import SKY
 from saliency_assay.registry.labels import UNLABELED, Labels
-from saliency_assay.storage.text import printable
+from saliency_assay.runtime.job import printable
 
 COLORS = colormaps["inferno"]
 """Colors of maps, which are in [0, 1]."""

@@ -20,7 +20,10 @@ def pinned(values: Tensor, device: torch.device) -> Tensor:
 
 
 def on_cpu(batches: Iterable[Tensor]) -> Iterator[Tensor]:
-    """Yield the tensors on the CPU; from a GPU, each is copied while the GPU computes the next one."""
+    """Yield the tensors on the CPU; from a GPU, each is copied while the GPU computes the next one.
+
+    The copies are in ordinary memory, so that a caller may keep all of them.
+    """
     pending: tuple[Tensor, torch.cuda.Event] | None = None
     for values in batches:
         if not values.is_cuda:
@@ -31,8 +34,8 @@ def on_cpu(batches: Iterable[Tensor]) -> Iterator[Tensor]:
         done = torch.cuda.current_stream(values.device).record_event()
         if pending:
             pending[1].synchronize()
-            yield pending[0]
+            yield pending[0].clone()
         pending = copy, done
     if pending:
         pending[1].synchronize()
-        yield pending[0]
+        yield pending[0].clone()

@@ -18,11 +18,6 @@ def encode(texts: Sequence[str]) -> Bytes:
     return np.array(encoded, dtype=f"S{width}").view(np.uint8).reshape(len(encoded), width)
 
 
-def printable(name: str) -> str:
-    """Return a name of a user's file or class as text of UTF-8: bytes of names that are not UTF-8 as in ``\\udcff``."""
-    return name.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
 def decode(rows: Bytes) -> list[str]:
     """Return the texts of uint8 ``[N, L]``; bytes that are not UTF-8 become replacement characters."""
     return [row.tobytes().rstrip(b"\0").decode("utf-8", "replace") for row in rows]

@@ -18,6 +18,7 @@ from saliency_assay.data.images import SUFFIXES, Pixels, find_images, is_hidden,
 from saliency_assay.data.masks import Crop, Masks, find_masks
 from saliency_assay.data.splits import TEST, TRAIN, random_split
 from saliency_assay.registry.records import short_repr
+from saliency_assay.runtime.job import printable
 from saliency_assay.storage import text
 
 logger = logging.getLogger(__name__)
@@ -130,7 +131,7 @@ def folder(
         image_masks.require([files[index] for index in np.flatnonzero(split == TEST)])
     columns: Block = {"split": split, "label_class": np.concatenate(labels), "file": text.encode(files)}
     blocks = _load_blocks(root, files, columns, image_masks, size, crop_share, block, gray=gray)
-    return {"class": tuple(map(text.printable, sources[0].listing))}, blocks
+    return {"class": tuple(map(printable, sources[0].listing))}, blocks
 
 
 def _load_blocks(

@@ -9,6 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.textpath import TextPath
+from matplotlib.transforms import Affine2D
 
 from saliency_assay.plotting.palette import BLUE, GRAY, SKY, VERMILION
 from saliency_assay.plotting.text import NO_SCORE, data_set, span_text
@@ -144,7 +146,9 @@ def _add_legend(figure: Figure, values: pd.DataFrame, *, chance: float, alpha: f
         Line2D([], [], label=f"chance: {chance:.3g} %", **CHANCE),
     ]
     if any(text.get_text() == UNTESTED for axes in figure.axes for text in axes.texts):
-        mark: dict[str, Any] = {"marker": f"${UNTESTED}$", "color": BLUE, "linestyle": "none"}
+        sign = TextPath((0, 0), UNTESTED)
+        centered = sign.transformed(Affine2D().translate(*-sign.get_extents().get_points().mean(0)))
+        mark: dict[str, Any] = {"marker": centered, "color": BLUE, "linestyle": "none"}
         handles.append(Line2D([], [], label="too few values to test", **mark))
     figure.legend(
         handles=handles,
