@@ -41,7 +41,7 @@ from saliency_assay.methods.layers import (
     expand_multihead,
     linear,
 )
-from saliency_assay.models.classifier import Classifier, main_output
+from saliency_assay.models.classifier import Classifier, main_output, unwrapped
 from saliency_assay.models.independence import differ
 from saliency_assay.models.inference import uncompiled
 from saliency_assay.models.state import State, checksums, state_of
@@ -329,13 +329,8 @@ def _in_canonical_form(module: fx.GraphModule, name: str) -> fx.GraphModule:
 
 
 def network_of(model: nn.Module) -> nn.Module:
-    """Return the submodule of ``model`` that takes normalized images, uncompiled."""
-    network = model.network if isinstance(model, Classifier) else model
-    original = (
-        getattr(network, "_orig_mod", network) if type(network).__name__ == "OptimizedModule" else network
-    )
-    assert isinstance(original, nn.Module)
-    return original
+    """Return the submodule of ``model`` that takes normalized images, without wrappers."""
+    return unwrapped(model.network if isinstance(model, Classifier) else model)
 
 
 def _layer(module: fx.GraphModule, node: fx.Node) -> nn.Module | None:

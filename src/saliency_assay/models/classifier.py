@@ -14,6 +14,7 @@ from saliency_assay.runtime.provenance import fingerprint
 
 WRAPPERS = {"module", "_orig_mod"}
 """Names of the network in wrappers of data parallelism, averaged weights and ``torch.compile``."""
+WRAPPER_CLASSES = {"DataParallel", "DistributedDataParallel", "AveragedModel", "OptimizedModule"}
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,14 @@ class Classifier(nn.Module):
                 raise ValueError(unknown("layer", name, valid))
             at += f"{part}."
         return layer
+
+
+def unwrapped(network: nn.Module) -> nn.Module:
+    """Return the network in wrappers of data parallelism, averaged weights and ``torch.compile``."""
+    # By name, because the import of compiled modules takes seconds.
+    while type(network).__name__ in WRAPPER_CLASSES:
+        (network,) = network.children()
+    return network
 
 
 def main_output(output: object) -> object:

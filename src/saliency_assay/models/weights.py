@@ -6,14 +6,14 @@ import re
 import tempfile
 import warnings
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from saliency_assay.models.classifier import Blueprint, Classifier, build, digest
+from saliency_assay.models.classifier import Blueprint, Classifier, build, digest, unwrapped
 from saliency_assay.models.inference import to_evaluation
 from saliency_assay.models.normalization import IMAGENET
 from saliency_assay.registry.records import short_repr
@@ -29,6 +29,8 @@ EXTRA = "_extra_state"
 """PyTorch's name of an entry of a state dict from ``Module.get_extra_state``, which need not be a tensor."""
 AVERAGED = "n_averaged"
 """Entry of ``torch.optim.swa_utils.AveragedModel`` beside the weights."""
+AVERAGES = re.compile(r"(^|_)(ema|swa|shadow|averaged?)(_|$)")
+"""Keys of averaged weights, which some packages store as a list of tensors without names."""
 PROTOCOL = b"\x80"  # the first opcode of a pickle
 # Opcodes by which a pickle imports or calls code.
 CALLS = {"GLOBAL", "STACK_GLOBAL", "INST", "OBJ", "NEWOBJ", "NEWOBJ_EX", "REDUCE", "BUILD"}
@@ -108,23 +110,40 @@ def _check_members(path: Path) -> None:
         raise ValueError(f"{path}: found {size} bytes that unpack to {claimed}; valid: {VALID}, uncompressed")
 
 
-def read_state(path: Path) -> dict[str, Tensor]:
-    """Return the state dict in ``path``: the content of the file, or the only state dict among its entries.
+def read_state(path: Path, expected: Collection[str] = ()) -> dict[str, Tensor]:
+    """Return the state dict in ``path``: the content of the file, or the only state dict in it.
+
+    It is the part with any of the ``expected`` names, possibly after a prefix that all names share. If there is no such
+    part, it is the only entry that is a state dict.
 
     Raises:
         FileNotFoundError: there is no file at ``path``.
-        ValueError: as ``read``, or the file contains no state dict or several.
+        ValueError: as ``read``, or the file contains no state dict, several, or averaged weights beside the state dict.
     """
     content = read(path)
-    if isinstance(content, Mapping):
-        states = [key for key, value in content.items() if _is_state(value)]
-        keys = states or [key for key in KEYS if isinstance(content.get(key), Mapping)]
-        if len(states) > 1:
-            raise ValueError(
-                f"{path}: found the weights of several networks ({', '.join(map(short_repr, states))}), expected one; "
-                f"save those to use, such as torch.save(torch.load(FILE)[{states[-1]!r}], OTHER_FILE)"
-            )
-        content = content[keys[0]] if keys else content
+    found = dict(_parts(content))
+    states = {place: part for place, part in found.items() if _is_state(part)}
+    fitting = {
+        place: part for place, part in states.items() if _without_prefix(part, expected).keys() & {*expected}
+    }
+    states = fitting or {place: part for place, part in states.items() if len(place) < 2}
+    averages = {
+        place: part
+        for place, part in found.items()
+        if not states.keys() & {place[:length] for length in range(len(place) + 1)}
+        and any(isinstance(key, str) and AVERAGES.search(key) for key in place)
+        and any(isinstance(value, Tensor) and value.dim() for value in _values(part))
+    }
+    if len(places := [*states, *averages]) > 1:
+        keys = "".join(f"[{key!r}]" for key in places[0])
+        raise ValueError(
+            f"{path}: found the weights of several networks ({', '.join(map(_place, places))}), expected one; "
+            f"save those to use, such as torch.save(torch.load(FILE){keys}, OTHER_FILE)"
+        )
+    if states:
+        content = next(iter(states.values()))
+    elif isinstance(content, Mapping):
+        content = next((content[key] for key in KEYS if isinstance(content.get(key), Mapping)), content)
     return _checked(path, content)
 
 
@@ -250,16 +269,21 @@ def load_initial(
 ) -> None:
     """Load initial weights from ``path``, such as torchvision's.
 
-    If the head (the last linear layer) has another shape in the file, it keeps its random weights, and a warning is
+    If the head (the last linear layer with an output per class) has another shape in the file, it keeps its random weights, and a warning is
     logged; without ``head_may_start_anew``, such a file is rejected.
 
     Raises:
         FileNotFoundError: there is no file at ``path``.
         ValueError: as ``read_state``, or the weights are not those of ``architecture``.
     """
-    initial_state, problem = classifier.network.state_dict(), f"{path}: not weights of {architecture}"
-    state = _without_prefix(read_state(path), initial_state)
-    linear = [name for name, module in classifier.network.named_modules() if isinstance(module, nn.Linear)]
+    network = unwrapped(classifier.network)
+    initial_state, problem = network.state_dict(), f"{path}: not weights of {architecture}"
+    state = _without_prefix(read_state(path, initial_state), initial_state)
+    linear = [
+        name
+        for name, module in network.named_modules()
+        if isinstance(module, nn.Linear) and module.out_features == classifier.classes
+    ]
     head = linear[-1] if linear else None
     head_names = [name for name in initial_state if name.rpartition(".")[0] == head]
     replaced = [
@@ -274,15 +298,36 @@ def load_initial(
         problem += (
             f" with {classifier.classes} classes, and {head} cannot keep random weights without training"
         )
-    _load_state(classifier.network, state, problem)
+    _load_state(network, state, problem)
     logger.info("%s: %d tensors loaded", path, len(state))
+
+
+def _parts(content: object, place: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Yield every mapping and sequence in the content of a file with the keys that lead to it."""
+    if isinstance(content, Mapping) or isinstance(content, (list, tuple)):
+        yield place, content
+        # State dicts have no parts. No checkpoint is nested deeper, and a hostile one could contain itself.
+        if not _is_state(content) and len(place) < 4:
+            for key, part in content.items() if isinstance(content, Mapping) else enumerate(content):
+                yield from _parts(part, (*place, key))
+
+
+def _values(part: Mapping[Any, Any] | Sequence[Any]) -> Iterable[Any]:
+    return part.values() if isinstance(part, Mapping) else part
+
+
+def _place(keys: tuple[Any, ...]) -> str:
+    return ".".join(str(key) for key in keys)
 
 
 def _is_state(value: object) -> bool:
     return (
         isinstance(value, Mapping)
-        and bool(value)
-        and all(isinstance(each, Tensor) for each in value.values())
+        and any(isinstance(each, Tensor) for each in value.values())
+        and all(
+            isinstance(name, str) and (isinstance(each, Tensor) or name.endswith(EXTRA))
+            for name, each in value.items()
+        )
     )
 
 
@@ -302,7 +347,7 @@ def _checked(path: Path, content: object) -> dict[str, Any]:
     return dict(content)
 
 
-def _without_prefix(state: Mapping[str, Any], expected: Mapping[str, Any]) -> dict[str, Any]:
+def _without_prefix(state: Mapping[str, Any], expected: Collection[str]) -> dict[str, Any]:
     """Return ``state`` without a prefix that all names share, if more of them are then ``expected``.
 
     Such prefixes are from wrappers, such as ``module`` of data parallelism and ``_orig_mod`` of ``torch.compile``.
@@ -314,7 +359,7 @@ def _without_prefix(state: Mapping[str, Any], expected: Mapping[str, Any]) -> di
         if len(prefixes) != 1 or not all("." in name for name in named):
             return best
         stripped = {name.partition(".")[2]: value for name, value in named.items()}
-        if len(stripped.keys() & expected) > len(best.keys() & expected):
+        if len(stripped.keys() & {*expected}) > len(best.keys() & {*expected}):
             best = stripped
 
 

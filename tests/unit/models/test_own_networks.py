@@ -1,5 +1,6 @@
 """What the project writes of any network, it reads again; or it says so before the training."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from support import generator, small_resnet8
 from unit.models import own_networks
 
 from saliency_assay.models import weights
-from saliency_assay.models.classifier import Blueprint, build, digest
+from saliency_assay.models.classifier import Blueprint, Classifier, build, digest, unwrapped
 from saliency_assay.training.task import RuntimeOptions, TrainingTask, fit
 
 SAVED = ["module", "orig_mod", "parallel", "compiled", "averaged", "waves", "extra", "prototypes"]
@@ -77,22 +78,96 @@ def test_another_class_count_than_the_file_can_have(tmp_path: Path) -> None:
         weights.load_classifier(path, blueprint("prototypes"))
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        {"state_dict": 1, "state_dict_ema": 2, "epoch": 3},
-        {"model": 1, "model_ema": 2},
-        {"student": 1, "teacher": 2},
-    ],
-    ids=" and ".join,
-)
-def test_weights_of_several_networks_are_not_chosen_from(content: dict[str, int], tmp_path: Path) -> None:
-    path, state = tmp_path / "checkpoint.pt", small_resnet8().network.state_dict()
-    names = [name for name in content if name != "epoch"]
-    torch.save({**content, **dict.fromkeys(names, state)}, path)
+def state(seed: int = 4) -> dict[str, Any]:
+    return dict(small_resnet8(seed=seed).network.state_dict())
+
+
+CHECKPOINTS: list[tuple[dict[str, Any], list[str]]] = [
+    ({"state_dict": state(), "state_dict_ema": state(), "epoch": 3}, ["state_dict", "state_dict_ema"]),
+    ({"model": state(), "model_ema": state()}, ["model", "model_ema"]),
+    ({"student": state(), "teacher": state()}, ["student", "teacher"]),
+    ({"state_dict": state(), "ema": {"module": state(), "decay": 0.99}}, ["state_dict", "ema.module"]),
+    (
+        {"state_dict": state(), "ema": {"shadow_params": list(state().values()), "decay": 0.99}},
+        ["state_dict", "ema.shadow_params"],
+    ),
+    ({"nets": [state(), state()]}, ["nets.0", "nets.1"]),
+]
+
+
+@pytest.mark.parametrize(("content", "places"), CHECKPOINTS, ids=lambda value: str([*value]))
+def test_weights_of_several_networks_are_not_chosen_from(
+    content: dict[str, Any], places: list[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "checkpoint.pt"
+    torch.save(content, path)
     with pytest.raises(ValueError, match="weights of several networks") as refused:
-        weights.read_state(path)
-    assert all(repr(name) in str(refused.value) for name in names)
+        weights.load_initial(small_resnet8(), path, "resnet8")
+    assert f"({', '.join(places)})" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        {"metrics": {"accuracy": torch.tensor(0.9)}},
+        {"normalization": {"mean": torch.zeros(3), "std": torch.ones(3)}},
+        {"teacher": {"blocks.0.weight": torch.zeros(3)}},
+        {"ema": None},
+        {"ema": {"decay": 0.99, "updates": torch.tensor(7)}},
+        {"optimizer": {"state": {0: {"exp_avg": torch.zeros(3)}}, "param_groups": [{"lr": 0.1}]}},
+    ],
+    ids=lambda beside: next(iter(beside)),
+)
+@pytest.mark.parametrize("keys", [["state_dict"], ["checkpoint", "model"]], ids=".".join)
+def test_other_tensors_in_a_checkpoint_are_no_weights(
+    keys: list[str], beside: dict[str, Any], tmp_path: Path
+) -> None:
+    content: dict[str, Any] = state()
+    for key in reversed(keys):
+        content = {key: content}
+    torch.save({**content, **beside}, tmp_path / "checkpoint.pt")
+    target = small_resnet8(seed=5)
+    weights.load_initial(target, tmp_path / "checkpoint.pt", "resnet8")
+    assert digest(target.network.state_dict()) == digest(state())
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        torch.nn.DataParallel,
+        torch.optim.swa_utils.AveragedModel,
+        lambda network: torch.compile(network, backend="eager"),
+        lambda network: torch.nn.DataParallel(torch.compile(network, backend="eager")),
+    ],
+    ids=["data parallel", "averaged", "compiled", "compiled in parallel"],
+)
+@pytest.mark.parametrize("saved", ["plain", "wrapped"])
+def test_plain_weights_are_loaded_into_a_wrapped_network(
+    wrap: Callable[[torch.nn.Module], torch.nn.Module], saved: str, tmp_path: Path
+) -> None:
+    target, source = small_resnet8(seed=5), small_resnet8(seed=4).network
+    target.network = wrap(target.network)
+    torch.save((source if saved == "plain" else wrap(source)).state_dict(), tmp_path / "weights.pt")
+    weights.load_initial(target, tmp_path / "weights.pt", "resnet8")
+    assert digest(unwrapped(target.network).state_dict()) == digest(state())
+
+
+def test_the_head_is_the_last_linear_layer_with_an_output_per_class(tmp_path: Path) -> None:
+    """A network with an auxiliary layer that is registered after its head."""
+
+    def network(classes: int) -> Classifier:
+        layers = {"body": torch.nn.Linear(12, 7), "head": torch.nn.Linear(7, classes), "aux": torch.nn.Linear(7, 2)}
+        return Classifier(
+            torch.nn.ModuleDict(layers), classes=classes, mean=[0.0], std=[1.0], cam_layer="", concept_layers=[]
+        )
+
+    source, target = network(9), network(4)
+    head = target.layer("head").weight.detach().clone()
+    torch.save(source.network.state_dict(), tmp_path / "weights.pt")
+    weights.load_initial(target, tmp_path / "weights.pt", "mine")
+    assert torch.equal(target.layer("head").weight, head)
+    for layer in ("body", "aux"):
+        assert torch.equal(target.layer(layer).weight, source.layer(layer).weight)
 
 
 @pytest.mark.parametrize("key", ["net", "weights", "state_dict"])
