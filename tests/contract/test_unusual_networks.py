@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
 
@@ -180,16 +180,28 @@ RECOMPUTED = {metric.name for metric in contract.ON_MAPS if "explain" in metric.
 
 @dataclass(frozen=True)
 class Network:
-    """A network, the CAM layer, whether it computes the function of ``Plain``, and what it is refused by."""
+    """A network, the CAM layer, whether it computes the function of ``Plain``, and what refuses it for which reason."""
 
     build: Callable[[], nn.Module]
     cam_layer: str = "body.5"
     is_plain: bool = True
-    refused: frozenset[str] = frozenset()
+    refused: dict[str, str] = field(default_factory=dict)
 
 
-def network(build: Callable[[], nn.Module], refused: set[str] | None = None, **fields: Any) -> Network:
-    return Network(build, refused=frozenset(ATTENTION if refused is None else ATTENTION | refused), **fields)
+def network(build: Callable[[], nn.Module], refused: dict[str, str] | None = None, **fields: Any) -> Network:
+    return Network(build, refused=each(ATTENTION, "found no attention in") | (refused or {}), **fields)
+
+
+def each(names: set[str], reason: str) -> dict[str, str]:
+    return dict.fromkeys(names, reason)
+
+
+def no_rule(operation: str) -> dict[str, str]:
+    return each(LAYERS | ATTENTION, f"found the operation '{operation}' ")
+
+
+NEEDS_LAYER = each(CAM, r"needs saliency_assay.wrap\(…, cam_layer=…\)")
+OTHER_HEAD = "the head of .* is not average pooling and one linear layer"
 
 
 NETWORKS = {
@@ -204,26 +216,45 @@ NETWORKS = {
         lambda: attention_classifier(dtype=torch.float32).network,
         cam_layer="blocks.-1.norm1",
         is_plain=False,
-        refused=frozenset({"cam", "lrp_alpha_beta", "deep_taylor", "fullgrad", *GUIDED}),
+        refused={"cam": OTHER_HEAD, "fullgrad": "found 'cat'"}
+        | each({"lrp_alpha_beta", "deep_taylor", *GUIDED}, "found no ReLU in"),
     ),
     "in-place ReLU of a view": network(partial(trained, InPlaceView)),
-    "clamp and maximum": network(partial(trained, Clamped), LAYERS | CAM, cam_layer=""),
+    "clamp and maximum": network(partial(trained, Clamped), no_rule("clamp") | NEEDS_LAYER, cam_layer=""),
     "changing hook": network(
-        partial(hooked, lambda module, inputs, output: 2 * output), LAYERS, is_plain=False
+        partial(hooked, lambda module, inputs, output: 2 * output),
+        each(LAYERS - ATTENTION, "found hooks of Plain that change its logits"),
+        is_plain=False,
     ),
     "watching hook": network(partial(hooked, lambda module, inputs, output: None)),
-    "hook of the network": network(root_hook, LAYERS | {"cam"}, is_plain=False),
-    "frozen backbone": network(
-        partial(trained, FrozenBackbone), (GRADIENTS - LAYERS) | RECOMPUTED | {"random_logit"}, is_plain=False
+    "hook of the network": network(
+        root_hook,
+        each(LAYERS - ATTENTION, "found hooks of Plain that change its logits") | {"cam": OTHER_HEAD},
+        is_plain=False,
     ),
-    "scripted part": network(scripted_part, LAYERS | CAM, cam_layer="body"),
+    "frozen backbone": network(
+        partial(trained, FrozenBackbone),
+        each((GRADIENTS - LAYERS) | RECOMPUTED | {"random_logit"}, "found no gradient of the logits"),
+        is_plain=False,
+    ),
+    "scripted part": network(
+        scripted_part, no_rule("forward") | each(CAM, "found 'body' of TorchScript"), cam_layer="body"
+    ),
     "compiled": network(lambda: torch.compile(trained(), backend="aot_eager")),
     "compiled part": network(compiled_part),
-    "exported": network(exported, LAYERS | CAM | {"relative_stability"}, cam_layer=""),
+    "exported": network(
+        exported,
+        no_rule("conv2d.default") | NEEDS_LAYER | {"relative_stability": "the last layer with weights"},
+        cam_layer="",
+    ),
     "data parallel": network(lambda: nn.DataParallel(trained())),
     "checkpointed": network(partial(trained, Checkpointed)),
-    "ReLU of its own": network(partial(trained, Custom), LAYERS | CAM | GUIDED, cam_layer=""),
-    "float64 logits": network(partial(trained, Converted), LAYERS),
+    "ReLU of its own": network(
+        partial(trained, Custom),
+        no_rule("clamp") | each(GUIDED, "found OwnReluBackward, which hides") | NEEDS_LAYER,
+        cam_layer="",
+    ),
+    "float64 logits": network(partial(trained, Converted), no_rule("double")),
 }
 NAMED = pytest.mark.parametrize("name", NETWORKS)
 
@@ -256,8 +287,8 @@ def close(values: Any, expected: Any) -> None:
 @NAMED
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
 def test_maps(name: str, method: Method) -> None:
-    if method.name in NETWORKS[name].refused:
-        with pytest.raises(ValueError, match=r"^\w+: "):
+    if reason := NETWORKS[name].refused.get(method.name):
+        with pytest.raises(ValueError, match=rf"^\w+: .*{reason}"):
             explain(name, method, COUNT)
         return
     maps = explain(name, method, COUNT)
@@ -291,8 +322,8 @@ def scores_of(name: str, metric: Metric, batch_size: int) -> dict[str, np.ndarra
 @NAMED
 @pytest.mark.parametrize("metric", contract.ON_MAPS, ids=lambda metric: metric.name)
 def test_scores(name: str, metric: Metric) -> None:
-    if metric.name in NETWORKS[name].refused:
-        with pytest.raises(ValueError, match=r"^\w+: "):
+    if reason := NETWORKS[name].refused.get(metric.name):
+        with pytest.raises(ValueError, match=rf"^\w+: .*{reason}"):
             scores_of(name, metric, COUNT)
         return
     scores = scores_of(name, metric, COUNT)
