@@ -32,8 +32,8 @@ def guided_ig(
     step k, the L1 distance to the image is 1 − k / ``steps`` of that of the baseline, as on the straight path. The
     distance is reduced by the values with the smallest absolute gradients, a ``fraction`` of all values at a time, and
     no position differs from the straight path's by more than ``max_dist``; with 0, this is integrated gradients by the
-    left Riemann sum. Each step costs one pass. Kapishnikov et al. (2021), with the bound of the released code in place of
-    the paper's anchor points.
+    left Riemann sum. Each step costs one pass. Kapishnikov et al. (2021), with the bound of the released code in place
+    of the paper's anchor points.
 
     A map sums to f_t(x) − f_t(x′) in the limit of many steps only if f_t is smooth: the path can follow a kink, where
     the gradient is that of one side.

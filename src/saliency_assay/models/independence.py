@@ -1,5 +1,6 @@
 """Check that the logits of an image depend on that image alone, without which maps would depend on the batch size."""
 
+from collections.abc import Hashable
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -9,7 +10,7 @@ from torch import Tensor, nn
 from saliency_assay.models.classifier import Classifier, main_output
 from saliency_assay.models.inference import evaluating, exact_float32
 from saliency_assay.models.layout import restored_buffers
-from saliency_assay.models.state import State, identities, state_of
+from saliency_assay.models.state import State, identities, identity, state_of
 
 ROUNDING = 1e-3
 """Difference of logits, relative to the largest of an image, that is put down to rounding in float32."""
@@ -27,8 +28,9 @@ def check_independence(classifier: Classifier, images: Tensor) -> frozenset[str]
     """Check that logits are a function of each image, and return the names of buffers that a forward pass writes.
 
     The network is called in evaluation mode with the first of ``images [N, C, H, W]``, twice, with another image, and
-    with both. Buffers are restored. The result is cached until the network changes. A network that takes single images
-    alone passes if there is no more than one.
+    with both. If each pass writes buffers, such as a counter, it is called once more with other values of these.
+    Buffers are restored. The result is cached until the network changes. A network that takes single images alone
+    passes if there is no more than one.
 
     Raises:
         ValueError: logits of the same image differ, or the network does not take one and two images.
@@ -40,30 +42,54 @@ def check_independence(classifier: Classifier, images: Tensor) -> frozenset[str]
     first = images[:1].detach()
     # Of another mean and range than the first image, whatever that is.
     other = 0.25 + first.flip(-1) / 3
+    together = None
     before = identities(classifier)
     with evaluating(classifier), restored_buffers(classifier), exact_float32(), torch.no_grad():
-        alone, again, other_alone = (_logits(classifier, each, name) for each in (first, first, other))
-        written = frozenset(key for key, value in identities(classifier).items() if before.get(key) != value)
-        together = alone if len(images) == 1 else None
+        alone, other_alone = (_logits(classifier, each, name) for each in (first, other))
+        between = _buffers(classifier)
+        again = _logits(classifier, first, name)
+        rewritten = [key for key, value in _buffers(classifier).items() if between.get(key) != value]
+        after = identities(classifier)
+        if differ(alone, again):
+            raise ValueError(
+                f"{name}: found other logits in a second pass of the same image, expected the same; dropout may be "
+                "active in evaluation mode, or the network may change with each pass"
+            )
         try:
             together = _logits(classifier, torch.cat([first, other]), name)
         except ValueError:
-            if together is None:
+            if len(images) > 1:
                 raise
-            other_alone = together[:0]
-    if differ(alone, again):
-        raise ValueError(
-            f"{name}: found other logits in a second pass of the same image, expected the same; dropout may be active "
-            "in evaluation mode, or the network may change with each pass"
-        )
-    if differ(torch.cat([alone, other_alone]), together):
+        for key in rewritten:
+            _change(classifier.get_buffer(key))
+        if rewritten and differ(alone, _logits(classifier, first, name)):
+            raise ValueError(
+                f"{name}: the logits of an image depend on {rewritten[0]}, which each pass writes, and so on the "
+                "images of earlier passes; expected logits of each image alone"
+            )
+    written = frozenset(key for key, value in after.items() if before.get(key) != value)
+    if together is not None and differ(torch.cat([alone, other_alone]), together):
         raise ValueError(
             f"{name}: the logits of an image depend on the other images of its batch, as with BatchNorm without "
             "running statistics, so that all results would depend on the batch size; expected logits of each image "
             "alone"
         )
-    _CHECKED[network] = _Checked(state_of(network), written)
+    if together is not None:
+        _CHECKED[network] = _Checked(state_of(network), written)
     return written
+
+
+def _buffers(network: nn.Module) -> dict[str, Hashable]:
+    """Return for each buffer of which writes are counted what identifies it and the number of writes to it."""
+    return {name: identity(buffer) for name, buffer in network.named_buffers() if not buffer.is_inference()}
+
+
+def _change(buffer: Tensor) -> None:
+    """Set a buffer to other values of its type."""
+    if buffer.dtype == torch.bool:
+        buffer.logical_not_()
+    else:
+        buffer.mul_(2).add_(1)
 
 
 def _logits(classifier: Classifier, images: Tensor, name: str) -> Tensor:

@@ -34,7 +34,7 @@ def state_of(network: nn.Module) -> State:
             (name, ref(layer), *vars(layer), *map(_comparable, vars(layer).values()))
             for name, layer in network.named_modules()
         ),
-        tuple(map(_identity, tensors)),
+        tuple(map(identity, tensors)),
         tuple(tensor.detach() for tensor in tensors),
     )
 
@@ -56,7 +56,7 @@ def tensors_of(network: nn.Module) -> dict[str, Tensor]:
 
 def identities(network: nn.Module) -> dict[str, Hashable]:
     """Return for each tensor of the state dict what identifies it and the number of writes to it."""
-    return {name: _identity(tensor) for name, tensor in tensors_of(network).items()}
+    return {name: identity(tensor) for name, tensor in tensors_of(network).items()}
 
 
 def changed(before: Mapping[str, Tensor], after: Mapping[str, Tensor]) -> list[str]:
@@ -73,7 +73,8 @@ def changed(before: Mapping[str, Tensor], after: Mapping[str, Tensor]) -> list[s
     ]
 
 
-def _identity(tensor: Tensor) -> Hashable:
+def identity(tensor: Tensor) -> Hashable:
+    """Return what identifies a tensor, with the number of writes to it."""
     # A tensor created in inference mode does not count writes, so its state is never equal to another one.
     version = object() if tensor.is_inference() else tensor._version
     memory = tensor.data_ptr(), tensor.device, tensor.dtype, tensor.shape, tensor.stride()

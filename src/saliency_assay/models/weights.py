@@ -269,8 +269,8 @@ def load_initial(
 ) -> None:
     """Load initial weights from ``path``, such as torchvision's.
 
-    If the head (the last linear layer with an output per class) has another shape in the file, it keeps its random weights, and a warning is
-    logged; without ``head_may_start_anew``, such a file is rejected.
+    If the head (the last linear layer with an output per class) has another shape in the file, it keeps its random
+    weights, and a warning is logged; without ``head_may_start_anew``, such a file is rejected.
 
     Raises:
         FileNotFoundError: there is no file at ``path``.
@@ -304,7 +304,7 @@ def load_initial(
 
 def _parts(content: object, place: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
     """Yield every mapping and sequence in the content of a file with the keys that lead to it."""
-    if isinstance(content, Mapping) or isinstance(content, (list, tuple)):
+    if isinstance(content, Mapping | list | tuple):
         yield place, content
         # State dicts have no parts. No checkpoint is nested deeper, and a hostile one could contain itself.
         if not _is_state(content) and len(place) < 4:

@@ -54,6 +54,8 @@ NEIGHBORS = {
     "softmax over images": net(lambda _, x: x.softmax(0)),
     "mean over images": net(lambda _, x: x - x.mean(0)),
     "attention over images": net(lambda _, x: (x @ x.T).softmax(1) @ x),
+    "least over images": net(lambda _, x: x - x.amin(0)),
+    "greatest over images": net(lambda _, x: x / (1 + x.amax(0))),
 }
 PASSES = {
     "dropout": net(lambda _, x: x * functional.dropout(torch.ones(200)).mean()),
@@ -73,6 +75,47 @@ def test_other_images_and_passes_must_not_matter(name: str) -> None:
         with pytest.raises(ValueError, match=f"^Net: .*{match}"):
             saliency_assay.score("deletion", network, IMAGES, TARGETS, MAPS, batch_size=batch_size)
     assert state_of(network) == before
+
+
+@pytest.mark.parametrize("name", NEIGHBORS)
+@pytest.mark.parametrize("value", [0.0, 0.25, 0.5, 1.0])
+def test_images_of_one_color_do_not_hide_it(name: str, value: float) -> None:
+    images = torch.full((2, 3, 8, 8), value)
+    with pytest.raises(ValueError, match="depend on the other images"):
+        saliency_assay.attribute("gradient", NEIGHBORS[name], images, [0, 1])
+
+
+class Single(Net):
+    """A network that takes one image at a time."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        return super().forward(images.reshape(1, 3, 8, 8))
+
+
+def test_a_network_of_single_images() -> None:
+    network = with_random_state(Single(lambda _, x: x), 1, torch.float32)
+    for method in ("gradient", "gradient_x_input"):
+        maps = saliency_assay.attribute(method, network, IMAGES[:1], TARGETS[:1])
+        expected = saliency_assay.attribute(method, net(lambda _, x: x), IMAGES[:1], TARGETS[:1])
+        torch.testing.assert_close(maps, expected)
+    with pytest.raises(ValueError, match=r"^Single: does not take images \[2, 3, 8, 8\]"):
+        saliency_assay.attribute("gradient", network, IMAGES, TARGETS)
+
+
+def test_a_maximum_over_all_passes_is_found() -> None:
+    """The logits of these images would change only after an image with greater features."""
+
+    def scale(network: Any, features: Tensor) -> Tensor:
+        network.passes = torch.maximum(network.passes, features.detach().amax())
+        return features / network.passes
+
+    network = net(scale)
+    with torch.no_grad():
+        network(10 * IMAGES)
+    for batch_size in (1, 5):
+        with pytest.raises(ValueError, match=r"^Net: .* depend on network\.passes, which each pass writes"):
+            saliency_assay.attribute("gradient", network, IMAGES, TARGETS, batch_size=batch_size)
+    assert network.passes > 1
 
 
 def test_a_function_over_the_batch_is_found() -> None:

@@ -156,9 +156,18 @@ def test_the_head_is_the_last_linear_layer_with_an_output_per_class(tmp_path: Pa
     """A network with an auxiliary layer that is registered after its head."""
 
     def network(classes: int) -> Classifier:
-        layers = {"body": torch.nn.Linear(12, 7), "head": torch.nn.Linear(7, classes), "aux": torch.nn.Linear(7, 2)}
+        layers = {
+            "body": torch.nn.Linear(12, 7),
+            "head": torch.nn.Linear(7, classes),
+            "aux": torch.nn.Linear(7, 2),
+        }
         return Classifier(
-            torch.nn.ModuleDict(layers), classes=classes, mean=[0.0], std=[1.0], cam_layer="", concept_layers=[]
+            torch.nn.ModuleDict(layers),
+            classes=classes,
+            mean=[0.0],
+            std=[1.0],
+            cam_layer="",
+            concept_layers=[],
         )
 
     source, target = network(9), network(4)
