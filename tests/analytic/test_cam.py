@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from itertools import product
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -410,3 +411,50 @@ def test_a_model_without_a_cam_layer_is_refused(method: Callable[..., Tensor]) -
         ValueError, match=r"^model: found SmoothNet, expected a Classifier, which has a cam_layer$"
     ):
         method(model, IMAGES, TARGETS, generator=generator())
+
+
+class Pair(NamedTuple):
+    maps: Tensor
+    size: int
+
+
+class Kept(nn.Module):
+    """Feature maps in an output of any form, which is read once or, by another path, from where a hook stored it."""
+
+    def __init__(self, form: str) -> None:
+        super().__init__()
+        self.features, self.head, self.form = nn.Conv2d(3, 5, 3, padding=1), nn.Linear(5, CLASSES), form
+        self.layer = Inner(form)
+        self.stored: list[Tensor] = []
+        if form == "stored by a hook":
+            self.layer.register_forward_hook(lambda layer, inputs, output: self.stored.append(output))
+
+    def forward(self, images: Tensor) -> Tensor:
+        output = self.layer(self.features(images))
+        if self.form == "stored by a hook":
+            output = self.stored.pop()
+        maps = output[0] if isinstance(output, tuple) else output
+        return self.head((maps**2).mean((2, 3)))
+
+
+class Inner(nn.Module):
+    def __init__(self, form: str) -> None:
+        super().__init__()
+        self.form = form
+
+    def forward(self, maps: Tensor) -> Any:
+        maps = maps.tanh()
+        return {"tuple": (maps, 1), "named tuple": Pair(maps, 1)}.get(self.form, maps)
+
+
+@pytest.mark.parametrize("method", [gradcam, gradcam_plus_plus, layercam, scorecam])
+@pytest.mark.parametrize("form", ["tuple", "named tuple", "stored by a hook"])
+def test_features_in_any_output_have_the_same_map(form: str, method: Callable[..., Tensor]) -> None:
+    maps, expected = (
+        method(
+            classifier(with_random_state(Kept(kind), seed=1), "layer"), IMAGES, TARGETS, generator=generator()
+        )
+        for kind in (form, "tensor")
+    )
+    exact(maps, expected)
+    assert expected.abs().max() > 0

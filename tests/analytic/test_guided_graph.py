@@ -104,3 +104,24 @@ def test_which_nodes_are_relus(function: Callable[[Tensor], Tensor], expected: b
     node = function(torch.randn(4, requires_grad=True)).grad_fn
     assert node is not None
     assert is_relu(node) == expected
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_a_maximum_is_no_relu_because_the_other_argument_is_0_for_these_images(sign: int) -> None:
+    """max(v, relu(v)) for v < 0 or v > 0 throughout: the gradient is that of autograd, but for the ReLU in it."""
+
+    def network(images: Tensor) -> Tensor:
+        values = sign * (1 + images)
+        weights = torch.linspace(-1, 1, images[0].numel()).reshape(images.shape[1:])
+        score = (torch.maximum(values, torch.relu(values)) * weights).sum((1, 2, 3))
+        return torch.stack([score] * CLASSES, 1)
+
+    class Function(nn.Module):
+        def forward(self, images: Tensor) -> Tensor:
+            return network(images)
+
+    maps = guided_backprop(Function(), IMAGES.detach(), TARGETS, generator=generator())
+    weights = torch.linspace(-1, 1, IMAGES[0].numel()).reshape(IMAGES.shape[1:]).to(IMAGES)
+    # Autograd gives half of the gradient to each argument where they are equal.
+    expected = (weights + weights.clamp(min=0)) / 2 if sign > 0 else torch.zeros_like(weights)
+    exact(maps, expected.expand_as(maps), 1e-12)

@@ -4,6 +4,7 @@ import gc
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -21,7 +22,9 @@ from support import (
 from torch import Tensor, fx, nn
 from torch.nn import functional
 
+import saliency_assay
 from saliency_assay.methods.canonical import REARRANGEMENTS, Add, canonical, normalized
+from saliency_assay.models.independence import ROUNDING
 from saliency_assay.models.resnet import resnet8
 from saliency_assay.models.timm_networks import timm_network
 
@@ -598,3 +601,55 @@ def test_a_batchnorm_that_cannot_be_folded_is_refused(layers: list[nn.Module], m
     with pytest.raises(ValueError, match=r"^Sequential: found BatchNorm") as error:
         canonical(nn.Sequential(*layers).eval())
     assert str(error.value) == message
+
+
+PROPAGATED = ["lrp_epsilon", "lrp_alpha_beta", "deep_taylor", "deeplift", "fullgrad", "attnlrp"]
+
+
+def hooked(hook: Callable[..., object], layer: str = "0") -> nn.Module:
+    layers = [nn.Conv2d(3, 256, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(256, 4)]
+    network = with_random_state(nn.Sequential(*layers), 1, torch.float32)
+    network.get_submodule(layer).register_forward_hook(hook)
+    return network
+
+
+def without_a_channel(layer: nn.Module, inputs: object, output: Tensor) -> Tensor:
+    """An ablation with an effect below the rounding errors that are allowed between two forms of a network."""
+    return torch.cat([output[:, :228], 0 * output[:, 228:229], output[:, 229:]], 1)
+
+
+@pytest.mark.parametrize("method", PROPAGATED)
+@pytest.mark.parametrize("layer", ["0", "1"])
+def test_a_hook_with_a_small_effect_is_refused(method: str, layer: str) -> None:
+    network, plain, images = hooked(without_a_channel, layer), hooked(lambda *_: None), IMAGES.float()
+    change = (network(images) - plain(images)).abs().max() / plain(images).abs().max()
+    assert 0 < change < ROUNDING
+    with pytest.raises(ValueError, match=f"^{method}: found hooks of Sequential that change its logits"):
+        saliency_assay.attribute(method, network, images, [0, 1, 2])
+
+
+@pytest.mark.parametrize("method", PROPAGATED)
+def test_hooks_that_watch_may_keep_anything(method: str, tmp_path: Path) -> None:
+    seen: list[Tensor] = []
+    with (tmp_path / "log").open("w") as file:
+
+        def watch(layer: nn.Module, inputs: object, output: Tensor) -> None:
+            seen.append(output)
+            file.write("seen\n")
+
+        maps = saliency_assay.attribute(method, hooked(watch), IMAGES.float(), [0, 1, 2])
+    expected = saliency_assay.attribute(method, hooked(lambda *_: None), IMAGES.float(), [0, 1, 2])
+    assert torch.equal(maps, expected)
+    assert seen
+
+
+@pytest.mark.parametrize("method", PROPAGATED)
+def test_a_global_hook_is_refused(method: str) -> None:
+    network = hooked(lambda *_: None)
+    handle = nn.modules.module.register_module_forward_hook(lambda *_: None)
+    try:
+        with pytest.raises(ValueError, match="found a global hook"):
+            saliency_assay.attribute(method, network, IMAGES.float(), [0, 1, 2])
+    finally:
+        handle.remove()
+    saliency_assay.attribute(method, network, IMAGES.float(), [0, 1, 2])
