@@ -152,7 +152,7 @@ MISTAKES = (
     ),
     Mistake(
         "Guided Backpropagation for a network without ReLUs",
-        "models.mine: guided_backprop: found no ReLU in Classifier; without one the result is the gradient, so use "
+        "models.mine: guided_backprop: found no ReLU in Plain; without one the result is the gradient, so use "
         "gradient",
         custom("gelu"),
         {"guided_backprop": {}},
@@ -171,7 +171,8 @@ MISTAKES = (
     ),
     Mistake(
         "methods that need gradients for a network that passes none to its input",
-        "models.mine: integrated_gradients: RuntimeError: element 0 of tensors does not require grad",
+        "models.mine: integrated_gradients: model: found no gradient of the logits, expected a network that autograd can "
+        "follow",
         custom("detached"),
         {"integrated_gradients": {}},
     ),

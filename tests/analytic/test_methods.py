@@ -327,8 +327,8 @@ def test_ig_smoothgrad_is_the_mean_of_ig_of_the_noisy_images() -> None:
         maps = integrated_gradients_smoothgrad(
             model, IMAGES, TARGETS, generator=generator(), steps=2, samples=3, noise=0.3
         )
-    # A noisy copy of each image at a time, at both nodes of the trapezoid, of which the second is the copy itself.
-    noisy = torch.stack(seen[1::2], 1)
+    # A noisy copy of each image at a time, at both nodes of the middle rule: a quarter and three quarters of the path.
+    noisy = torch.stack(seen[1::2], 1) / 0.75
     assert (noisy - IMAGES[:, None]).std() > 0.05
     expected = sum(noisy[:, i] * model.half_slopes(noisy[:, i], TARGETS) for i in range(3)) / 3
     exact(maps, expected)

@@ -75,6 +75,7 @@ TINY = {
     "rank_sets": "--studies 1 --coverage-studies 1",
     "reliability": "--images 20 --methods 4 --metrics 2 --resamples 20",
     "folder": "--images 20 --classes 2 --size 8",
+    "seeds": "--images 2 --seeds 2",
     "startup": "--rounds 1 --images 2",
 }
 LONG = (

@@ -15,8 +15,8 @@ from saliency_assay.registry.records import record_of, resolve
 
 MISFITS: list[tuple[str, dict[str, Any]]] = [
     ("lrp_alpha_beta", {"alpha": 2, "beta": 2}),
-    ("integrated_gradients", {"steps": 1}),
-    ("integrated_gradients_smoothgrad", {"steps": 1}),
+    ("integrated_gradients", {"rule": "trapezoid", "steps": 1}),
+    ("integrated_gradients_smoothgrad", {"rule": "trapezoid", "steps": 1}),
     ("kernel_shap", {"segments": 64, "samples": 100}),
     ("occlusion", {"window": 0.1, "stride": 0.2}),
     ("optimal_square", {"smallest": 5, "largest": 3}),

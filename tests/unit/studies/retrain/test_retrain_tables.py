@@ -440,10 +440,10 @@ def test_leakage_bars_show_means_values_bands_and_verdicts() -> None:
     figure = bars_of(means(leaking(OWN, PERMUTED, iterations=(2, 1))))
     visible = [axes for axes in figure.axes if axes.get_visible()]
     assert [axes.get_title() for axes in visible] == [
-        "ROAR, zero fill, $D_{1}$",
-        "ROAR, zero fill, $D_{2}$",
-        "IteROAR, zero fill, $D_{1}$",
-        "IteROAR, zero fill, $D_{2}$",
+        "ROAR, zero fill, D₁",
+        "ROAR, zero fill, D₂",
+        "IteROAR, zero fill, D₁",
+        "IteROAR, zero fill, D₂",
     ]
     for axes in visible:
         assert axes.get_xlabel() == "test accuracy (%)"
@@ -477,8 +477,8 @@ def test_leakage_of_arms_that_differ_in_what_they_have() -> None:
         "variant"
     ].str.startswith("iteroar/zero/1")
     figure = bars_of(means(scores[~gone]))
-    visible = [axes.get_title()[-3] for axes in figure.axes if axes.get_visible()]
-    assert visible == ["1", "2", "3", "4", "5", "6", "2", "3", "4", "5", "6"]
+    visible = [axes.get_title()[-1] for axes in figure.axes if axes.get_visible()]
+    assert visible == ["₁", "₂", "₃", "₄", "₅", "₆", "₂", "₃", "₄", "₅", "₆"]
     assert [axes.get_visible() for axes in figure.axes] == [True] * 6 + [False] * 4 + [True] * 5
     assert words(figure.axes[5]) == {0: "leaks", 1: "no score", 2: "?"}
 
@@ -679,9 +679,9 @@ def test_images_show_the_last_masks_the_earlier_and_both() -> None:
     for row in range(2):
         np.testing.assert_allclose(grid[row, 0].images[0].get_array(), np.broadcast_to(plain, (2, 4, 3)))
     assert [axes.get_title() for axes in grid[0]] == [
-        "$D_{0}$\noriginal",
-        "$D_{1}$\n≤ 25 %",
-        "$D_{2}$\n≤ 50 %",
+        "D₀\noriginal",
+        "D₁\n≤ 25 %",
+        "D₂\n≤ 50 %",
     ]
     assert [axes.get_xlabel() for axes in grid.flat] == ["0 %", "25 %", "50 %", "0 %", "25 %", "37.5 %"]
     assert [axes.get_ylabel() for axes in grid[:, 0]] == ["one", "guided gradcam\nagain"]
