@@ -171,8 +171,8 @@ MISTAKES = (
     ),
     Mistake(
         "methods that need gradients for a network that passes none to its input",
-        "models.mine: integrated_gradients: model: found no gradient of the logits, expected a network that autograd can "
-        "follow",
+        "models.mine: integrated_gradients: model: found no gradient of the logits, expected a network that autograd "
+        "can follow",
         custom("detached"),
         {"integrated_gradients": {}},
     ),
