@@ -1,5 +1,6 @@
 """Check that the logits of an image depend on that image alone, without which maps would depend on the batch size."""
 
+import logging
 from collections.abc import Hashable
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
@@ -12,8 +13,12 @@ from saliency_assay.models.inference import evaluating, exact_float32
 from saliency_assay.models.layout import restored_buffers
 from saliency_assay.models.state import State, identities, identity, state_of
 
+logger = logging.getLogger(__name__)
+
 ROUNDING = 1e-3
 """Difference of logits, relative to the largest of an image, that is put down to rounding in float32."""
+DYNAMIC_ROUNDING = 0.05
+"""The same for layers that are quantized dynamically, which round to the 8-bit levels of the range of a batch."""
 
 
 class _Checked(NamedTuple):
@@ -53,7 +58,7 @@ def check_independence(classifier: Classifier, images: Tensor) -> frozenset[str]
         if differ(alone, again):
             raise ValueError(
                 f"{name}: found other logits in a second pass of the same image, expected the same; dropout may be "
-                "active in evaluation mode, or the network may change with each pass"
+                "active in evaluation mode, or the network may change with each pass, as with observers of quantization"
             )
         try:
             together = _logits(classifier, torch.cat([first, other]), name)
@@ -68,11 +73,19 @@ def check_independence(classifier: Classifier, images: Tensor) -> frozenset[str]
                 "images of earlier passes; expected logits of each image alone"
             )
     written = frozenset(key for key, value in after.items() if before.get(key) != value)
-    if together is not None and differ(torch.cat([alone, other_alone]), together):
+    dynamic = [each for each in network.modules() if "quantized.dynamic" in type(each).__module__]
+    rounding = DYNAMIC_ROUNDING if dynamic else ROUNDING
+    if together is not None and differ(torch.cat([alone, other_alone]), together, rounding=rounding):
         raise ValueError(
             f"{name}: the logits of an image depend on the other images of its batch, as with BatchNorm without "
             "running statistics, so that all results would depend on the batch size; expected logits of each image "
             "alone"
+        )
+    if dynamic:
+        logger.warning(
+            "%s: dynamically quantized layers round by the range of a batch: results depend on the batch size by some "
+            "percent; quantize statically to avoid this",
+            name,
         )
     if together is not None:
         _CHECKED[network] = _Checked(state_of(network), written)

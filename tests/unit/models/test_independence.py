@@ -58,7 +58,7 @@ NEIGHBORS = {
     "greatest over images": net(lambda _, x: x / (1 + x.amax(0))),
 }
 PASSES = {
-    "dropout": net(lambda _, x: x * functional.dropout(torch.ones(200)).mean()),
+    "dropout": net(lambda _, x: 100 * x * functional.dropout(torch.rand_like(x), 0.1)),
     "noise": net(lambda _, x: x + torch.rand_like(x)),
     "state": net(forget),
 }
@@ -90,6 +90,20 @@ class Single(Net):
 
     def forward(self, images: Tensor) -> Tensor:
         return super().forward(images.reshape(1, 3, 8, 8))
+
+
+def test_dynamic_quantization_rounds_by_batch_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    torch.manual_seed(0)
+    layers = nn.Sequential(nn.Flatten(), nn.Linear(192, 64), nn.ReLU(), nn.Linear(64, 4)).eval()
+    quantized = torch.ao.quantization.quantize_dynamic(layers, {nn.Linear})
+    assert saliency_assay.attribute("occlusion", quantized, IMAGES, TARGETS).shape == (5, 1, 8, 8)
+    assert caplog.messages == [
+        "Sequential: dynamically quantized layers round by the range of a batch: results depend on the batch size by "
+        "some percent; quantize statically to avoid this"
+    ]
+    mixing = torch.ao.quantization.quantize_dynamic(net(lambda _, x: 100 * (x - x.mean(0))), {nn.Linear})
+    with pytest.raises(ValueError, match="depend on the other images"):
+        saliency_assay.attribute("occlusion", mixing, IMAGES, TARGETS)
 
 
 def test_a_network_of_single_images() -> None:
