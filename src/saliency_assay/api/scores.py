@@ -1,14 +1,12 @@
 """Scores of saliency maps in memory by a registered or custom metric."""
 
 from collections.abc import Callable, Mapping
-from copy import deepcopy
 from dataclasses import replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from torch import nn
 
 from saliency_assay.api.choices import Choice, Explaining, bind, check_mean, resolve_choice, takes_of
@@ -21,6 +19,7 @@ from saliency_assay.metrics.engine import score as score_batches
 from saliency_assay.metrics.scored import Scored
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.layout import like
+from saliency_assay.models.state import copy_of
 from saliency_assay.registry.labels import Labels, label_of, score_labels
 from saliency_assay.registry.records import resolve
 from saliency_assay.registry.signatures import OFFERED, declared
@@ -273,8 +272,7 @@ def _other_classifier(name: str, model: object, classifier: Classifier) -> Class
     """
     if not isinstance(model, nn.Module):
         raise ValueError(f"{name}: found {type(model).__name__}, expected a torch.nn.Module")
-    with torch.no_grad():  # otherwise, weights of TorchScript would be copied as results of an operation
-        copy = deepcopy(model)
+    copy = copy_of(model)
     if not isinstance(copy, Classifier):
         mean, std = (values.flatten().tolist() for values in (classifier.mean, classifier.std))
         copy = wrap(

@@ -17,6 +17,7 @@ from torch.nn import functional
 from saliency_assay.methods.baselines import baseline as baseline_color
 from saliency_assay.methods.canonical import canonical_for, changes_shape, check_form, network_of, normalized
 from saliency_assay.methods.differentiate import (
+    autograd_errors,
     check_background,
     check_inputs,
     check_logits,
@@ -91,7 +92,7 @@ def contributions(
     difference = (images - references).detach().requires_grad_()
     if _reads_rows(network):
         references = references.expand_as(images)
-    with torch.enable_grad():
+    with torch.enable_grad(), autograd_errors():
         is_split = rule == "reveal_cancel"
         parts = (difference.clamp(min=0), difference.clamp(max=0)) if is_split else (difference,)
         output = _DifferencePropagation(network).run(Signal(images.detach(), references.detach(), parts))

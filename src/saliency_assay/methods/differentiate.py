@@ -1,6 +1,7 @@
 """Target logits of images and their gradients."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeAlias
 
 import torch
@@ -69,7 +70,7 @@ def score_pixels(model: Predict, images: Tensor, targets: Tensor) -> tuple[Tenso
     check_inputs(images, targets)
     # A detached alias, so that requires_grad of the caller's tensor does not change.
     pixels = images.detach().requires_grad_()
-    with torch.enable_grad():
+    with torch.enable_grad(), autograd_errors():
         logits = model(pixels)
         check_logits(logits, images)
         return pixels, logits.gather(1, targets[:, None]).sum()
@@ -90,20 +91,32 @@ def gradient_of(score: Tensor, values: Tensor) -> Tensor:
     Raises:
         ValueError: there is none.
     """
-    if not score.requires_grad:
+    if not (score.requires_grad and values.requires_grad):
         raise ValueError(NO_GRADIENT)
-    try:
+    with autograd_errors():
         gradient = torch.autograd.grad(score, values, allow_unused=True)[0]
-    except RuntimeError as error:
-        if "use_reentrant" not in str(error):
-            raise
-        raise ValueError(
-            "model: its gradient checkpointing allows no gradient of the pixels; expected "
-            "torch.utils.checkpoint.checkpoint(…, use_reentrant=False)"
-        ) from error
     if gradient is None:
         raise ValueError(NO_GRADIENT)
     return gradient
+
+
+@contextmanager
+def autograd_errors() -> Iterator[None]:
+    """Raise ``ValueError`` for errors of autograd in a network that can be called without gradients."""
+    try:
+        yield
+    except torch.OutOfMemoryError:
+        raise
+    except RuntimeError as error:
+        if "use_reentrant" in str(error):
+            raise ValueError(
+                "model: its gradient checkpointing allows no gradient of the pixels; expected "
+                "torch.utils.checkpoint.checkpoint(…, use_reentrant=False)"
+            ) from error
+        raise ValueError(
+            f"model: found no gradient of the logits: {str(error).splitlines()[0]}; expected a network that autograd "
+            "can follow; or use a method without gradients, such as occlusion or rise"
+        ) from error
 
 
 def logits_of(model: Predict, images: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 import logging
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -164,14 +165,30 @@ def _stored_images(images: Any, device: torch.device) -> Tensor:
 
 @contextmanager
 def frozen(classifier: Classifier) -> Iterator[None]:
-    """Disable gradients of the parameters: no method needs them, and they take a third of the backward pass."""
-    trainable = [parameter for parameter in classifier.parameters() if parameter.requires_grad]
-    classifier.requires_grad_(False)
+    """Disable gradients of the parameters, and hooks that would change gradients of the function.
+
+    No method needs gradients of parameters, which take a third of the backward pass. Backward hooks of modules, such as
+    those that another package left behind, change gradients but not the logits.
+    """
+    # Nothing can be set of weights that were made in inference mode; autograd does not follow them either.
+    trainable = [each for each in classifier.parameters() if each.requires_grad and not each.is_inference()]
+    hooked = [
+        (module, kind, getattr(module, kind))
+        for module in classifier.modules()
+        for kind in ("_backward_hooks", "_backward_pre_hooks")
+        if getattr(module, kind, None)
+    ]
     try:
+        for parameter in trainable:
+            parameter.requires_grad_(False)
+        for module, kind, _ in hooked:
+            setattr(module, kind, OrderedDict())
         yield
     finally:
         for parameter in trainable:
             parameter.requires_grad_(True)
+        for module, kind, hooks in hooked:
+            setattr(module, kind, hooks)
 
 
 def _unchangeable(

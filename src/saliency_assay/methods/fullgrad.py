@@ -21,7 +21,7 @@ from saliency_assay.methods.canonical import (
     normalized,
     signals,
 )
-from saliency_assay.methods.differentiate import check_inputs, check_logits, gradient_of
+from saliency_assay.methods.differentiate import autograd_errors, check_inputs, check_logits, gradient_of
 from saliency_assay.methods.feature_maps import rescaled
 from saliency_assay.methods.layers import Add, Mean
 
@@ -82,7 +82,7 @@ def full_gradient(
         ValueError: the network does not return ``[N, K]``.
     """
     inputs = inputs.detach().requires_grad_()
-    with torch.enable_grad():
+    with torch.enable_grad(), autograd_errors():
         logits = _BiasHooks(network, receive).run(inputs)
         check_logits(logits, inputs)
         score = logits.gather(1, targets[:, None]).sum()

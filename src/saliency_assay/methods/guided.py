@@ -21,7 +21,8 @@ _LOWER_END = {
     "LeakyReluBackward0": "negative_slope",
 }
 """For nodes that may be ReLUs the attribute that is then 0."""
-HIDING = (IN_PLACE_OF_VIEW, "DifferentiableGraphBackward")  # the latter: merged operations of TorchScript
+HIDING = (IN_PLACE_OF_VIEW, "DifferentiableGraphBackward", "NotImplemented")
+"""Names of nodes that hide operations: the second merges those of TorchScript, the third has no derivative."""
 
 
 def guided_backprop(
@@ -106,10 +107,10 @@ def _transparent_score(model: nn.Module, images: Tensor, targets: Tensor) -> tup
                 pixels, score = score_pixels(
                     torch.func.functionalize(model, remove="mutations"), images, targets
                 )
-                opaque = _opaque(score)
+                opaque = _opaque(score).replace("NotImplemented", IN_PLACE_OF_VIEW)
             except torch.OutOfMemoryError:
                 raise
-            except RuntimeError:  # a function that cannot be functionalized
+            except (RuntimeError, ValueError):  # a function that cannot be functionalized
                 pass
     if opaque:
         raise ValueError(

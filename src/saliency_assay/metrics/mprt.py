@@ -1,7 +1,6 @@
 """Two variants of the model parameter randomization test: efficient and smooth MPRT (Hedström et al., 2024)."""
 
 from collections.abc import Callable
-from copy import deepcopy
 
 import numpy as np
 import torch
@@ -14,6 +13,7 @@ from saliency_assay.metrics.perturbation import Predict
 from saliency_assay.metrics.randomization import as_module, spearman, staged, states
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.scored import Scored, check_explained, is_rankable, nan_unless
+from saliency_assay.models.state import copy_of
 from saliency_assay.runtime.transfer import to_device
 
 
@@ -77,7 +77,7 @@ def smprt(
     model = as_module(predict)
     weights, new = states(model, randomized_model)
     # From the input up, a group's last layer is the one that is nearest to the output.
-    groups, changed_model = staged(model, images, stages)[::-1], deepcopy(model)
+    groups, changed_model = staged(model, images, stages)[::-1], copy_of(model)
     seeds = sample_seeds(len(images), samples, generator)
     deviation = noise * (images.amax((1, 2, 3), keepdim=True) - images.amin((1, 2, 3), keepdim=True))
     similarities: dict[tuple[str, str], Tensor] = {}

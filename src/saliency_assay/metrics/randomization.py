@@ -1,7 +1,6 @@
 """Sanity check: similarity of a map after the model's weights are randomized (Adebayo et al., 2018)."""
 
 from collections.abc import Callable, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,9 +14,10 @@ from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.scored import Scored, check_explained, correlation, is_rankable, nan_unless
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import uncompiled
-from saliency_assay.models.state import tensors_of
+from saliency_assay.models.state import copy_of, tensors_of
 from saliency_assay.runtime.transfer import to_device
 
+_PARAMETRIZATIONS = "parametrizations"  # PyTorch's name of the module of a layer's parametrizations
 MEASURES = ("spearman", "spearman_absolute", "ssim")
 WINDOW = 7  # side of SSIM's window, scikit-image's default; smaller images use the largest odd side that fits
 
@@ -57,7 +57,7 @@ def randomization(
         raise ValueError(f"stages: found {stages}, expected at least 1")
     model = as_module(predict)
     trained, new = states(model, randomized_model)
-    saliency, model_copy, all_stages = reduce(maps, "sum"), deepcopy(model), staged(model, images, stages)
+    saliency, model_copy, all_stages = reduce(maps, "sum"), copy_of(model), staged(model, images, stages)
 
     def similarity_with(replaced: Sequence[Stage]) -> Tensor:
         names = [name for stage in replaced for name in stage.tensors]
@@ -124,9 +124,15 @@ def staged(model: nn.Module, images: Tensor, stages: int) -> list[Stage]:
     if stages > 1 and len(layers) > 1:
         numbers = np.array_split(np.arange(1, len(layers)), min(stages, len(layers)) - 1)
         groups += [layers[indices[0] : indices[-1] + 1] for indices in numbers]
-    saved = set(network.state_dict())
+    # A tensor may have several names: its layer is shared, or it is tied to a weight of another layer.
+    names: dict[int, list[str]] = {}
+    for name, tensor in network.state_dict(keep_vars=True).items():
+        names.setdefault(id(tensor), []).append(prefix + name)
     return [
-        Stage(group[0][0], tuple(prefix + name for _, tensors in group for name in tensors if name in saved))
+        Stage(
+            group[0][0],
+            tuple(name for _, tensors in group for each in tensors for name in names.get(id(each), ())),
+        )
         for group in groups
     ]
 
@@ -137,8 +143,10 @@ def called_modules(model: nn.Module, network: nn.Module, images: Tensor) -> list
     A module is used when an operation reads a parameter of its own, as the autograd graph shows, also in TorchScript
     and if the module itself is not called. Of modules without such parameters, and of layers that autograd does not
     follow, the call counts, or that of the module that contains them. Equal ones are in the order of ``named_modules``.
+    Modules whose parameters do not change the logits are left out, such as an auxiliary head, and so are modules of
+    parametrizations, whose tensors count as those of the parametrized module.
     """
-    modules = list(network.named_modules())
+    modules = [(path, module) for path, module in network.named_modules() if _PARAMETRIZATIONS not in path]
     used: dict[str, int] = {}
 
     def now() -> int:
@@ -171,38 +179,66 @@ def called_modules(model: nn.Module, network: nn.Module, images: Tensor) -> list
         for source, _ in node.next_functions:
             if (leaf := getattr(source, "variable", None)) is not None:
                 read[id(leaf)] = max(read.get(id(leaf), 0), node._sequence_nr())
+    unread = []
     for path, module in modules:
-        if own := [read[id(each)] for each in module.parameters(recurse=False) if id(each) in read]:
-            used[path] = max(own)
+        own, _ = _own_tensors(module)
+        if of_module := [read[id(each)] for each in own if id(each) in read]:
+            used[path] = max(of_module)
+        elif own and not _matters(own, model, images, logits.detach()):
+            unread.append(path)
 
     def rank(path: str) -> int:
         while path and path not in used:
             path = path.rpartition(".")[0]
         return used.get(path, -1)
 
-    return sorted(modules, key=lambda named: rank(named[0]))
+    return sorted((named for named in modules if named[0] not in unread), key=lambda named: rank(named[0]))
 
 
-def weight_layers(modules: Sequence[tuple[str, nn.Module]]) -> list[tuple[str, list[str]]]:
-    """Return the path and the tensor names of each layer that owns a parameter of two or more axes, input first.
+def _own_tensors(module: nn.Module) -> tuple[list[nn.Parameter], list[Tensor]]:
+    """Return the parameters and the buffers of a module without its children, but with its parametrizations."""
+    parts = [(module, False)]
+    if isinstance(parametrizations := getattr(module, "parametrizations", None), nn.ModuleDict):
+        parts.append((parametrizations, True))
+    parameters = [each for part, recurse in parts for each in part.parameters(recurse=recurse)]
+    return parameters, [each for part, recurse in parts for each in part.buffers(recurse=recurse)]
+
+
+def _matters(parameters: Sequence[nn.Parameter], model: nn.Module, images: Tensor, logits: Tensor) -> bool:
+    """Return True if other values of the parameters change the logits."""
+    before = [each.detach().clone() for each in parameters]
+    with torch.no_grad(), uncompiled():
+        try:
+            for each in parameters:
+                each.mul_(-2).add_(1)
+            changed = model(images.detach())
+        finally:
+            for each, values in zip(parameters, before, strict=True):
+                each.copy_(values)
+    return not torch.equal(changed, logits)
+
+
+def weight_layers(modules: Sequence[tuple[str, nn.Module]]) -> list[tuple[str, list[Tensor]]]:
+    """Return the path and the tensors of each layer that owns a parameter of two or more axes, input first.
 
     ``modules`` are all modules with their paths, in the order of their calls. Another module that owns
     parameters or buffers (BatchNorm) belongs to the weight layer before it. Before the first weight layer, it belongs
-    to the first one if it has parameters, and to none if it has only buffers.
+    to the first one if it has parameters, and to none if it has only buffers. A weight that several layers share
+    belongs to the last of them.
     """
-    layers: list[tuple[str, list[str]]] = []
-    pending: list[str] = []
+    layers: list[tuple[str, list[Tensor]]] = []
+    pending: list[Tensor] = []
+    last = {id(each): path for path, module in modules for each in _own_tensors(module)[0]}
     for path, module in modules:
-        parameters = dict(module.named_parameters(recurse=False))
-        buffers = [name for name, _ in module.named_buffers(recurse=False)]
-        names = [f"{path}.{name}" if path else name for name in (*parameters, *buffers)]
-        if any(parameter.ndim >= 2 for parameter in parameters.values()):
-            layers.append((path, [*pending, *names]))
+        parameters, buffers = _own_tensors(module)
+        tensors = [*(each for each in parameters if last[id(each)] == path), *buffers]
+        if any(parameter.ndim >= 2 and last[id(parameter)] == path for parameter in parameters):
+            layers.append((path, [*pending, *tensors]))
             pending = []
         elif layers:
-            layers[-1][1].extend(names)
+            layers[-1][1].extend(tensors)
         elif parameters:
-            pending.extend(names)
+            pending.extend(tensors)
     return layers
 
 

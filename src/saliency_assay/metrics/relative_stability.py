@@ -85,7 +85,8 @@ def _last_layer(predict: Predict, images: Tensor) -> nn.Module:
     """
     model = as_module(predict)
     network = model.network if isinstance(model, Classifier) else model
-    return network.get_submodule(staged(model, images, 1)[0].layer)
+    modules: dict[str, nn.Module] = dict(network.named_modules())
+    return modules[staged(model, images, 1)[0].layer]
 
 
 def _responses(model: Callable[[Tensor], Tensor], layer: nn.Module, images: Tensor) -> tuple[Tensor, Tensor]:

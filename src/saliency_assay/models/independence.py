@@ -1,8 +1,8 @@
 """Check that the logits of an image depend on that image alone, without which maps would depend on the batch size."""
 
 import logging
-from collections.abc import Hashable
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import torch
@@ -33,7 +33,7 @@ def check_independence(classifier: Classifier, images: Tensor) -> frozenset[str]
     """Check that logits are a function of each image, and return the names of buffers that a forward pass writes.
 
     The network is called in evaluation mode with the first of ``images [N, C, H, W]``, twice, with another image, and
-    with both. If each pass writes buffers, such as a counter, it is called once more with other values of these.
+    with both. If each pass writes tensors, such as a counter, it is called once more with other values of these.
     Buffers are restored. The result is cached until the network changes. A network that takes single images alone
     passes if there is no more than one.
 
@@ -51,9 +51,9 @@ def check_independence(classifier: Classifier, images: Tensor) -> frozenset[str]
     before = identities(classifier)
     with evaluating(classifier), restored_buffers(classifier), exact_float32(), torch.no_grad():
         alone, other_alone = (_logits(classifier, each, name) for each in (first, other))
-        between = _buffers(classifier)
+        between = {(path, key): identity(tensor) for path, key, _, tensor in _kept(network)}
         again = _logits(classifier, first, name)
-        rewritten = [key for key, value in _buffers(classifier).items() if between.get(key) != value]
+        rewritten = [slot for slot in _kept(network) if between.get(slot[:2]) != identity(slot[3])]
         after = identities(classifier)
         if differ(alone, again):
             raise ValueError(
@@ -65,14 +65,19 @@ def check_independence(classifier: Classifier, images: Tensor) -> frozenset[str]
         except ValueError:
             if len(images) > 1:
                 raise
-        for key in rewritten:
-            _change(classifier.get_buffer(key))
-        if rewritten and differ(alone, _logits(classifier, first, name)):
+        for _, key, tensors, tensor in rewritten:
+            tensors[key] = _changed(tensor)
+        after_change = _logits(classifier, first, name) if rewritten else alone
+        for _, key, tensors, tensor in rewritten:
+            tensors[key] = tensor
+        if differ(alone, after_change):
             raise ValueError(
-                f"{name}: the logits of an image depend on {rewritten[0]}, which each pass writes, and so on the "
-                "images of earlier passes; expected logits of each image alone"
+                f"{name}: the logits of an image depend on {'.'.join(filter(None, rewritten[0][:2]))}, which each pass "
+                "writes, and so on the images of earlier passes; expected logits of each image alone"
             )
-    written = frozenset(key for key, value in after.items() if before.get(key) != value)
+    # A module that writes one of its buffers may write the others for other images, as observers of quantization do.
+    writing = {key.rpartition(".")[0] for key, value in after.items() if before.get(key) != value}
+    written = frozenset(key for key, _ in classifier.named_buffers() if key.rpartition(".")[0] in writing)
     dynamic = [each for each in network.modules() if "quantized.dynamic" in type(each).__module__]
     rounding = DYNAMIC_ROUNDING if dynamic else ROUNDING
     if together is not None and differ(torch.cat([alone, other_alone]), together, rounding=rounding):
@@ -92,17 +97,24 @@ def check_independence(classifier: Classifier, images: Tensor) -> frozenset[str]
     return written
 
 
-def _buffers(network: nn.Module) -> dict[str, Hashable]:
-    """Return for each buffer of which writes are counted what identifies it and the number of writes to it."""
-    return {name: identity(buffer) for name, buffer in network.named_buffers() if not buffer.is_inference()}
+def _kept(network: nn.Module) -> Iterator[tuple[str, str, dict[str, Any], Tensor]]:
+    """Yield path of the module, name, containing dictionary and value of each buffer and each attribute of a tensor."""
+    for path, module in network.named_modules():
+        for tensors in (vars(module).get("_buffers", {}), vars(module)):
+            for name, tensor in list(tensors.items()):
+                # Writes to a tensor that was made in inference mode are not counted.
+                if (
+                    isinstance(tensor, Tensor)
+                    and not tensor.is_inference()
+                    and tensor.layout == torch.strided
+                ):
+                    yield path, name, tensors, tensor
 
 
-def _change(buffer: Tensor) -> None:
-    """Set a buffer to other values of its type."""
-    if buffer.dtype == torch.bool:
-        buffer.logical_not_()
-    else:
-        buffer.mul_(2).add_(1)
+def _changed(tensor: Tensor) -> Tensor:
+    """Return other values of the same type."""
+    values = tensor.detach()
+    return ~values if values.dtype == torch.bool else (values * 2 + 1).to(values.dtype)
 
 
 def _logits(classifier: Classifier, images: Tensor, name: str) -> Tensor:
@@ -119,10 +131,11 @@ def _logits(classifier: Classifier, images: Tensor, name: str) -> Tensor:
     except Exception as error:  # a network may raise anything
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ValueError(f"{name}: does not take images {list(images.shape)}: {reason}") from error
-    if not isinstance(logits, Tensor) or logits.ndim != 2 or len(logits) != len(images):
+    if not isinstance(logits, Tensor) or logits.shape != (len(images), classifier.classes):
         found = list(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
         raise ValueError(
-            f"{name}: returned {found} for images {list(images.shape)}, expected [{len(images)}, K]"
+            f"{name}: returned {found} for images {list(images.shape)}, expected logits "
+            f"[{len(images)}, {classifier.classes}]"
         )
     return logits
 

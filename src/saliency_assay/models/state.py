@@ -1,6 +1,7 @@
 """State of a network: what it consists of, and whether that has changed since an earlier look."""
 
 from collections.abc import Hashable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -37,6 +38,23 @@ def state_of(network: nn.Module) -> State:
         tuple(map(identity, tensors)),
         tuple(tensor.detach() for tensor in tensors),
     )
+
+
+def copy_of(network: nn.Module) -> nn.Module:
+    """Return a deep copy, also of a network that keeps results of its last pass, such as computed weights."""
+    results: dict[int, Tensor] = {}
+
+    def collect(value: object) -> None:
+        if isinstance(value, Tensor) and value.grad_fn is not None:
+            results[id(value)] = value.detach().clone()
+        elif isinstance(value, dict | list | tuple):
+            for entry in value.values() if isinstance(value, dict) else value:
+                collect(entry)
+
+    for module in network.modules():
+        collect([value for name, value in vars(module).items() if name != "_modules"])
+    with torch.no_grad():  # otherwise, weights of TorchScript would be copied as results of an operation
+        return deepcopy(network, {**results})
 
 
 def checksums(network: nn.Module) -> Tensor:
@@ -81,11 +99,12 @@ def identity(tensor: Tensor) -> Hashable:
     return *memory, tensor.requires_grad, version
 
 
-def _comparable(value: Any) -> Hashable:
-    """Return numbers and strings unchanged, the keys of a dictionary (hooks have one each), otherwise the identity."""
+def _comparable(value: Any, depth: int = 4) -> Hashable:
+    """Return numbers and strings unchanged, containers by their entries, otherwise the identity."""
     if type(value) in _PLAIN:
         plain: Hashable = value
         return plain
-    if isinstance(value, dict):
-        return tuple(value)
-    return tuple(map(_comparable, value)) if isinstance(value, tuple | list) else id(value)
+    if depth == 0 or not isinstance(value, dict | tuple | list):
+        return id(value)
+    entries = chain.from_iterable(value.items()) if isinstance(value, dict) else value
+    return tuple(_comparable(entry, depth - 1) for entry in entries)

@@ -6,7 +6,7 @@ import re
 import tempfile
 import warnings
 import zipfile
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ EXTRA = "_extra_state"
 """PyTorch's name of an entry of a state dict from ``Module.get_extra_state``, which need not be a tensor."""
 AVERAGED = "n_averaged"
 """Entry of ``torch.optim.swa_utils.AveragedModel`` beside the weights."""
-AVERAGES = re.compile(r"(^|_)(ema|swa|shadow|averaged?)(_|$)")
+AVERAGES = re.compile(r"(^|_)(ema|swa|shadow|polyak|averaged?|(?<!exp_)avg)(_|$)")
 """Keys of averaged weights, which some packages store as a list of tensors without names."""
 PROTOCOL = b"\x80"  # the first opcode of a pickle
 # Opcodes by which a pickle imports or calls code.
@@ -127,12 +127,11 @@ def read_state(path: Path, expected: Collection[str] = ()) -> dict[str, Tensor]:
         place: part for place, part in states.items() if _without_prefix(part, expected).keys() & {*expected}
     }
     states = fitting or {place: part for place, part in states.items() if len(place) < 2}
+    # Without their lists' indices, so that a list of tensors counts once.
     averages = {
-        place: part
+        tuple(key for key in place if isinstance(key, str)): part
         for place, part in found.items()
-        if not states.keys() & {place[:length] for length in range(len(place) + 1)}
-        and any(isinstance(key, str) and AVERAGES.search(key) for key in place)
-        and any(isinstance(value, Tensor) and value.dim() for value in _values(part))
+        if isinstance(part, Tensor) and any(isinstance(key, str) and AVERAGES.search(key) for key in place)
     }
     if len(places := [*states, *averages]) > 1:
         keys = "".join(f"[{key!r}]" for key in places[0])
@@ -303,17 +302,13 @@ def load_initial(
 
 
 def _parts(content: object, place: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """Yield every mapping and sequence in the content of a file with the keys that lead to it."""
-    if isinstance(content, Mapping | list | tuple):
+    """Yield each state dict and each other tensor in the content of a file, with the keys that lead to it."""
+    if _is_state(content) or (isinstance(content, Tensor) and content.dim()):
         yield place, content
-        # State dicts have no parts. No checkpoint is nested deeper, and a hostile one could contain itself.
-        if not _is_state(content) and len(place) < 4:
-            for key, part in content.items() if isinstance(content, Mapping) else enumerate(content):
-                yield from _parts(part, (*place, key))
-
-
-def _values(part: Mapping[Any, Any] | Sequence[Any]) -> Iterable[Any]:
-    return part.values() if isinstance(part, Mapping) else part
+    # No checkpoint is nested deeper, and a hostile one could contain itself.
+    elif isinstance(content, Mapping | list | tuple) and len(place) < 4:
+        for key, part in content.items() if isinstance(content, Mapping) else enumerate(content):
+            yield from _parts(part, (*place, key))
 
 
 def _place(keys: tuple[Any, ...]) -> str:
@@ -384,24 +379,26 @@ def _load_state(network: nn.Module, state: Mapping[str, Any], problem: str) -> N
         for name in shared
         if _shape(state[name]) != _shape(network_state[name])
     ]
-    # PyTorch would keep only the real part.
-    complex_values = [
-        name
+    # PyTorch would convert them: integers of quantized weights to their levels, complex numbers to their real part.
+    converted = [
+        f"{name} {str(state[name].dtype).removeprefix('torch.')}"
         for name in shared
-        if isinstance(state[name], Tensor)
-        and state[name].is_complex()
-        and not network_state[name].is_complex()
+        if isinstance(state[name], Tensor) and _number_kind(state[name]) != _number_kind(network_state[name])
     ]
     kinds = {
         "missing": missing,
         "unexpected": unexpected,
         "of another shape": reshaped,
-        "complex": complex_values,
+        "of another type": converted,
     }
     problems = [f"{len(names)} {kind} ({_first(names)})" for kind, names in kinds.items() if names]
     if problems:
         raise ValueError(f"{problem}: {', '.join(problems)}")
     network.load_state_dict(state, strict=False)
+
+
+def _number_kind(tensor: Tensor) -> str:
+    return "complex" if tensor.is_complex() else "real" if tensor.is_floating_point() else "integer"
 
 
 def _description(path: Path, content: Mapping[str, Any]) -> dict[str, Any]:

@@ -92,6 +92,7 @@ class Single(Net):
         return super().forward(images.reshape(1, 3, 8, 8))
 
 
+@pytest.mark.filterwarnings("ignore")
 def test_dynamic_quantization_rounds_by_batch_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
     torch.manual_seed(0)
     layers = nn.Sequential(nn.Flatten(), nn.Linear(192, 64), nn.ReLU(), nn.Linear(64, 4)).eval()

@@ -92,6 +92,8 @@ CHECKPOINTS: list[tuple[dict[str, Any], list[str]]] = [
         ["state_dict", "ema.shadow_params"],
     ),
     ({"nets": [state(), state()]}, ["nets.0", "nets.1"]),
+    ({"state_dict": state(), "model_avg": list(state().values())}, ["state_dict", "model_avg"]),
+    ({"state_dict": state(), "ema_params": torch.zeros(9)}, ["state_dict", "ema_params"]),
 ]
 
 
@@ -114,7 +116,7 @@ def test_weights_of_several_networks_are_not_chosen_from(
         {"teacher": {"blocks.0.weight": torch.zeros(3)}},
         {"ema": None},
         {"ema": {"decay": 0.99, "updates": torch.tensor(7)}},
-        {"optimizer": {"state": {0: {"exp_avg": torch.zeros(3)}}, "param_groups": [{"lr": 0.1}]}},
+        {"optimizer": {"state": {0: {"exp_avg": torch.zeros(3), "step": 1}}, "param_groups": [{"lr": 0.1}]}},
     ],
     ids=lambda beside: next(iter(beside)),
 )

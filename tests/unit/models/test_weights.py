@@ -321,9 +321,10 @@ def test_sparse_tensors_are_refused(path: Path) -> None:
         weights.read_state(path)
 
 
-def test_complex_weights_of_a_real_network_are_refused(path: Path) -> None:
+@pytest.mark.parametrize("kind", [torch.complex64, torch.int8, torch.bool])
+def test_weights_of_another_type_are_refused(path: Path, kind: torch.dtype) -> None:
     """PyTorch would take the real part."""
     state = small_resnet8().network.state_dict()
-    torch.save({**state, "fc.weight": state["fc.weight"].to(torch.complex64)}, path)
-    with pytest.raises(ValueError, match=r"1 complex \(fc\.weight\)"):
+    torch.save({**state, "fc.weight": state["fc.weight"].to(kind)}, path)
+    with pytest.raises(ValueError, match=rf"1 of another type \(fc\.weight {str(kind)[6:]}\)"):
         weights.load_initial(small_resnet8(), path, "resnet8")

@@ -1,16 +1,16 @@
 """Models and images with random changes, small or large (Hedström et al., 2023)."""
 
-from copy import deepcopy
-
 import torch
 from torch import Tensor
 
 from saliency_assay.models.classifier import Classifier
+from saliency_assay.models.state import copy_of
 
 
 def perturbed_model(classifier: Classifier, noise: float, generator: torch.Generator) -> Classifier:
     """Return a copy whose weights and biases are multiplied by independent samples of N(1, ``noise``²)."""
-    model = deepcopy(classifier)
+    model = copy_of(classifier)
+    assert isinstance(model, Classifier)
     with torch.no_grad():
         for weights in model.parameters():
             factors = 1 + noise * torch.randn(weights.shape, generator=generator, dtype=torch.float32)
