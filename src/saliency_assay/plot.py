@@ -28,6 +28,7 @@ from saliency_assay.plotting.text import NO_SCORE, better
 from saliency_assay.registry.labels import Labels, label_of, method_places
 from saliency_assay.registry.records import record_of, unknown
 from saliency_assay.reliability.figures import CELL, show_correlations
+from saliency_assay.runtime.job import printable
 from saliency_assay.studies.fidelity.curves import perturbed_shares
 
 CURVES = {
@@ -142,7 +143,7 @@ def maps(
             number of titles.
     """
     pixels, labels = images_of(images).detach().cpu(), _labels(maps)
-    names = [str(title) for title in titles]
+    names = [printable(str(title)) for title in titles]
     if not maps:
         raise ValueError("maps: found none, expected those of at least one method")
     if pixels.shape[1] not in (1, 3):
@@ -168,7 +169,8 @@ def maps(
             show_map(tile, list(shown.values())[column - 1][row], outlines[row])
         tile.grid(visible=False)
         if row == 0:
-            tile.set_title(["image", *map(labels.method, maps)][column], fontsize=8)
+            heads = ["image", *(printable(labels.method(method)) for method in maps)]
+            tile.set_title(heads[column], fontsize=8)
     return ax
 
 

@@ -10,6 +10,7 @@ from itertools import product
 import captum.attr
 import numpy as np
 import pytest
+import timm
 import torch
 import torchvision
 from support import (
@@ -747,3 +748,36 @@ def test_a_network_without_logits_is_refused() -> None:
         ValueError, match=r"^model: returned float64 \[5, 4, 10, 10\], expected logits \[5, K\]$"
     ):
         deeplift(network, IMAGES, TARGETS, generator=generator())
+
+
+def test_contributions_that_do_not_sum_to_the_difference_are_refused() -> None:
+    """Norms without variance at the black baseline: rounding errors are larger than the logits."""
+    torch.manual_seed(0)
+    model = classifier(timm.create_model("test_mambaout", num_classes=CLASSES), "", dtype=torch.float32)
+    model.mean.zero_()
+    images = random_images(3, size=32, dtype=torch.float32)
+    with pytest.raises(ValueError, match=r"^deeplift: found contributions that sum to .* baseline"):
+        deeplift(model, images, cyclic_targets(3), generator=generator())
+
+
+class Pooling(nn.Module):
+    """A layer of a constant: the queries of an attention pooling."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.features, self.head = nn.Conv2d(3, 4, 3), nn.Linear(4, CLASSES)
+        self.query, self.project = nn.Parameter(torch.zeros(1, 1, 4)), nn.Linear(4, 4)
+
+    def forward(self, images: Tensor) -> Tensor:
+        tokens = self.features(images).flatten(2).transpose(1, 2)
+        weights = (self.project(self.query) @ tokens.transpose(1, 2)).softmax(-1)
+        return self.head((weights @ tokens).mean(1))
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_layers_of_constants(rule: str) -> None:
+    model = classifier(with_random_state(Pooling(), 1), "")
+    maps = deeplift(model, IMAGES, TARGETS, generator=generator(), rule=rule)
+    with torch.no_grad():
+        change = (model(IMAGES) - model(0 * IMAGES)).gather(1, TARGETS[:, None])[:, 0]
+    exact(maps.sum((1, 2, 3)), change, 1e-8)

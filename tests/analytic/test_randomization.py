@@ -35,6 +35,7 @@ from saliency_assay.metrics.scored import Scored
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.cnn import mnist_cnn, reliability_cnn, vgg16, vgg16_bn
 from saliency_assay.models.resnet import resnet8
+from saliency_assay.models.state import copy_of
 from saliency_assay.registry.directions import oriented
 
 NAN = float("nan")
@@ -503,3 +504,58 @@ def test_the_order_is_that_in_which_weights_are_used(is_scripted: bool) -> None:
     stages = staged(model, random_images(1, size=4, dtype=torch.float32), 50)
     assert [stage.layer for stage in stages][:3] == ["head", "second", "first"]
     assert {parameter.requires_grad for parameter in model.parameters()} == {True}
+
+
+class Extras(nn.Module):
+    """A second name of the first layers, tied weights, a head that the logits do not read, and an unused layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Conv2d(3, 4, 1), nn.Conv2d(4, 4, 1), nn.Conv2d(4, 4, 1))
+        self.head, self.auxiliary, self.unused = nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 4)
+        self.first, self.layers[1].weight = self.layers[0], self.layers[2].weight
+
+    def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        features = self.layers(images).mean((2, 3))
+        return self.head(features), self.auxiliary(features)
+
+
+def test_every_name_of_a_tensor_is_replaced_and_what_the_logits_do_not_read_is_not() -> None:
+    model = Classifier(Extras(), classes=4, mean=[0.0] * 3, std=[1.0] * 3, cam_layer="", concept_layers=[])
+    stages = staged(model, random_images(1, size=4, dtype=torch.float32), 50)
+    assert [stage.layer for stage in stages] == ["head", "layers.2", "layers.0"]
+    of_layer = {stage.layer: {name.removeprefix("network.") for name in stage.tensors} for stage in stages}
+    assert {"layers.1.weight", "layers.2.weight"} < of_layer["layers.2"]
+    assert {"layers.0.weight", "first.weight", "layers.0.bias", "first.bias"} < of_layer["layers.0"]
+    assert not any("auxiliary" in name or "unused" in name for name in set().union(*of_layer.values()))
+
+
+@pytest.mark.parametrize("kind", ["orthogonal", "spectral_norm", "weight_norm"])
+def test_parametrizations_are_randomized_with_their_layer(kind: str) -> None:
+    def network(seed: int) -> nn.Sequential:
+        layers = nn.Sequential(nn.Conv2d(3, 4, 1), nn.Tanh(), nn.Flatten(), nn.Linear(64, CLASSES))
+        with_random_state(layers, seed, torch.float32)
+        getattr(nn.utils.parametrizations, kind)(layers[3])
+        return layers.eval()
+
+    trained, fresh, images = network(1), network(2), random_images(3, size=4, dtype=torch.float32)
+    expected = deepcopy(trained)
+    expected[3].load_state_dict(fresh[3].state_dict())
+    head, first = staged(trained, images, 2)
+    assert set(owners(head)) | set(owners(first)) >= {"0", "3.parametrizations.weight"}
+    changed = deepcopy(trained)
+    changed.load_state_dict(
+        {**trained.state_dict(), **{name: fresh.state_dict()[name] for name in head.tensors}}
+    )
+    torch.testing.assert_close(changed(images), expected(images))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_network_that_keeps_results_of_its_last_pass_is_copied() -> None:
+    model = nn.utils.weight_norm(nn.Linear(12, CLASSES))
+    network = nn.Sequential(nn.Flatten(), model)
+    network.kept = {"last": [network(torch.rand(2, 3, 2, 2))]}
+    copied = copy_of(network)
+    images = torch.rand(2, 3, 2, 2)
+    assert torch.equal(copied(images), network(images))
+    assert not copied.kept["last"][0].requires_grad

@@ -159,6 +159,44 @@ def scripted_part() -> nn.Module:
     return network
 
 
+def backward_hooks() -> nn.Module:
+    """Hooks that another package left behind."""
+    network = trained()
+    network.body[2].register_full_backward_hook(lambda module, inputs, outputs: (inputs[0].clamp(min=0),))
+    network.body[4].register_full_backward_pre_hook(lambda module, outputs: (-outputs[0],))
+    return network
+
+
+class Auxiliary(Plain):
+    """A second head, called last, a layer that is never called, and a second name of the first layers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.second, self.unused, self.first = nn.Linear(8, 5), nn.Linear(8, 8), self.body[:3]
+
+    def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        features = self.body(images).mean((2, 3))
+        return self.fc(features), self.second(features)
+
+
+def parametrized() -> nn.Module:
+    network = trained()
+    for layer in (network.body[0], network.fc):
+        nn.utils.parametrizations.weight_norm(layer)
+    return network
+
+
+def normed_weights() -> nn.Module:
+    """The older weight norm, which keeps the weight of the last pass as a result of operations."""
+    network = trained()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for layer in (network.body[0], network.fc):
+            nn.utils.weight_norm(layer)
+    network(IMAGES).sum().backward()
+    return network
+
+
 def compiled_part() -> nn.Module:
     network = trained()
     network.body.compile(backend="aot_eager")
@@ -175,6 +213,7 @@ LAYERS = {method.name for method in METHODS if "layers" in method.needs}
 CAM = {method.name for method in METHODS if "cam_layer" in method.needs}
 ATTENTION = {method.name for method in METHODS if "attention" in method.needs}
 GUIDED = {"guided_backprop", "guided_gradcam"}
+OTHER_MODELS = {"randomized_model", "finetuned_model"}
 RECOMPUTED = {metric.name for metric in contract.ON_MAPS if "explain" in metric.takes}
 
 
@@ -186,6 +225,8 @@ class Network:
     cam_layer: str = "body.5"
     is_plain: bool = True
     refused: dict[str, str] = field(default_factory=dict)
+    same_weights: bool = True
+    """Whether all weights are those of ``Plain``, so that a multiple of them is the same network, too."""
 
 
 def network(build: Callable[[], nn.Module], refused: dict[str, str] | None = None, **fields: Any) -> Network:
@@ -254,6 +295,10 @@ NETWORKS = {
         no_rule("clamp") | each(GUIDED, "found OwnReluBackward, which hides") | NEEDS_LAYER,
         cam_layer="",
     ),
+    "backward hooks": network(backward_hooks),
+    "auxiliary head": network(partial(trained, Auxiliary)),
+    "parametrized": network(parametrized, same_weights=False),
+    "weight norm": network(normed_weights, same_weights=False),
     "float64 logits": network(partial(trained, Converted), no_rule("double")),
 }
 NAMED = pytest.mark.parametrize("name", NETWORKS)
@@ -306,7 +351,7 @@ def scores_of(name: str, metric: Metric, batch_size: int) -> dict[str, np.ndarra
         parameters["mask"] = MASK
     if "explain" in metric.takes:
         parameters["method"] = "gradient"
-    for key in {"randomized_model", "finetuned_model"} & set(metric.takes):
+    for key in OTHER_MODELS & set(metric.takes):
         other = kind.build()
         with torch.no_grad():
             for values in other.parameters():
@@ -328,7 +373,8 @@ def test_scores(name: str, metric: Metric) -> None:
         return
     scores = scores_of(name, metric, COUNT)
     alone = scores_of(name, metric, 1)
-    expected = scores_of("plain", metric, COUNT) if NETWORKS[name].is_plain else {}
+    is_plain = NETWORKS[name].is_plain and (NETWORKS[name].same_weights or not OTHER_MODELS & {*metric.takes})
+    expected = scores_of("plain", metric, COUNT) if is_plain else {}
     for key, values in scores.items():
         close(alone[key], values)
         if key in expected:

@@ -1,5 +1,6 @@
 """Checks of arrays and tensors from callers, and their conversion to the internal types."""
 
+import operator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -50,7 +51,21 @@ def targets_of(targets: Any, images: int) -> npt.NDArray[np.int64]:
         raise ValueError(
             f"targets: found {description}, expected an integer class for each of {images} images"
         )
+    if classes.max() > np.iinfo(np.int64).max:
+        raise ValueError(f"targets: found class {classes.max()}, expected a class of the model")
     return classes.astype(np.int64)
+
+
+def integer_of(value: object, name: str) -> int:
+    """Return an integer of Python, NumPy or PyTorch.
+
+    Raises:
+        ValueError: it is none.
+    """
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise ValueError(f"{name}: found {value!r}, expected an integer") from None
 
 
 def maps_of(maps: Arrays, images: Tensor) -> npt.NDArray[np.float32]:
@@ -100,6 +115,10 @@ def mean_of(mean: Any, channels: int) -> Tensor:
 def _to_tensor(values: Any, name: str) -> Tensor:
     """Return a tensor unchanged, and an array as a copy in a tensor."""
     if isinstance(values, Tensor):
+        if values.layout != torch.strided or values.is_meta or values.is_nested:
+            raise ValueError(
+                f"{name}: found a tensor of {values.layout} on {values.device}, expected a dense one"
+            )
         return values
     array = np.asarray(values)
     if array.dtype.kind not in "biuf":

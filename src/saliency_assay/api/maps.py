@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from saliency_assay.api.choices import Explaining, bind
-from saliency_assay.api.inputs import Arrays, images_of, targets_of
+from saliency_assay.api.inputs import Arrays, images_of, integer_of, targets_of
 from saliency_assay.api.networks import Model, classifier_of, normalizes
 from saliency_assay.methods import engine
 
@@ -74,8 +74,8 @@ def attribute(
         classifier,
         pixels,
         classes,
-        seed=seed,
-        batch_size=batch_size,
+        seed=integer_of(seed, "seed"),
+        batch_size=integer_of(batch_size, "batch_size"),
         finite=not bound.registered,
     )
     maps = np.concatenate([block["map"] for block in blocks])

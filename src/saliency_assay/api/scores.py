@@ -10,7 +10,7 @@ import numpy.typing as npt
 from torch import nn
 
 from saliency_assay.api.choices import Choice, Explaining, bind, check_mean, resolve_choice, takes_of
-from saliency_assay.api.inputs import Arrays, images_of, maps_of, mask_of, mean_of, targets_of
+from saliency_assay.api.inputs import Arrays, images_of, integer_of, maps_of, mask_of, mean_of, targets_of
 from saliency_assay.api.networks import Model, check_differentiable, classifier_of, normalizes, wrap
 from saliency_assay.methods.engine import check_targets
 from saliency_assay.metrics import METRICS, Metric
@@ -186,7 +186,10 @@ def score(
         bound = bind(method, classifier, has_mean=normalizes(model))
         explainer = Explainer(bound.function, bound.arguments, seed if method_seed is None else method_seed)
     inputs = MetricInputs(image_inputs, shared_inputs, explainer)
-    batching: dict[str, Any] = {"seed": seed, "batch_size": batch_size}
+    batching: dict[str, Any] = {
+        "seed": integer_of(seed, "seed"),
+        "batch_size": integer_of(batch_size, "batch_size"),
+    }
     model_inputs = choice.parameters, classifier, pixels, classes
     if choice.record and "responses" in takes:
         responses = list(

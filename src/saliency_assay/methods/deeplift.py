@@ -28,6 +28,8 @@ from saliency_assay.methods.passes import passes_of
 
 RULES = ("rescale", "reveal_cancel")
 
+COMPLETENESS = 1e-2
+"""Error of the sum of a map, relative to the largest logit, that is put down to rounding in float32."""
 _EQUAL = 4  # multiple of ``_rounding`` up to which baseline values count as equal
 
 
@@ -42,8 +44,8 @@ def deeplift(
 ) -> Tensor:
     """Compute (x − x′) ⊙ m with DeepLIFT's multipliers m from pixels to the target's logit, ``[N, C, H, W]``, signed.
 
-    A map sums to f_t(x) − f_t(x′), x′ the baseline. Shrikumar et al. (2017), sections 3.5.1 to 3.5.3; ``rule`` applies
-    to every activation.
+    A map sums to f_t(x) − f_t(x′), x′ the baseline, which is checked. Shrikumar et al. (2017), sections 3.5.1 to
+    3.5.3; ``rule`` applies to every activation.
 
     Raises:
         ValueError: unknown rule or baseline, or an error of ``fit_network`` or ``contributions``.
@@ -98,7 +100,28 @@ def contributions(
         output = _DifferencePropagation(network).run(Signal(images.detach(), references.detach(), parts))
         check_logits(output.value, images)
         multipliers = gradient_of(output.whole.gather(1, targets[:, None]).sum(), difference)
-    return difference.detach() * multipliers, output.value
+    maps = difference.detach() * multipliers
+    _check_complete(maps, output, targets)
+    return maps, output.value
+
+
+def _check_complete(maps: Tensor, output: "Signal", targets: Tensor) -> None:
+    """Check that maps sum to the difference of the target's logits.
+
+    Raises:
+        ValueError: they do not, by far more than rounding errors of well-conditioned layers.
+    """
+    if maps.is_meta:
+        return
+    change = (output.value - output.reference).detach().gather(1, targets[:, None])[:, 0]
+    scale = torch.maximum(output.value.abs(), output.reference.abs()).detach().amax(1)
+    if bool((missing := (maps.sum((1, 2, 3)) - change).abs() > COMPLETENESS * scale).any()):
+        first = int(missing.nonzero()[0])
+        raise ValueError(
+            f"deeplift: found contributions that sum to {float(maps[first].sum()):.3g}, expected "
+            f"{float(change[first]):.3g}, the difference of the logits; rounding errors grow where a normalization has "
+            "no variance at the baseline; use another baseline, such as mean, or integrated_gradients"
+        )
 
 
 def _reads_rows(network: fx.GraphModule) -> bool:
@@ -126,8 +149,12 @@ class Signal:
 class _DifferencePropagation(fx.Interpreter):
     """Interpreter that runs the network's graph on a ``Signal``; signals that no later layer reads are released."""
 
-    def call_module(self, target: Any, args: Any, kwargs: Any) -> Signal:
+    def call_module(self, target: Any, args: Any, kwargs: Any) -> Any:
         layer = self.fetch_attr(target)
+        if not any(
+            isinstance(value, Signal) for value in args
+        ):  # of constants, such as the queries of a pooling
+            return layer(*args)
         return _LAYERS[type(layer)](layer, *args)
 
     def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:

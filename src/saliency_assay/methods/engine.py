@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from saliency_assay.methods.differentiate import describe_tensor
 from saliency_assay.methods.sampling import BlockGenerator
@@ -164,7 +164,7 @@ def _stored_images(images: Any, device: torch.device) -> Tensor:
 
 
 @contextmanager
-def frozen(classifier: Classifier) -> Iterator[None]:
+def frozen(classifier: nn.Module) -> Iterator[None]:
     """Disable gradients of the parameters, and hooks that would change gradients of the function.
 
     No method needs gradients of parameters, which take a third of the backward pass. Backward hooks of modules, such as

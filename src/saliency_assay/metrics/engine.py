@@ -208,9 +208,10 @@ class _Explain:
         # The same noise in all calls, so that maps differ by the image or the model and not by their random samples.
         self.generator.set_state(self.state)
         explained = self.classifier if model is None else model
-        maps = self.explainer.method(
-            explained, images, targets, generator=self.generator, **self.explainer.parameters
-        )
+        with frozen(explained):
+            maps = self.explainer.method(
+                explained, images, targets, generator=self.generator, **self.explainer.parameters
+            )
         return maps.detach()
 
 

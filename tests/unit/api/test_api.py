@@ -444,6 +444,16 @@ BAD: list[tuple[dict[str, Any], str]] = [
         "gradient: found a function as the model, which has no gradients, expected a torch.nn.Module",
     ),
     ({"batch_size": 0}, "batch_size: found 0, expected at least 1"),
+    ({"batch_size": "2"}, "batch_size: found '2', expected an integer"),
+    ({"seed": 0.5}, "seed: found 0.5, expected an integer"),
+    (
+        {"images": torch.rand(1, 3, 8, 8).to_sparse()},
+        "images: found a tensor of torch.sparse_coo on cpu",
+    ),
+    (
+        {"targets": np.array([0] * 5 + [2**63], np.uint64)},
+        "targets: found class 9223372036854775808, expected a class of",
+    ),
 ]
 
 

@@ -128,9 +128,52 @@ def test_a_maximum_over_all_passes_is_found() -> None:
     with torch.no_grad():
         network(10 * IMAGES)
     for batch_size in (1, 5):
-        with pytest.raises(ValueError, match=r"^Net: .* depend on network\.passes, which each pass writes"):
+        with pytest.raises(ValueError, match=r"^Net: .* depend on passes, which each pass writes"):
             saliency_assay.attribute("gradient", network, IMAGES, TARGETS, batch_size=batch_size)
     assert network.passes > 1
+
+
+def test_a_mean_in_an_attribute_is_found() -> None:
+    """A tensor that is no buffer, and changes so slowly that two passes hardly differ."""
+
+    def centered(network: Any, features: Tensor) -> Tensor:
+        mean = getattr(network, "mean", torch.zeros(4))
+        network.mean = 0.9999 * mean + 0.0001 * features.detach().mean(0)
+        return features - network.mean
+
+    network = net(centered)
+    with pytest.raises(ValueError, match="depend on mean, which each pass writes"):
+        saliency_assay.attribute("gradient", network, IMAGES, TARGETS)
+    assert network.mean.abs().max() < 1
+
+
+def test_an_attribute_that_a_pass_stores_is_no_state() -> None:
+    def stored(network: Any, features: Tensor) -> Tensor:
+        network.features_of_last_pass = features
+        return network.features_of_last_pass
+
+    maps = saliency_assay.attribute("gradient", net(stored), IMAGES, TARGETS)
+    assert torch.equal(maps, saliency_assay.attribute("gradient", net(lambda _, x: x), IMAGES, TARGETS))
+
+
+def test_a_setting_in_a_dictionary_is_noticed() -> None:
+    settings = {"over": False}
+    network = net(lambda network, x: x - x.mean(0) if network.settings["over"] else x)
+    network.settings = settings
+    saliency_assay.attribute("gradient", network, IMAGES, TARGETS)
+    settings["over"] = True
+    with pytest.raises(ValueError, match="depend on the other images"):
+        saliency_assay.attribute("gradient", network, IMAGES, TARGETS)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("method", ["gradient", "rise", "occlusion"])
+def test_observers_write_other_buffers_for_other_images(method: str) -> None:
+    network = net(lambda _, x: x)
+    network.qconfig = torch.ao.quantization.get_default_qconfig("fbgemm")
+    observed = torch.ao.quantization.prepare(network)
+    maps = saliency_assay.attribute(method, observed, IMAGES, TARGETS)
+    assert torch.equal(maps, saliency_assay.attribute(method, net(lambda _, x: x), IMAGES, TARGETS))
 
 
 def test_a_function_over_the_batch_is_found() -> None:
