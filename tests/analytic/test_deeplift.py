@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from itertools import product
+from typing import Any
 
 import captum.attr
 import numpy as np
@@ -781,3 +782,23 @@ def test_layers_of_constants(rule: str) -> None:
     with torch.no_grad():
         change = (model(IMAGES) - model(0 * IMAGES)).gather(1, TARGETS[:, None])[:, 0]
     exact(maps.sum((1, 2, 3)), change, 1e-8)
+
+
+def test_equal_values_of_flat_areas_do_not_depend_on_the_batch() -> None:
+    """Sums of a second convolution that are equal but for rounding, under max pooling."""
+    torch.manual_seed(0)
+    parts = [
+        nn.Conv2d(3, 8, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(8, 8, 3, padding=1),
+        nn.ReLU(),
+    ]
+    network = nn.Sequential(*parts, nn.MaxPool2d(2), nn.Flatten(), nn.Linear(128, CLASSES))
+    model = classifier(network, "", dtype=torch.float32)
+    images, targets = torch.rand(4, 3, 16, 16), cyclic_targets(4)
+    images[0], images[1, :, :, :10] = 0, 1
+    inputs: dict[str, Any] = {"background": torch.rand(3, 3, 16, 16), "generator": generator()}
+    together = deep_shap(model, images, targets, **inputs)
+    alone = torch.cat([deep_shap(model, images[i : i + 1], targets[i : i + 1], **inputs) for i in range(4)])
+    assert (alone - together).abs().max() < 5e-3 * together.abs().max()

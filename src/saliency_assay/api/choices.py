@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 import numpy as np
 from torch import Tensor
 
-from saliency_assay.api.inputs import Arrays, images_of
+from saliency_assay.api.inputs import Arrays, images_of, integer_of
 from saliency_assay.api.networks import check_differentiable
 from saliency_assay.methods import METHODS, Method
 from saliency_assay.methods.engine import arguments
@@ -223,6 +223,7 @@ def workflow_seed(
     """
     if (method is None) == (metric is None):
         raise ValueError("workflow_seed: expected either method or metric")
+    seed = integer_of(seed, "seed")
     if method is not None:
         record = None if ":" in method else record_of(METHODS, method, "method")
         return map_seed(seed, model, data, (record.noise_group or record.name) if record else method)

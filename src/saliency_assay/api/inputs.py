@@ -56,6 +56,20 @@ def targets_of(targets: Any, images: int) -> npt.NDArray[np.int64]:
     return classes.astype(np.int64)
 
 
+def numbers_of(values: Any, name: str) -> list[float]:
+    """Return the values of each channel as numbers.
+
+    Raises:
+        ValueError: they are no sequence of numbers.
+    """
+    array = np.asarray(values.tolist() if isinstance(values, Tensor) else values)
+    if array.ndim != 1 or array.dtype.kind not in "iuf":
+        raise ValueError(
+            f"{name}: found {repr(values)[:60]}, expected a number for each channel, such as [0.5] * 3"
+        )
+    return [float(value) for value in array]
+
+
 def integer_of(value: object, name: str) -> int:
     """Return an integer of Python, NumPy or PyTorch.
 
@@ -63,7 +77,7 @@ def integer_of(value: object, name: str) -> int:
         ValueError: it is none.
     """
     try:
-        return operator.index(value)  # type: ignore[arg-type]
+        return int(operator.index(value))  # type: ignore[arg-type]
     except TypeError:
         raise ValueError(f"{name}: found {value!r}, expected an integer") from None
 
@@ -104,7 +118,7 @@ def mean_of(mean: Any, channels: int) -> Tensor:
     Raises:
         ValueError: the number of values is not ``channels``, or a value is outside [0, 1].
     """
-    tensor = torch.as_tensor(mean, dtype=torch.float32, device="cpu")
+    tensor = torch.tensor(numbers_of(mean, "mean"), device="cpu")
     if tensor.shape != (channels,) or not bool(((tensor >= 0) & (tensor <= 1)).all()):
         raise ValueError(
             f"mean: found {tensor.tolist()}, expected {channels} values in [0, 1], one per channel"

@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
+from saliency_assay.api.inputs import integer_of, numbers_of
 from saliency_assay.methods.canonical import forget_if_written
 from saliency_assay.methods.differentiate import describe_tensor
 from saliency_assay.methods.engine import pixels_of
@@ -62,11 +63,12 @@ def wrap(
     """
     if not isinstance(network, nn.Module):
         raise ValueError(f"network: found {type(network).__name__}, expected a torch.nn.Module")
-    for key, value in (("mean", mean), ("std", std)):
-        if isinstance(value, int | float):
-            raise ValueError(
-                f"{key}: found {value}, expected a value for each channel, such as [{value}] * 3"
-            )
+    mean, std = numbers_of(mean, "mean"), numbers_of(std, "std")
+    classes = integer_of(classes, "classes")
+    if classes < 1:
+        raise ValueError(f"classes: found {classes}, expected at least 1")
+    if not isinstance(cam_layer, str):
+        raise ValueError(f"cam_layer: found {cam_layer!r}, expected the path of a layer, such as 'layer4'")
     tensors = [
         tensor for tensor in chain(network.parameters(), network.buffers()) if tensor.is_floating_point()
     ]

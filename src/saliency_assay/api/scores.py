@@ -184,7 +184,8 @@ def score(
     explainer = None
     if method is not None:
         bound = bind(method, classifier, has_mean=normalizes(model))
-        explainer = Explainer(bound.function, bound.arguments, seed if method_seed is None else method_seed)
+        explained_seed = integer_of(seed if method_seed is None else method_seed, "method_seed")
+        explainer = Explainer(bound.function, bound.arguments, explained_seed)
     inputs = MetricInputs(image_inputs, shared_inputs, explainer)
     batching: dict[str, Any] = {
         "seed": integer_of(seed, "seed"),

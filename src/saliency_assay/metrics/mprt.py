@@ -35,10 +35,11 @@ def emprt(
     NaN where a map is NaN or constant. Hedström et al. (2024).
 
     Raises:
-        ValueError: a parameter out of range.
+        ValueError: a parameter out of range, or ``randomized_model`` has another architecture.
     """
     if bins < 2:
         raise ValueError(f"bins: found {bins}, expected at least 2")
+    states(as_module(predict), randomized_model)  # checks the architecture
     saliency = reduce(maps, "sum")
     random_maps = check_explained(explain(images, targets, model=randomized_model), maps, summed=True)
     random_saliency = reduce(random_maps.detach(), "sum")

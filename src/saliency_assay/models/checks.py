@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+SMALLEST = 1e-30  # standard deviation; a smaller one would be 0 in float32, or overflow
+
 
 def normalization(mean: Sequence[float], std: Sequence[float]) -> str:
     """Return why mean and standard deviation are not those of pixels in [0, 1], or an empty string."""
@@ -9,7 +11,7 @@ def normalization(mean: Sequence[float], std: Sequence[float]) -> str:
         return (
             f"found {len(mean)} values of mean and {len(std)} of std, expected one of each for each channel"
         )
-    if not all(0 <= value <= 1 for value in mean) or not all(0 < value <= 1 for value in std):
+    if not all(0 <= value <= 1 for value in mean) or not all(SMALLEST <= value <= 1 for value in std):
         return (
             f"found mean {list(mean)} and std {list(std)}, expected mean in [0, 1] and std in (0, 1], since images are "
             "in [0, 1]; divide both by 255 if they are for pixel levels"

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import UninitializedParameter
 
 from saliency_assay.models import checks
 from saliency_assay.registry.records import Json, resolve, unknown
@@ -180,6 +181,12 @@ def build(
     if not isinstance(network, nn.Module):
         raise ValueError(
             f"{blueprint.function!r} returned {type(network).__name__}; expected a torch.nn.Module"
+        )
+    lazy = [name for name, each in network.named_parameters() if isinstance(each, UninitializedParameter)]
+    if lazy:
+        raise ValueError(
+            f"{blueprint.function!r} returned a network with lazy layers ({lazy[0]}); call it once in the "
+            "builder, with an image of the right size"
         )
     return Classifier(
         network,

@@ -14,7 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from saliency_assay.models.classifier import Blueprint, Classifier, build, digest, unwrapped
-from saliency_assay.models.inference import to_evaluation
+from saliency_assay.models.independence import differ
+from saliency_assay.models.inference import evaluating, exact_float32, to_evaluation
+from saliency_assay.models.layout import like, restored_buffers
 from saliency_assay.models.normalization import IMAGENET
 from saliency_assay.registry.records import short_repr
 from saliency_assay.runtime.atomic import replacing
@@ -29,8 +31,10 @@ EXTRA = "_extra_state"
 """PyTorch's name of an entry of a state dict from ``Module.get_extra_state``, which need not be a tensor."""
 AVERAGED = "n_averaged"
 """Entry of ``torch.optim.swa_utils.AveragedModel`` beside the weights."""
-AVERAGES = re.compile(r"(^|_)(ema|swa|shadow|polyak|averaged?|(?<!exp_)avg)(_|$)")
-"""Keys of averaged weights, which some packages store as a list of tensors without names."""
+AVERAGES = re.compile(r"(?<![a-z])(ema|swa|shadow|polyak|(exponential_?moving_?)?averaged?|avg)(?![a-z])")
+"""Keys of averaged weights in lower case, which some packages store under other names than those of the network."""
+OPTIMIZER = re.compile(r"optim|scheduler|scaler")
+"""Keys of training state, which contains averages of gradients."""
 PROTOCOL = b"\x80"  # the first opcode of a pickle
 # Opcodes by which a pickle imports or calls code.
 CALLS = {"GLOBAL", "STACK_GLOBAL", "INST", "OBJ", "NEWOBJ", "NEWOBJ_EX", "REDUCE", "BUILD"}
@@ -131,7 +135,7 @@ def read_state(path: Path, expected: Collection[str] = ()) -> dict[str, Tensor]:
     averages = {
         tuple(key for key in place if isinstance(key, str)): part
         for place, part in found.items()
-        if isinstance(part, Tensor) and any(isinstance(key, str) and AVERAGES.search(key) for key in place)
+        if place not in states and _has_key(place, AVERAGES) and not _has_key(place, OPTIMIZER)
     }
     if len(places := [*states, *averages]) > 1:
         keys = "".join(f"[{key!r}]" for key in places[0])
@@ -171,22 +175,33 @@ def save(path: Path, classifier: Classifier, blueprint: Blueprint) -> None:
     write(path, {"state_dict": state, "classifier": description})
 
 
-def check_reloading(classifier: Classifier, blueprint: Blueprint) -> None:
-    """Check, before hours of training, that the weights of a classifier can be saved and read again.
+def check_reloading(classifier: Classifier, blueprint: Blueprint, images: Tensor) -> None:
+    """Check, before hours of training, that a classifier is the same after its weights are saved and read again.
+
+    The classifier is on the device of the ``images [N, C, H, W]``.
 
     Raises:
-        ValueError: they cannot, or the network that the blueprint builds has other ones.
+        ValueError: the weights cannot be read again, or the network that the blueprint builds with them returns other
+            logits.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "weights.pt")
         try:
             save(path, classifier, blueprint)
-            load_classifier(path, blueprint)
+            loaded = load_classifier(path, blueprint)
         except (AttributeError, RuntimeError, TypeError, ValueError) as error:
             reason = str(error).replace(f"{path}: ", "")
             raise ValueError(
                 f"{blueprint.architecture}: its weights cannot be saved and read again: {reason}"
             ) from error
+    with evaluating(classifier), restored_buffers(classifier), exact_float32(), torch.no_grad():
+        logits, again = (each(images) for each in (classifier, like(loaded, classifier)))
+    if differ(logits, again):
+        raise ValueError(
+            f"{blueprint.architecture}: its weights cannot be saved and read again: a new network with these weights "
+            "returns other logits; expected that all random values are in its state dict, such as in buffers with "
+            "persistent=True"
+        )
 
 
 def libraries_in(path: Path) -> dict[str, str]:
@@ -309,6 +324,12 @@ def _parts(content: object, place: tuple[Any, ...] = ()) -> Iterator[tuple[tuple
     elif isinstance(content, Mapping | list | tuple) and len(place) < 4:
         for key, part in content.items() if isinstance(content, Mapping) else enumerate(content):
             yield from _parts(part, (*place, key))
+
+
+def _has_key(place: tuple[Any, ...], pattern: re.Pattern[str]) -> bool:
+    """Return True if a key matches a pattern of lower-case words, also if it is spelled as ``emaParams``."""
+    words = (re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", str(key)).lower() for key in place)
+    return any(pattern.search(each) for each in words)
 
 
 def _place(keys: tuple[Any, ...]) -> str:

@@ -131,10 +131,10 @@ def fit(
     if initial:
         trained = settings.epochs > 0
         weights.load_initial(classifier, initial, blueprint.architecture, head_may_start_anew=trained)
-    if leading():
-        weights.check_reloading(classifier, blueprint)
     place(classifier, runtime.device, task.images.shape[2:])
     check_independence(classifier, trial_images(classifier, task.images.shape[2:]))
+    if leading():
+        weights.check_reloading(classifier, blueprint, trial_images(classifier, task.images.shape[2:]))
     classifier.to(memory_format=torch.contiguous_format)
     if not settings.epochs:
         to_evaluation(classifier)

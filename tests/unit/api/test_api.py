@@ -348,9 +348,9 @@ def test_the_mean_of_the_images_is_given_or_the_classifiers(network: nn.Module, 
 
 
 def test_wrapping_takes_a_mean_for_each_channel(network: nn.Module) -> None:
-    with pytest.raises(ValueError, match=r"^mean: found 0\.5, expected a value for each channel"):
+    with pytest.raises(ValueError, match=r"^mean: found 0\.5, expected a number for each channel"):
         saliency_assay.wrap(network, classes=4, mean=0.5, std=[1.0])
-    with pytest.raises(ValueError, match=r"\[123\.7, 116, 104\] .*mean in \[0, 1\]"):
+    with pytest.raises(ValueError, match=r"\[123\.7, 116\.0, 104\.0\] .*mean in \[0, 1\]"):
         saliency_assay.wrap(network, classes=4, mean=[123.7, 116, 104], std=[58] * 3)
 
 
@@ -809,3 +809,55 @@ def test_trial_passes_of_a_classifier_are_not_repeated() -> None:
         saliency_assay.attribute("gradient", model, images[:, :, :size, :size], targets)
         counts.append(list(passes))
     assert counts == [[2, 1, 1, 1, 2, 3], [3], [2, 3]]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"mean": ["0.5"] * 3}, "mean: found ['0.5', '0.5', '0.5'], expected a number for each channel"),
+        ({"std": None}, "std: found None, expected a number for each channel"),
+        ({"mean": torch.full((1, 3, 1, 1), 0.5)}, "mean: found "),
+        (
+            {"std": [1e-46] * 3},
+            "normalization: found mean [0.5, 0.5, 0.5] and std [1e-46, 1e-46, 1e-46], expected",
+        ),
+        ({"classes": "3"}, "classes: found '3', expected an integer"),
+        ({"classes": 0}, "classes: found 0, expected at least 1"),
+        ({"cam_layer": 3}, "cam_layer: found 3, expected the path of a layer"),
+    ],
+    ids=str,
+)
+def test_what_does_not_fit_a_network_is_told_in_one_line(change: dict[str, Any], message: str) -> None:
+    settings: dict[str, Any] = {"classes": CLASSES, "mean": [0.5] * 3, "std": [0.5] * 3}
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+        saliency_assay.wrap(nn.Flatten(), **{**settings, **change})
+
+
+def test_equal_seeds_of_any_type_are_equal() -> None:
+    model, images, targets = conv_classifier().float(), random_images(2, dtype=torch.float32), [0, 1]
+    maps = saliency_assay.attribute("smoothgrad", model, images, targets, seed=1, samples=2)
+    for seed in (True, np.int64(1), torch.tensor(1)):
+        assert torch.equal(
+            saliency_assay.attribute("smoothgrad", model, images, targets, seed=seed, samples=2), maps
+        )
+        scores = (
+            saliency_assay.score(
+                "sensitivity_max",
+                model,
+                images,
+                targets,
+                maps,
+                method={"method": "smoothgrad", "samples": 2},
+                samples=2,
+                seed=one,
+                method_seed=one,
+            )
+            for one in (1, seed)
+        )
+        np.testing.assert_array_equal(*(each["sensitivity_max"] for each in scores))
+        names = {"model": "m", "data": "d", "metric": "road"}
+        assert saliency_assay.workflow_seed(seed, **names) == saliency_assay.workflow_seed(1, **names)
+    with pytest.raises(ValueError, match=r"^method_seed: found '1', expected an integer"):
+        saliency_assay.score(
+            "emprt", model, images, targets, maps, method="gradient", randomized_model=model, method_seed="1"
+        )

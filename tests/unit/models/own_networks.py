@@ -67,6 +67,25 @@ class Opaque(Net):
         return {"function": print}
 
 
+class Permuted(Net):
+    """Random values that are not in the state dict."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("order", torch.randperm(8), persistent=False)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return super().forward(images[..., getattr(self, "order", slice(None))])
+
+
+def permuted(*, classes: int, channels: int, generator: torch.Generator) -> nn.Module:
+    return Permuted()
+
+
+def lazy(*, classes: int, channels: int, generator: torch.Generator) -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.LazyLinear(classes))
+
+
 def module(*, classes: int, channels: int, generator: torch.Generator) -> nn.Module:
     return Net("module")
 

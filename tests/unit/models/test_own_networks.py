@@ -58,7 +58,14 @@ def test_a_trained_network_is_read_again(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "place"), [("growing", "seen"), ("opaque", "_extra_state"), ("over_images", "other images")]
+    ("name", "place"),
+    [
+        ("growing", "seen"),
+        ("opaque", "_extra_state"),
+        ("over_images", "other images"),
+        ("permuted", "returns other logits"),
+        ("lazy", "lazy layers"),
+    ],
 )
 @pytest.mark.parametrize("epochs", [0, 10**6])
 def test_what_would_fail_later_is_refused_before_the_training(
@@ -94,6 +101,12 @@ CHECKPOINTS: list[tuple[dict[str, Any], list[str]]] = [
     ({"nets": [state(), state()]}, ["nets.0", "nets.1"]),
     ({"state_dict": state(), "model_avg": list(state().values())}, ["state_dict", "model_avg"]),
     ({"state_dict": state(), "ema_params": torch.zeros(9)}, ["state_dict", "ema_params"]),
+    ({"state_dict": state(), "emaParams": [torch.zeros(9)]}, ["state_dict", "emaParams"]),
+    ({"state_dict": state(), "EMA": {"conv1weight": torch.zeros(9)}}, ["state_dict", "EMA"]),
+    (
+        {"state_dict": state(), "callbacks": {"EMACallback": {"weights": [torch.zeros(9)]}}},
+        ["state_dict", "callbacks.EMACallback.weights"],
+    ),
 ]
 
 
@@ -116,6 +129,7 @@ def test_weights_of_several_networks_are_not_chosen_from(
         {"teacher": {"blocks.0.weight": torch.zeros(3)}},
         {"ema": None},
         {"ema": {"decay": 0.99, "updates": torch.tensor(7)}},
+        {"optimizer": {"state": {0: {"square_avg": torch.zeros(3), "step": 1}}, "param_groups": []}},
         {"optimizer": {"state": {0: {"exp_avg": torch.zeros(3), "step": 1}}, "param_groups": [{"lr": 0.1}]}},
     ],
     ids=lambda beside: next(iter(beside)),
