@@ -156,6 +156,7 @@ def maps(
     outlines = [None] * len(pixels) if mask is None else list(mask_of(mask, pixels))
     colors = (pixels if pixels.dtype == torch.uint8 else (255 * pixels).round().to(torch.uint8)).numpy()
     rows, columns = len(pixels), len(maps) + 1
+    heads = ["image", *(printable(labels.method(method)) for method in maps)]
     ax = ax or _axes(TILE * columns + 0.6, TILE * rows * pixels.shape[2] / pixels.shape[3] + 0.4)
     ax.set_axis_off()
     for row, column in np.ndindex(rows, columns):
@@ -169,7 +170,6 @@ def maps(
             show_map(tile, list(shown.values())[column - 1][row], outlines[row])
         tile.grid(visible=False)
         if row == 0:
-            heads = ["image", *(printable(labels.method(method)) for method in maps)]
             tile.set_title(heads[column], fontsize=8)
     return ax
 

@@ -151,9 +151,8 @@ class _DifferencePropagation(fx.Interpreter):
 
     def call_module(self, target: Any, args: Any, kwargs: Any) -> Any:
         layer = self.fetch_attr(target)
-        if not any(
-            isinstance(value, Signal) for value in args
-        ):  # of constants, such as the queries of a pooling
+        # A layer of constants, such as the queries of a pooling.
+        if not any(isinstance(value, Signal) for value in args):
             return layer(*args)
         return _LAYERS[type(layer)](layer, *args)
 

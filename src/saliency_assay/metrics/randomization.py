@@ -14,7 +14,7 @@ from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.scored import Scored, check_explained, correlation, is_rankable, nan_unless
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import uncompiled
-from saliency_assay.models.state import copy_of, tensors_of
+from saliency_assay.models.state import copy_of, other_values, tensors_of
 from saliency_assay.runtime.transfer import to_device
 
 _PARAMETRIZATIONS = "parametrizations"  # PyTorch's name of the module of a layer's parametrizations
@@ -160,12 +160,12 @@ def called_modules(model: nn.Module, network: nn.Module, images: Tensor) -> list
         for path, module in modules
         if not isinstance(module, torch.jit.ScriptModule)  # takes no hooks
     ]
-    parameters = [
-        each for each in network.parameters() if each.is_floating_point() and not each.is_inference()
-    ]
+    # Autograd follows no weights that were made in inference mode.
+    followed = not any(each.is_inference() for each in network.parameters())
+    parameters = [each for each in network.parameters() if followed and each.is_floating_point()]
     trainable = [parameter.requires_grad for parameter in parameters]
     try:
-        with torch.enable_grad(), uncompiled():
+        with torch.set_grad_enabled(followed), uncompiled():
             for parameter in parameters:
                 parameter.requires_grad_()
             logits = model(images.detach())
@@ -205,12 +205,14 @@ def _own_tensors(module: nn.Module) -> tuple[list[nn.Parameter], list[Tensor]]:
 
 
 def _matters(parameters: Sequence[nn.Parameter], model: nn.Module, images: Tensor, logits: Tensor) -> bool:
-    """Return True if other values of the parameters change the logits."""
+    """Return True if other values of the parameters change the logits, or if it cannot be tried."""
+    if any(each.is_inference() for each in parameters):
+        return True
     before = [each.detach().clone() for each in parameters]
     with torch.no_grad(), uncompiled():
         try:
             for each in parameters:
-                each.mul_(-2).add_(1)
+                each.copy_(other_values(each))
             changed = model(images.detach())
         finally:
             for each, values in zip(parameters, before, strict=True):

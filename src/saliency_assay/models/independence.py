@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from saliency_assay.models.classifier import Classifier, main_output
 from saliency_assay.models.inference import evaluating, exact_float32
 from saliency_assay.models.layout import restored_buffers
-from saliency_assay.models.state import State, identities, identity, state_of
+from saliency_assay.models.state import State, identities, identity, other_values, state_of
 
 logger = logging.getLogger(__name__)
 
@@ -65,11 +65,13 @@ def check_independence(classifier: Classifier, images: Tensor) -> frozenset[str]
         except ValueError:
             if len(images) > 1:
                 raise
-        for _, key, tensors, tensor in rewritten:
-            tensors[key] = _changed(tensor)
-        after_change = _logits(classifier, first, name) if rewritten else alone
-        for _, key, tensors, tensor in rewritten:
-            tensors[key] = tensor
+        try:
+            for _, key, tensors, tensor in rewritten:
+                tensors[key] = other_values(tensor)
+            after_change = _logits(classifier, first, name) if rewritten else alone
+        finally:
+            for _, key, tensors, tensor in rewritten:
+                tensors[key] = tensor
         if differ(alone, after_change):
             raise ValueError(
                 f"{name}: the logits of an image depend on {'.'.join(filter(None, rewritten[0][:2]))}, which each pass "
@@ -109,12 +111,6 @@ def _kept(network: nn.Module) -> Iterator[tuple[str, str, dict[str, Any], Tensor
                     and tensor.layout == torch.strided
                 ):
                     yield path, name, tensors, tensor
-
-
-def _changed(tensor: Tensor) -> Tensor:
-    """Return other values of the same type."""
-    values = tensor.detach()
-    return ~values if values.dtype == torch.bool else (values * 2 + 1).to(values.dtype)
 
 
 def _logits(classifier: Classifier, images: Tensor, name: str) -> Tensor:

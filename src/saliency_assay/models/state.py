@@ -77,6 +77,12 @@ def identities(network: nn.Module) -> dict[str, Hashable]:
     return {name: identity(tensor) for name, tensor in tensors_of(network).items()}
 
 
+def other_values(tensor: Tensor) -> Tensor:
+    """Return a tensor of the same shape and type with other values, to try whether they matter."""
+    values = tensor.detach()
+    return ~values if values.dtype == torch.bool else (values * 2 + 1).to(values.dtype)
+
+
 def changed(before: Mapping[str, Tensor], after: Mapping[str, Tensor]) -> list[str]:
     """Return the names of tensors with other values, or that are missing; NaN is equal to itself."""
     return [

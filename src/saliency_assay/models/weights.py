@@ -132,11 +132,11 @@ def read_state(path: Path, expected: Collection[str] = ()) -> dict[str, Tensor]:
     }
     states = fitting or {place: part for place, part in states.items() if len(place) < 2}
     # Without their lists' indices, so that a list of tensors counts once.
-    averages = {
-        tuple(key for key in place if isinstance(key, str)): part
-        for place, part in found.items()
+    averages = dict.fromkeys(
+        tuple(key for key in place if isinstance(key, str))
+        for place in found
         if place not in states and _has_key(place, AVERAGES) and not _has_key(place, OPTIMIZER)
-    }
+    )
     if len(places := [*states, *averages]) > 1:
         keys = "".join(f"[{key!r}]" for key in places[0])
         raise ValueError(

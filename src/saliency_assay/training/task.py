@@ -132,9 +132,10 @@ def fit(
         trained = settings.epochs > 0
         weights.load_initial(classifier, initial, blueprint.architecture, head_may_start_anew=trained)
     place(classifier, runtime.device, task.images.shape[2:])
-    check_independence(classifier, trial_images(classifier, task.images.shape[2:]))
+    trial = trial_images(classifier, task.images.shape[2:])
+    check_independence(classifier, trial)
     if leading():
-        weights.check_reloading(classifier, blueprint, trial_images(classifier, task.images.shape[2:]))
+        weights.check_reloading(classifier, blueprint, trial)
     classifier.to(memory_format=torch.contiguous_format)
     if not settings.epochs:
         to_evaluation(classifier)
