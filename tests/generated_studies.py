@@ -9,7 +9,8 @@ from saliency_assay.plotting.thumbnails import thumbnails
 from saliency_assay.registry.labels import Labels
 from saliency_assay.registry.properties import PROPERTIES
 from saliency_assay.reliability import statistics
-from saliency_assay.reliability.tables import SCORED, by_method, groups, order_table, rankings_table
+from saliency_assay.reliability.order_tables import order_tables
+from saliency_assay.reliability.tables import SCORED, by_method, groups, rankings_table
 from saliency_assay.report.pages.study import StudyResult
 
 METHODS = (
@@ -58,8 +59,10 @@ def generated_study(
     scores = scores.assign(variant=scores["metric"], data="d", model="m")
     directions = dict.fromkeys(labels, "higher")
     of_baselines = method_labels[methods - baselines :]
+    order, pairs = order_of(scores, directions, of_baselines, seeds)
     tables = {
-        "order": order_of(scores, directions, of_baselines, seeds),
+        "order": order,
+        "pairs": pairs,
         "reliability": reliability_of(scores[~scores["method"].isin(of_baselines)]),
         "rankings": rankings_table(scores, directions, of_baselines),
         "agreement": AGREEMENT,
@@ -85,11 +88,11 @@ def generated_study(
 
 def order_of(
     scores: pd.DataFrame, directions: dict[str, str], baselines: Sequence[str], seeds: int
-) -> pd.DataFrame:
-    """Return the order of the methods as if the images of all seeds were different ones, so that ranks are certain."""
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return order and pairs of the methods as if all seeds had different images, so that ranks are certain."""
     images = scores["image"] + IMAGES * scores["seed"]
-    table = order_table(scores.assign(image=images, seed=0), directions, baselines)
-    return table.assign(seeds=seeds, images=(table["images"] / seeds).astype(int))
+    order, pairs = order_tables(scores.assign(image=images, seed=0), directions, baselines)
+    return order.assign(seeds=seeds, images=(order["images"] / seeds).astype(int)), pairs
 
 
 def reliability_of(scores: pd.DataFrame) -> pd.DataFrame:
@@ -98,7 +101,10 @@ def reliability_of(scores: pd.DataFrame) -> pd.DataFrame:
     for names, of_metric in groups(scores, [*SCORED, "seed"]):
         wide = by_method(of_metric)
         alpha = statistics.alpha(wide.to_numpy(), resamples=50, level=0.95)
-        values = {"alpha": alpha.value, "alpha_low": alpha.low, "alpha_high": alpha.high}
+        concordance = statistics.concordance(wide.to_numpy(), level=0.95)
+        values = {}
+        for name, estimate in (("alpha", alpha), ("concordance", concordance)):
+            values |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
         rows.append(
             {**names, "baselines": "without", "methods": wide.shape[1], "images": alpha.images, **values}
         )

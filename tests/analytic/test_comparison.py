@@ -1,20 +1,37 @@
 """Means, comparisons and rank sets: textbook cases, scipy, plain loops, and simulated studies."""
 
+import warnings
 from collections.abc import Callable
 from itertools import permutations
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 from scipy import stats
+from statsmodels.regression.mixed_linear_model import MixedLM
 
-from saliency_assay.reliability.comparison import Factors, compare, holm, mean_of, rank_sets
+from saliency_assay.reliability.comparison import (
+    MEANS,
+    WINS,
+    Comparison,
+    adjusted,
+    holm,
+    rank_sets,
+    win_rates,
+)
+from saliency_assay.reliability.variance import NO_FACTORS, Factors, mean_of
 
 Array = npt.NDArray[np.float64]
 
 
 def generator(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
+
+
+def compare(scores: Array, factors: Factors = NO_FACTORS) -> Array:
+    """p-values of the comparisons of means."""
+    return Comparison(scores, factors, MEANS).p
 
 
 # ---- means
@@ -30,14 +47,67 @@ def test_an_outlier_does_not_hide_the_other_differences() -> None:
     assert compare(noise)[0, 1] == compare(noise)[1, 0] == 1
 
 
-def test_without_factors_the_interval_is_students() -> None:
+def hall(values: Array, quantile: float) -> float:
+    """Hall's (1992) transformation inverted, by bisection of its definition."""
+    n, sd = len(values), values.std()
+    g = float(stats.skew(values))
+    low, high = -20.0, 20.0
+    for _ in range(200):
+        middle = (low + high) / 2
+        w = middle / n**0.5
+        transformed = n**0.5 * (w + g * w**2 / 3 + g**2 * w**3 / 27 + g / (6 * n))
+        low, high = (middle, high) if transformed < quantile else (low, middle)
+    return float(values.mean() - sd * low / n**0.5)
+
+
+@pytest.mark.parametrize("skewed", [False, True])
+def test_without_factors_the_interval_contains_students_and_halls(skewed: bool) -> None:
     values = generator().normal(size=20)
-    expected = stats.ttest_1samp(values, 0).confidence_interval(0.9)
-    assert mean_of(values).interval(0.9) == pytest.approx((expected.low, expected.high), abs=1e-12)
-    assert mean_of(np.append(values, np.nan)).interval(0.9) == mean_of(values).interval(0.9)
-    p = stats.ttest_1samp(values, 0, alternative="greater").pvalue
-    assert mean_of(values).p_value() == pytest.approx(p, rel=1e-9)
-    assert mean_of(-values).p_value() == pytest.approx(1 - p, rel=1e-9)
+    values = np.exp(values) if skewed else values
+    student = stats.ttest_1samp(values, 0).confidence_interval(0.9)
+    corrected = hall(values, stats.t.ppf(0.95, 19)), hall(values, stats.t.ppf(0.05, 19))
+    found = mean_of(values).interval(0.9)
+    assert found == pytest.approx((min(student.low, corrected[0]), max(student.high, corrected[1])), abs=1e-9)
+    assert mean_of(np.append(values, np.nan)).interval(0.9) == found
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_p_value_is_the_larger_one_of_both_tests(sign: int) -> None:
+    values = sign * generator(1).lognormal(size=30) - sign * 0.9
+    student = stats.ttest_1samp(values, 0, alternative="greater").pvalue
+    shift, g, n = values.mean() / values.std(), stats.skew(values), 30
+    transformed = n**0.5 * (shift + g * shift**2 / 3 + g**2 * shift**3 / 27 + g / (6 * n))
+    corrected = stats.t.sf(transformed, 29)
+    of_two = max(student, corrected) if values.mean() > 0 else min(student, corrected)
+    assert mean_of(values).p_value() == pytest.approx(of_two, rel=1e-9)
+
+
+def test_intervals_of_independent_rates_are_wilsons_and_clopper_pearsons() -> None:
+    for successes, count in ((0, 7), (3, 20), (198, 198), (199, 200)):
+        found = mean_of(np.arange(count) < successes)
+        expected = stats.binomtest(successes, count)
+        wilson, exact = (expected.proportion_ci(0.95, method) for method in ("wilson", "exact"))
+        assert found.rate_interval() == pytest.approx((wilson.low, wilson.high), abs=1e-12)
+        assert found.exact_interval() == pytest.approx((exact.low, exact.high), abs=1e-12)
+
+
+def test_rates_of_clusters_have_the_width_of_their_independent_number() -> None:
+    """Copies of 40 images add nothing: the interval is about that of 40 images with Student's quantile."""
+    source, cluster = generator(3), np.repeat(np.arange(40), 5)
+    right = (source.random(40) < 0.7).astype(float)
+    found, expected = mean_of(right[cluster], {"cut-outs": cluster}), mean_of(right)
+    for name in ("rate_interval", "exact_interval"):
+        widths = [float(np.diff(getattr(each, name)())[0]) for each in (found, expected)]
+        assert widths[0] == pytest.approx(widths[1], rel=0.06)
+    all_right = mean_of(np.ones(200), {"cut-outs": cluster})
+    assert all_right.exact_interval() == mean_of(np.ones(40)).exact_interval()
+
+
+def test_ties_keep_the_exact_interval_conservative() -> None:
+    wins = np.repeat([0.0, 0.5, 1.0], [10, 30, 20])
+    low, high = mean_of(wins).exact_interval()
+    expected = stats.binomtest(35, 60).proportion_ci(0.95, "exact")
+    assert (low, high) == pytest.approx((expected.low, expected.high), abs=1e-12)
 
 
 def test_a_nested_factor_gives_the_one_way_analysis_of_variance() -> None:
@@ -125,9 +195,119 @@ def test_pairs_are_compared_on_the_images_that_have_both() -> None:
     found = compare(scores)
     for one, other in permutations(range(3), 2):
         both = scores[~np.isnan(scores[:, [one, other]]).any(1)]
-        expected = stats.ttest_rel(both[:, one], both[:, other], alternative="greater").pvalue
+        expected = mean_of(both[:, one] - both[:, other]).p_value()
         assert found[one, other] == pytest.approx(expected, rel=1e-9)
     assert np.isnan(np.diagonal(found)).all()
+
+
+def test_win_rates_count_the_methods_that_are_beaten() -> None:
+    scores = generator().integers(3, size=(50, 5)).astype(float)
+    scores[generator(1).random(scores.shape) < 0.3] = np.nan
+    found = win_rates(scores)
+    for row, rates in zip(scores, found, strict=True):
+        for place, rate in enumerate(rates):
+            others = [score for other, score in enumerate(row) if other != place and not np.isnan(score)]
+            if np.isnan(row[place]) or not others:
+                assert np.isnan(rate)
+            else:
+                beaten = [(row[place] > score) + 0.5 * (row[place] == score) for score in others]
+                assert rate == pytest.approx(np.mean(beaten))
+
+
+def test_win_rates_do_not_depend_on_the_shape_of_scores() -> None:
+    scores = generator().normal(size=(30, 4)) + np.array([0.5, 0, 0, 0])
+    expected = rank_sets(scores)
+    for changed in (np.exp(3 * scores), scores**3, 1000 * scores + generator(1).normal(size=(30, 1)) ** 9):
+        found = rank_sets(changed)
+        np.testing.assert_allclose(found.p, expected.p)
+        np.testing.assert_array_equal(found.rank, expected.rank)
+
+
+@pytest.mark.parametrize("by", [WINS, MEANS])
+def test_scores_of_0_and_1_and_two_methods_have_the_exact_sign_test(by: Literal["wins", "means"]) -> None:
+    scores = (generator().random((60, 3)) < np.array([0.9, 0.7, 0.8])).astype(float)
+    p = Comparison(scores, by=by).p
+    for one, other in permutations(range(3), 2):
+        wins, losses = (
+            ((scores[:, one] - scores[:, other]) == 1).sum(),
+            (scores[:, one] < scores[:, other]).sum(),
+        )
+        expected = stats.binomtest(int(wins), int(wins + losses), alternative="greater").pvalue
+        assert p[one, other] == pytest.approx(expected)
+    two = generator(1).normal(size=(20, 2))
+    wins = int((two[:, 0] > two[:, 1]).sum())
+    assert Comparison(two).p[0, 1] == pytest.approx(stats.binomtest(wins, 20, alternative="greater").pvalue)
+
+
+def test_means_of_scores_that_are_too_skewed_for_their_number_are_not_compared() -> None:
+    scores = np.stack([generator().lognormal(0, 1.5, 60), generator(1).normal(5, 1, 60)], axis=1)
+    pair = Comparison(scores, by=MEANS).pairs[0, 1]
+    assert np.isnan(pair.p).all()
+    assert pair.skew_images == np.ceil(10 * stats.skew(scores[:, 0]) ** 2)
+    assert rank_sets(scores, by=MEANS).better.sum() == 0
+    assert rank_sets(scores, by=WINS).better[1, 0]
+    many = generator().lognormal(0, 0.2, (60, 2))
+    assert not np.isnan(Comparison(many, by=MEANS).pairs[0, 1].p).any()
+
+
+def test_the_probability_of_winning_counts_ties_half() -> None:
+    scores = np.stack([np.repeat([1.0, 2.0, 3.0], [10, 20, 30]), np.full(60, 2.0)], axis=1)
+    found = Comparison(scores).win_probability(0, 1)
+    assert found.value == pytest.approx((30 + 10) / 60)
+
+
+def test_one_large_cluster_does_not_decide_the_comparison() -> None:
+    """Weights as of the generalized least squares of statsmodels' mixed model."""
+    cluster = np.concatenate([np.zeros(200, int), np.repeat(np.arange(1, 40), 5)])
+    source = generator(5)
+    difference = 0.5 + 0.6 * source.normal(size=40)[cluster] + 0.8 * source.normal(size=len(cluster))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = MixedLM(difference, np.ones((len(cluster), 1)), cluster).fit(reml=True)
+    found = Comparison(np.stack([difference, np.zeros(len(cluster))], axis=1), {"cut-outs": cluster}, MEANS)
+    effect = found.pairs[0, 1].effect
+    assert found.scale * effect.value == pytest.approx(float(model.fe_params[0]), abs=0.05)
+    assert found.scale * effect.variance**0.5 == pytest.approx(float(model.bse_fe[0]), rel=0.2)
+    unweighted = mean_of(difference, {"cut-outs": cluster})
+    assert effect.variance**0.5 * found.scale < 0.5 * unweighted.variance**0.5
+
+
+def test_clusters_of_equal_size_have_equal_weights() -> None:
+    cluster = np.arange(60) % 12
+    scores = generator().normal(size=(60, 2)) + generator(1).normal(size=(12, 2))[cluster]
+    effect = Comparison(scores, {"cut-outs": cluster}, MEANS).pairs[0, 1].effect
+    expected = mean_of((scores[:, 0] - scores[:, 1]) / np.abs(scores).max(), {"cut-outs": cluster})
+    assert (effect.value, effect.variance) == pytest.approx((expected.value, expected.variance))
+
+
+def test_images_needed_and_detectable_differences_have_the_power() -> None:
+    """The observed difference, with as many images as it needs, is significant in 80 % of the studies."""
+    source, level = generator(8), 0.95
+    scores = source.normal(size=(40, 2)) + np.array([0.4, 0.0])
+    comparison = Comparison(scores, by=MEANS)
+    images = round(comparison.images_needed(0, 1, level))
+    difference = scores[:, 0] - scores[:, 1]
+    found = [
+        stats.ttest_1samp(source.normal(difference.mean(), difference.std(ddof=1), images), 0).pvalue
+        <= 1 - level
+        for _ in range(2000)
+    ]
+    assert np.mean(found) == pytest.approx(0.8, abs=0.05)
+    smallest = comparison.detectable(0, 1, level)
+    found = [
+        stats.ttest_1samp(source.normal(smallest, difference.std(ddof=1), 40), 0).pvalue <= 1 - level
+        for _ in range(2000)
+    ]
+    assert np.mean(found) == pytest.approx(0.8, abs=0.05)
+    assert Comparison(np.repeat(scores[:, :1], 2, axis=1)).images_needed(0, 1) == np.inf
+
+
+def test_more_images_do_not_reduce_training_noise() -> None:
+    image, seed = np.repeat(np.arange(500), 3), np.tile(np.arange(3), 500)
+    source = generator(6)
+    scores = source.normal(size=(3, 2))[seed] + 0.01 * source.normal(size=(1500, 2))
+    comparison = Comparison(scores, {"images": image, "seeds": seed}, MEANS)
+    assert comparison.images_needed(0, 1) == np.inf
 
 
 def test_a_few_equal_differences_are_no_certainty() -> None:
@@ -167,6 +347,32 @@ def test_holm_is_that_of_the_definition() -> None:
     np.testing.assert_allclose(
         holm(np.array([0.04, np.nan, 0.001, 0.02, 0.021])), [0.06, np.nan, 0.004, 0.06, 0.06]
     )
+
+
+def test_shaffers_factors_are_the_largest_numbers_of_true_equalities() -> None:
+    """Of four methods, 6 equalities can be true, then 3 (three equal ones), 2 or 1."""
+    p = np.full((4, 4), np.nan)
+    one_sided = iter([0.001, 0.002, 0.003, 0.004, 0.005, 0.006])
+    for row, column in zip(*np.triu_indices(4, 1), strict=True):
+        p[row, column] = next(one_sided)
+        p[column, row] = 1 - p[row, column]
+    found = adjusted(p, complete=True)
+    expected = np.maximum.accumulate(
+        2 * np.array([6, 3, 3, 3, 2, 1]) * [0.001, 0.002, 0.003, 0.004, 0.005, 0.006]
+    )
+    np.testing.assert_allclose(found[np.triu_indices(4, 1)], expected)
+    assert (found[np.tril_indices(4, -1)] == 1).all()
+    np.testing.assert_allclose(adjusted(p)[0, 2], 2 * 5 * 0.002)
+
+
+@pytest.mark.parametrize("by", [WINS, MEANS])
+def test_observed_ranks_are_within_their_sets(by: Literal["wins", "means"]) -> None:
+    source = generator(9)
+    for _ in range(100):
+        scores = source.normal(size=(30, 5)) + np.linspace(0, 1.5, 5)
+        scores[source.random(scores.shape) < 0.5] = np.nan
+        found = rank_sets(scores, by=by)
+        assert ((found.low <= found.rank) & (found.rank <= found.high) | np.isnan(found.rank)).all()
 
 
 # ---- rank sets
@@ -251,13 +457,16 @@ def trained(methods: int, source: np.random.Generator) -> tuple[Array, Factors]:
 
 @pytest.mark.parametrize("study", [images_only, clustered, trained])
 @pytest.mark.parametrize("methods", [2, 5])
+@pytest.mark.parametrize("by", [WINS, MEANS])
 def test_equal_methods_are_rarely_called_different(
-    study: Callable[[int, np.random.Generator], tuple[Array, Factors]], methods: int
+    study: Callable[[int, np.random.Generator], tuple[Array, Factors]],
+    methods: int,
+    by: Literal["wins", "means"],
 ) -> None:
     """At most 5 %, and three standard errors of 400 studies."""
     source, wrong = generator(11), 0
     for _ in range(400):
-        wrong += int(rank_sets(*study(methods, source)).better.any())
+        wrong += int(rank_sets(*study(methods, source), by=by).better.any())
     assert wrong / 400 <= 0.05 + 3 * (0.05 * 0.95 / 400) ** 0.5
 
 
@@ -268,7 +477,7 @@ def test_training_noise_is_not_taken_for_an_order() -> None:
     wrong, sure = 0, 0
     for _ in range(60):
         scores = 0.01 * source.normal(size=(3, 3))[seed] + 0.02 * source.normal(size=(6000, 3))
-        wrong += int(rank_sets(scores, {"image": image, "seed": seed}).better.any())
-        sure += int(rank_sets(scores.reshape(2000, 3, 3).mean(1)).better.any())
+        wrong += int(rank_sets(scores, {"image": image, "seed": seed}, by=MEANS).better.any())
+        sure += int(rank_sets(scores.reshape(2000, 3, 3).mean(1), by=MEANS).better.any())
     assert sure > 50
     assert wrong <= 9

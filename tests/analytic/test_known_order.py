@@ -34,35 +34,76 @@ def overall(table: pd.DataFrame) -> "pd.Series":
 
 def test_a_metric_that_knows_the_order_scores_one() -> None:
     oracle = np.tile(np.linspace(1, 0, LEVELS + 1), (IMAGES, 1))
-    row = overall(known_order_table(rescored(oracle), DIRECTIONS, resamples=100, level=0.95))
+    row = overall(known_order_table(rescored(oracle), DIRECTIONS, level=0.95))
     assert row["micro"] == row["macro"] == row["macro_low"] == 1
 
 
 def test_a_metric_that_rates_degraded_maps_as_better_has_an_interval_below_zero() -> None:
     inverted = np.tile(np.linspace(0, 1, LEVELS + 1), (IMAGES, 1))
-    row = overall(known_order_table(rescored(inverted), DIRECTIONS, resamples=100, level=0.95))
+    row = overall(known_order_table(rescored(inverted), DIRECTIONS, level=0.95))
     assert row["micro_low"] == row["micro"] == row["micro_high"] == row["macro_high"] == -1
 
 
-def test_resamples_without_a_scored_image_do_not_count() -> None:
+def test_few_images_or_clusters_have_no_interval_of_the_macro_average() -> None:
     oracle = np.tile(np.linspace(1, 0, LEVELS + 1), (IMAGES, 1))
-    oracle[2:, 1] = np.nan
-    row = overall(known_order_table(rescored(oracle), DIRECTIONS, resamples=200, level=0.95))
-    assert row["macro"] == row["macro_low"] == 1
-    assert row["images"] == 2
+    of_two, of_five = oracle.copy(), oracle.copy()
+    of_two[2:, 1] = of_five[5:, 1] = np.nan
+    row = overall(known_order_table(rescored(of_two), DIRECTIONS, level=0.95))
+    assert (row["images"], row["macro"]) == (2, 1)
+    assert np.isnan([row["macro_low"], row["macro_high"]]).all()
+    # With five images, no p-value is small enough for a comparison of six levels.
+    row = overall(known_order_table(rescored(of_five), DIRECTIONS, level=0.95))
+    assert row[["images", "macro", "macro_low", "macro_high"]].tolist() == [5, 1, -1, 1]
+    clusters = {"cut-outs": np.arange(IMAGES) % 4}
+    row = overall(known_order_table(rescored(oracle), DIRECTIONS, level=0.95, clusters=clusters))
+    assert row["macro"] == 1
+    assert np.isnan([row["macro_low"], row["macro_high"]]).all()
+
+
+def test_interval_of_an_average_is_the_average_of_simultaneous_intervals() -> None:
+    generator = np.random.default_rng(5)
+    columns = np.linspace(1, 0, LEVELS + 1)
+    noisy = [
+        rescored(columns + generator.normal(size=(200, LEVELS + 1)), (name,)) for name in ("noise", "blur")
+    ]
+    both = pd.concat([noisy[0], noisy[1][noisy[1]["test"] != "original"]])
+    # The curves have the same original maps.
+    alone = [both[both["test"].isin(["original", name])] for name in ("noise", "blur")]
+    ends = ["macro", "macro_low", "macro_high"]
+    expected = [
+        known_order_table(of_one, DIRECTIONS, level=0.975).iloc[0][ends].astype(float) for of_one in alone
+    ]
+    found = overall(known_order_table(both, DIRECTIONS, level=0.95))[ends].astype(float)
+    np.testing.assert_allclose(found, np.mean(expected, 0))
+    assert found["macro_low"] < 0.9
+
+
+@pytest.mark.parametrize("skewed", [False, True])
+def test_weak_signal_covers_its_true_order(skewed: bool) -> None:
+    """A bootstrap of images has an interval below 1 in almost all of these studies."""
+    generator = np.random.default_rng(6)
+    intervals = []
+    for _ in range(30):
+        noise = generator.normal(size=(60, LEVELS + 1))
+        scores = 0.05 * np.arange(LEVELS, -1, -1) + (np.exp(noise) if skewed else noise)
+        row = known_order_table(rescored(scores, ("noise",)), DIRECTIONS, level=0.95).iloc[0]
+        intervals.append((row["macro_low"], row["macro"], row["macro_high"]))
+    low, rho, high = np.array(intervals).T
+    assert (low <= rho).all()
+    assert (rho <= high).all()
+    assert np.mean(high == 1) > 0.85
 
 
 def test_a_constant_metric_scores_zero() -> None:
-    row = overall(
-        known_order_table(rescored(np.ones((IMAGES, LEVELS + 1))), DIRECTIONS, resamples=100, level=0.95)
-    )
+    row = overall(known_order_table(rescored(np.ones((IMAGES, LEVELS + 1))), DIRECTIONS, level=0.95))
     assert row["micro"] == row["macro"] == 0
     assert row["undefined"] == 0
+    assert (row["macro_low"], row["macro_high"]) == (-1, 1)
 
 
 def test_a_random_metric_has_zero_in_its_interval() -> None:
     random = np.random.default_rng(0).random((IMAGES, LEVELS + 1))
-    row = overall(known_order_table(rescored(random), DIRECTIONS, resamples=200, level=0.95))
+    row = overall(known_order_table(rescored(random), DIRECTIONS, level=0.95))
     assert row["micro_low"] < 0 < row["micro_high"]
     assert row["macro_low"] < 0 < row["macro_high"]
 
@@ -72,7 +113,7 @@ def test_intervals_of_random_metrics_cover_zero_at_their_level() -> None:
     covered = []
     for _ in range(200):
         table = rescored(generator.random((20, LEVELS + 1)), ("noise",))
-        row = known_order_table(table, DIRECTIONS, resamples=10, level=0.9).iloc[0]
+        row = known_order_table(table, DIRECTIONS, level=0.9).iloc[0]
         covered.append(row["micro_low"] < 0 < row["micro_high"])
     assert np.mean(covered) == pytest.approx(0.9, abs=0.06)
 
@@ -80,7 +121,7 @@ def test_intervals_of_random_metrics_cover_zero_at_their_level() -> None:
 @pytest.mark.parametrize(("direction", "sign"), [("higher", 1), ("lower", -1), ("target 0", -1)])
 def test_direction_is_that_of_the_score(direction: str, sign: int) -> None:
     falling = np.tile(np.linspace(1, 0.1, LEVELS + 1), (IMAGES, 1))
-    row = overall(known_order_table(rescored(falling), {"metric": direction}, resamples=10, level=0.95))
+    row = overall(known_order_table(rescored(falling), {"metric": direction}, level=0.95))
     assert row["micro"] == sign
 
 
@@ -93,9 +134,7 @@ def test_rho_is_spearmans() -> None:
 def test_images_without_a_score_at_a_level_are_left_out() -> None:
     scores = np.tile(np.linspace(1, 0, LEVELS + 1), (IMAGES, 1))
     scores[:10, 3] = np.nan
-    row = overall(
-        known_order_table(rescored(scores, ("noise",) * 1 + ("blur",)), DIRECTIONS, resamples=10, level=0.95)
-    )
+    row = overall(known_order_table(rescored(scores, ("noise",) * 1 + ("blur",)), DIRECTIONS, level=0.95))
     assert row["images"] == IMAGES - 10
     assert row["undefined"] == pytest.approx(0.25)
     assert row["micro"] == row["macro"] == 1
@@ -105,7 +144,7 @@ def test_macro_orders_mean_scores() -> None:
     """One image with large scores in the right order decides the order of the means, not the mean of ρ."""
     scores = np.tile(np.linspace(0, 1, LEVELS + 1), (3, 1))
     scores[0] = np.linspace(100, 0, LEVELS + 1)
-    row = overall(known_order_table(rescored(scores), DIRECTIONS, resamples=10, level=0.95))
+    row = overall(known_order_table(rescored(scores), DIRECTIONS, level=0.95))
     assert row["micro"] == pytest.approx(-1 / 3)
     assert row["macro"] == 1
 
@@ -174,32 +213,32 @@ def test_blur_keeps_the_mean_of_a_map_far_from_borders() -> None:
 
 def test_scores_that_differ_by_rounding_are_equal() -> None:
     noise = np.random.default_rng(3).integers(-1, 2, (IMAGES, LEVELS + 1)) * 1e-16
-    row = overall(known_order_table(rescored(0.7 + noise), DIRECTIONS, resamples=100, level=0.95))
-    assert row["micro"] == row["micro_low"] == row["macro"] == row["macro_low"] == 0
+    row = overall(known_order_table(rescored(0.7 + noise), DIRECTIONS, level=0.95))
+    assert row["micro"] == row["micro_low"] == row["macro"] == 0
+    assert (row["macro_low"], row["macro_high"]) == (-1, 1)
 
 
 @pytest.mark.parametrize("average", ["micro", "macro"])
 def test_intervals_cover_clusters(average: str) -> None:
     """Images of one cut-out agree with each other; the metric knows the order for a random half of the cut-outs."""
     generator = np.random.default_rng(4)
-    cutouts, covered, ignored = np.repeat(np.arange(8), 5), [], []
-    for _ in range(100):
-        signs = generator.choice([-1, 1], 8)[cutouts]
-        table = rescored(
-            signs[:, None] * np.linspace(1, 0, LEVELS + 1) + generator.normal(0, 0.01, (IMAGES, 6))
-        )
+    cutouts, covered, ignored = np.repeat(np.arange(10), 12), [], []
+    for _ in range(50):
+        signs = generator.choice([-1, 1], 10)[cutouts]
+        table = rescored(signs[:, None] * np.linspace(1, 0, LEVELS + 1) + generator.normal(0, 0.01, (120, 6)))
         for clusters, inside in ((({"cut-outs": cutouts}), covered), ({}, ignored)):
-            row = overall(known_order_table(table, DIRECTIONS, resamples=100, level=0.95, clusters=clusters))
+            row = overall(known_order_table(table, DIRECTIONS, level=0.95, clusters=clusters))
             inside.append(row[f"{average}_low"] <= 0 <= row[f"{average}_high"])
     assert np.mean(covered) > 0.85
     assert np.mean(ignored) < 0.8
 
 
-def test_intervals_of_single_images_cover_training_seeds() -> None:
+def test_intervals_cover_training_seeds() -> None:
     rising, falling = (
         rescored(np.tile(sign * np.linspace(1, 0, LEVELS + 1), (IMAGES, 1))).assign(seed=seed)
         for seed, sign in ((0, 1), (1, -1))
     )
-    row = overall(known_order_table(pd.concat([rising, falling]), DIRECTIONS, resamples=10, level=0.95))
+    row = overall(known_order_table(pd.concat([rising, falling]), DIRECTIONS, level=0.95))
     assert row["micro"] == 0
     assert row["micro_high"] - row["micro_low"] > 1
+    assert (row["macro_low"], row["macro"], row["macro_high"]) == (-1, 0, 1)

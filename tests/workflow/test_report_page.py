@@ -100,7 +100,7 @@ WORDS_OF_CAPTIONS = {
     "Table of TCAV": "is undefined, not 0",
     "TCAV by layer": "over 2 experiments of each training seed",
     "Ranking of the methods by every metric": "the score of a method that ranks below a baseline is not evidence",
-    "Claims of the paper": "is not refuted if models, images or parameters differ",
+    "Claims of the paper": "so a claim that was not reproduced is not refuted",
     "Commonality series: MCS by k": "use both panels",
     "Commonality series: accuracy with and without the common object": "at k = 1 it is uninformative",
     "Commonality series: maps of one image by model": "by the contrast within its row, not between rows",

@@ -10,6 +10,7 @@ rule tabulate_reliability:
         reliability="<results>/tables/{study}/reliability.csv",
         agreement="<results>/tables/{study}/agreement.csv",
         order="<results>/tables/{study}/order.csv",
+        pairs="<results>/tables/{study}/pairs.csv",
         consistency="<results>/tables/{study}/consistency.csv",
         rankings="<results>/tables/{study}/rankings.csv",
         variance="<results>/tables/{study}/variance.csv",

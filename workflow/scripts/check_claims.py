@@ -24,7 +24,10 @@ with run_job(snakemake) as job:
     study_tables = {name: read_table(path) for name in names if (path := job.input.get(name))}
     keys = ("data", "object_model", "scene_model", "methods", "baselines", "classes")
     labels = Labels(**settings["labels"])
-    tables = BamTables(**{key: settings[key] for key in keys}, **study_tables, labels=labels)
+    setting = settings["setting"]
+    tables = BamTables(
+        **{key: settings[key] for key in keys}, **study_tables, labels=labels, setting=setting["phrase"]
+    )
     rank_table, claim_table = ranking(tables), claims(tables)
     rank_table.to_csv(output.ranking, index=False)
     claim_table.to_csv(output.claims, index=False)
@@ -38,7 +41,8 @@ with run_job(snakemake) as job:
     page = tables_page(page_contents, title=f"{study}: ranking", digits=2)
     output.ranking_page.write_text(page, encoding="utf-8")
     claim_table["measured"] = claim_table["measured"].map(with_minus_signs)  # the CSV file keeps hyphens
-    page = table_page(
-        claim_table, title=f"{study}: claims of Yang & Kim (2019): {summary(claim_table)}", digits=3
-    )
+    title = f"{study}: claims of Yang & Kim (2019): {summary(claim_table)}"
+    if setting["differences"]:
+        title += f". Unlike in the paper: {'; '.join(setting['differences'])}"
+    page = table_page(claim_table, title=title, digits=3)
     output.claims_page.write_text(page, encoding="utf-8")

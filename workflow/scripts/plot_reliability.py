@@ -21,7 +21,7 @@ with run_job(snakemake) as job:
     tables = {
         # In the table of variances, the column of the methods is their share.
         name: read_table(paths[name], numbers=["method"] if name == "variance" else [])
-        for name in ("reliability", "agreement", "order", "consistency", "rankings", "variance")
+        for name in ("reliability", "agreement", "order", "pairs", "consistency", "rankings", "variance")
     }
     with styled():
         save(reliability_figure(tables["reliability"], level=level, labels=labels), output.reliability)

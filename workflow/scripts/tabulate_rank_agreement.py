@@ -9,4 +9,4 @@ with run_job(snakemake) as job:
     for method in job.settings["methods"]:
         only = [("method", "==", method), ("metric", "in", list(METRICS))]
         accuracies |= image_accuracies(score_tables.read([job.input.scores], compact=True, only=only))
-    rank_agreement(accuracies, resamples=job.settings["resamples"]).to_csv(job.output[0], index=False)
+    rank_agreement(accuracies).to_csv(job.output[0], index=False)

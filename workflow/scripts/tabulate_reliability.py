@@ -1,11 +1,13 @@
 """Tabulate reliability, agreement of raters, order of methods, consistency and variance of a study's scores."""
 
+from math import inf
+
 from saliency_assay.registry.records import resolve
 from saliency_assay.reliability.agreement import agreement_table
+from saliency_assay.reliability.order_tables import Rule, order_tables
 from saliency_assay.reliability.rated_scores import clusters_of
 from saliency_assay.reliability.tables import (
     consistency_table,
-    order_table,
     rankings_table,
     reliability_table,
     variance_table,
@@ -23,6 +25,19 @@ with run_job(snakemake) as job:
     clusters = clusters_of(data)
     directions, baselines = settings["directions"], settings["baselines"]
     alphas, correlations = settings["printed_alpha"], settings["printed_correlation"]
+    ranges = {
+        score: (-inf if low is None else low, inf if high is None else high)
+        for score, (low, high) in settings["ranges"].items()
+    }
+    order, pairs = order_tables(
+        rated.chunks(*variant),
+        directions,
+        baselines,
+        clusters=clusters,
+        ranges=ranges,
+        rule=Rule(**settings["rule"]),
+        retrained=settings["retrained"],
+    )
     results = {
         "reliability": reliability_table(
             rated.chunks(*variant, "seed"),
@@ -36,7 +51,8 @@ with run_job(snakemake) as job:
         "agreement": agreement_table(
             rated.chunks(*variant), directions, labels, variants=settings["variants"]
         ),
-        "order": order_table(rated.chunks(*variant), directions, baselines, clusters=clusters),
+        "order": order,
+        "pairs": pairs,
         "consistency": consistency_table(rated.chunks(*method), directions, correlations),
         "rankings": rankings_table(rated.chunks(*variant), directions, baselines),
         "variance": variance_table(rated.chunks(*variant)),

@@ -16,12 +16,11 @@ with run_job(snakemake) as job:
     settings, directions = job.settings, job.settings["directions"]
     rescored = pd.concat(map(pd.read_parquet, job.input.rescored), ignore_index=True)
     clusters = clusters_of(job.open(open_store(job.input.data, kind="data")))
-    order = known_order_table(
-        rescored, directions, resamples=settings["resamples"], level=0.95, clusters=clusters
-    )
+    order = known_order_table(rescored, directions, level=0.95, clusters=clusters)
     consistency = meta_consistency_table(rescored, directions, perturbations=settings["perturbations"])
     scores = score_tables.read(job.input.scores)
     baselines = baselines_table(scores, rescored, directions, settings["baselines"])
+    rated = {name: read_table(job.input[name], "other") for name in ("order", "pairs", "reliability")}
     original = rescored[rescored["test"] == ORIGINAL]
     passes = original.groupby(["metric", "variant"], sort=False, as_index=False)["passes"].mean()
     tables = {
@@ -30,7 +29,7 @@ with run_job(snakemake) as job:
         "baselines": baselines,
         "settings_pairs": pairs_table(read_table(job.input.rankings), settings["pairs"]),
         "recommendations": recommendations_table(
-            order, consistency, read_table(job.input.reliability), baselines, passes, settings["measures"]
+            order, consistency, rated, baselines, passes, settings["measures"]
         ),
     }
     for name, table in tables.items():

@@ -2,17 +2,20 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.stats import rankdata
 
 from saliency_assay.api.scores import Scores
-from saliency_assay.registry.directions import VALID, oriented
+from saliency_assay.metrics import METRICS
+from saliency_assay.registry.directions import VALID
 from saliency_assay.registry.labels import label_of
 from saliency_assay.registry.records import unknown
-from saliency_assay.reliability import comparison, statistics
+from saliency_assay.reliability import statistics
+from saliency_assay.reliability.comparison import MEANS, WINS, RankedBy
+from saliency_assay.reliability.order_tables import COMPARED, ComparedScores, Rule
+from saliency_assay.reliability.tables import SCORED
 
 
 @dataclass(frozen=True)
@@ -23,10 +26,17 @@ class Assessment:
     """Krippendorff's α: see ``statistics.alpha``."""
     correlation: statistics.Estimate
     """Mean of Spearman's ρ over pairs of methods: see ``statistics.mean_correlation``."""
+    concordance: statistics.Estimate
+    """Share of untied comparisons on an image that agree with the order on the others: see ``statistics.concordance``;
+    for scores 0 and 1, under which α is low because of ties."""
     order: pd.DataFrame
-    """A row for each method: ``images`` with a score, ``mean`` with the ends ``low`` and ``high`` of its confidence
-    interval, and ``rank``, 1 + the number of better methods, with its confidence set from ``rank_low`` to
-    ``rank_high``. Ranks compare methods on the images that both have a score for, unlike the means."""
+    """A row for each method: ``images`` with a score; ``mean`` with the ends ``low`` and ``high`` of its confidence
+    interval, NaN if the scores are too skewed for it; ``win_rate``, the share of the other methods that it beats on an
+    image; and ``rank``, 1 + the number of better methods, with its confidence set from ``rank_low`` to ``rank_high``.
+    Ranks compare methods on the images that both have a score for, unlike the means."""
+    pairs: pd.DataFrame
+    """A row for each pair ``method, other``, with the columns of ``reliability.order_tables.order_tables``: difference
+    of means, probability of winning on an image, adjusted p-values, images needed, and the ``finding``."""
     correlations: pd.DataFrame
     """Spearman's ρ over images, of each pair of methods; NaN where undefined."""
     rank_level: float
@@ -44,6 +54,9 @@ def assess(
     resamples: int = 10_000,
     level: float = 0.999,
     rank_level: float = 0.95,
+    ranks: RankedBy = WINS,
+    margin: float | None = None,
+    margin_unit: Literal["sd", "score"] = "sd",
     seed: int = 0,
 ) -> Assessment:
     """Assess one metric from its scores of several methods.
@@ -59,14 +72,18 @@ def assess(
         clusters: for images that are not independent, the cluster of each image, ``[N]``, by name of the grouping, such
             as ``{"patients": patient_of_image}``.
         resamples: number of bootstrap resamples for the interval of ``alpha``.
-        level: confidence level of the intervals of ``alpha`` and ``correlation``.
-        rank_level: confidence level of the intervals of the means, and joint level of all rank sets.
+        level: confidence level of the intervals of ``alpha``, ``correlation`` and ``concordance``.
+        rank_level: confidence level of the intervals of means and pairs, and joint level of all rank sets.
+        ranks: what ranks compare: ``wins``, on how many images methods have the better score, which needs no assumption
+            on the shape of the scores, or ``means``.
+        margin: largest difference of means of equivalent methods; by default none are called equivalent.
+        margin_unit: unit of ``margin``: ``sd``, the standard deviation of all scores, or ``score``.
         seed: seed of the resamples.
 
     Raises:
         ValueError: there are fewer than two methods or a duplicate one, an unknown or no score of several, scores of
             different metrics, scores or clusters of different lengths, an image without a cluster, no or an invalid
-            direction or level, or a direction that is not that of the score.
+            direction, level, ``ranks`` or margin, or a direction that is not that of the score.
 
     >>> import numpy as np
     >>> import saliency_assay
@@ -86,12 +103,19 @@ def assess(
         raise ValueError(f"scores: found the method {repeated!r} twice, expected each method once")
     columns = {name: np.asarray(each.values, dtype=np.float64) for name, each in selected.items()}
     direction, label = _direction_and_label(selected, direction)
+    limits = next(iter(selected.values())).limits if selected else None
     shapes = {values.shape for values in columns.values()}
     if len(columns) < 2 or len(shapes) != 1 or len(*shapes) != 1:
         shapes_by_name = {name: list(values.shape) for name, values in columns.items()}
         raise ValueError(f"scores: found {shapes_by_name}, expected [N] of at least two methods")
     if not 0 < rank_level < 1:
         raise ValueError(f"rank_level: found {rank_level}, expected a share in (0, 1)")
+    if ranks not in (WINS, MEANS):
+        raise ValueError(f"ranks: found {ranks!r}, expected {WINS} or {MEANS}")
+    if margin is not None and not 0 < margin < float("inf"):
+        raise ValueError(f"margin: found {margin}, expected a positive number")
+    if margin_unit not in ("sd", "score"):
+        raise ValueError(f"margin_unit: found {margin_unit!r}, expected sd or score")
     raw = np.stack(list(columns.values()), axis=1)
     raw = np.where(np.isfinite(raw), raw, np.nan)
     factors = {}
@@ -102,26 +126,23 @@ def assess(
         if (labels < 0).any():
             raise ValueError(f"clusters: {name}: found images without a cluster, expected one for each")
         factors[f"clusters {name}"] = labels
-    values = oriented(raw, direction)
-    ranks = comparison.rank_sets(values, factors, level=rank_level)
-    means = [comparison.mean_of(column, factors) for column in raw.T]
-    low, high = np.array([mean.interval(rank_level) for mean in means]).T
-    rank = rankdata(-statistics.paired_means(values), method="min", nan_policy="omit")
-    table = {
-        "images": (~np.isnan(raw)).sum(0),
-        "mean": [mean.value for mean in means],
-        "low": low,
-        "high": high,
-        "rank": np.where(np.isnan(ranks.low), np.nan, rank),
-        "rank_low": ranks.low,
-        "rank_high": ranks.high,
-    }
-    methods = pd.Index(list(columns), name="method")
+    compared = ComparedScores(
+        pd.DataFrame(raw, columns=list(columns)),
+        direction,
+        factors,
+        limits,
+        rule=Rule(ranks, margin, margin_unit, rank_level),
+    )
+    rows = pd.DataFrame(compared.order_rows()).set_index("method")
+    rows.insert(0, "rank", compared.ranks.rank)
+    values = compared.scores
     return Assessment(
         statistics.alpha(values, clusters=factors, resamples=resamples, level=level, seed=seed),
         statistics.mean_correlation(values, clusters=factors, level=level),
-        pd.DataFrame(table, index=methods),
-        pd.DataFrame(statistics.correlations(values), index=methods, columns=methods),
+        statistics.concordance(values, clusters=factors, level=level),
+        rows[["images", "mean", "low", "high", "win_rate", "rank", "rank_low", "rank_high"]],
+        pd.DataFrame(compared.pair_rows(), columns=COMPARED[len(SCORED) :]),
+        pd.DataFrame(statistics.correlations(values), index=rows.index, columns=rows.index),
         rank_level,
         label,
     )
@@ -134,6 +155,7 @@ class _Selected(NamedTuple):
     metric: str = ""
     direction: str = ""
     label: str = ""
+    limits: tuple[float, float] | None = None
 
 
 def _selected(method: str, values: Any, score: str) -> _Selected:
@@ -152,7 +174,13 @@ def _selected(method: str, values: Any, score: str) -> _Selected:
         raise ValueError(f"{method}: {unknown('score', name, names)}")
     if not isinstance(values, Scores):
         return _Selected(values[name], label=label_of(name, None))
-    return _Selected(values[name], values.metric, values.directions.get(name, ""), values.labels[name])
+    ranges = {
+        each.name: each.range for record in METRICS if record.name == values.metric for each in record.scores
+    }
+    limits = ranges.get(name.partition(" ")[0])
+    return _Selected(
+        values[name], values.metric, values.directions.get(name, ""), values.labels[name], limits
+    )
 
 
 def _direction_and_label(selected: Mapping[str, _Selected], direction: str) -> tuple[str, str]:
@@ -161,7 +189,7 @@ def _direction_and_label(selected: Mapping[str, _Selected], direction: str) -> t
     if len(known) > 1:
         metrics = {name: each.metric or "no metric" for name, each in selected.items()}
         raise ValueError(f"scores: found {metrics}, expected scores of one metric")
-    _, of_score, label = next(iter(known), ("", "", ""))
+    _, of_score, label, _ = next(iter(known), ("", "", "", None))
     if not direction and not of_score:
         raise ValueError(f"direction: missing, and the scores state none; valid: {VALID}")
     if direction and of_score and direction != of_score:

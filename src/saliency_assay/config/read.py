@@ -83,7 +83,13 @@ def _read(raw: Configuration, catalog: Catalog) -> Config:
         methods=methods,
         metrics=metrics,
         studies=studies,
-        reliability=Reliability(raw.reliability.resamples, raw.reliability.level),
+        reliability=Reliability(
+            resamples=raw.reliability.resamples,
+            level=raw.reliability.level,
+            ranks=raw.reliability.ranks,
+            margin=raw.reliability.margin,
+            margin_unit=raw.reliability.margin_unit,
+        ),
         gallery_images=raw.report.gallery_images,
     )
 

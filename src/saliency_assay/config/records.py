@@ -238,6 +238,12 @@ class Reliability:
     """Bootstrap resamples for the intervals of α."""
     level: float
     """Confidence level of the intervals of α and of inter-method reliability."""
+    ranks: str
+    """``wins`` or ``means``: what rank sets compare."""
+    margin: float | None
+    """Largest difference of means of equivalent methods."""
+    margin_unit: str
+    """``sd`` or ``score``."""
 
 
 @dataclass(frozen=True)

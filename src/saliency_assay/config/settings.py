@@ -380,6 +380,20 @@ class ReliabilitySettings(Settings):
     level: Annotated[float, Field(gt=0, lt=1), NUMBER] = Field(
         0.999, description="Level of the confidence intervals of α and of inter-method reliability."
     )
+    ranks: Literal["wins", "means"] = Field(
+        "wins",
+        description="What [rank sets](reliability.md#ranks) compare: how often methods have the better score on an"
+        " image, or their mean scores.",
+    )
+    margin: OrAbsent[Annotated[float, Field(gt=0), NUMBER]] = Field(
+        None,
+        description="Largest difference of means of [equivalent](reliability.md#equivalence) methods; by default none"
+        " are called equivalent.",
+    )
+    margin_unit: Literal["sd", "score"] = Field(
+        "sd",
+        description="Unit of `margin`: the standard deviation of all scores of a metric, or the score itself.",
+    )
 
 
 class ReportSettings(Settings):

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict
+from math import isfinite
 from typing import Any
 
 from saliency_assay.config.labels import labels_of
@@ -111,6 +112,18 @@ class Facts:
             "baseline": not method.uses_model,
             "background": method.background,
             **({"base": base} if base else {}),
+        }
+
+    def ranges(self, study: str) -> dict[str, list[float | None]]:
+        """Return the smallest and largest possible value of the scores of a study; None without a limit.
+
+        Scores of custom metrics are left out.
+        """
+        records = [self.catalog.metrics.get(metric.metric) for metric in self.studies.metrics(study)]
+        scores = [score for record in records if record for score in record.scores]
+        return {
+            score.name: [end if isfinite(end) else None for end in score.range]
+            for score in [*scores, *self.studies.kind(study).scores]
         }
 
     def metric(self, metric: Metric) -> dict[str, Any]:

@@ -385,6 +385,7 @@ class Params(EntrySettings):
 
     def tabulate_reliability(self, wildcards: Wildcards) -> Settings:
         study, kind = self.studies.study(wildcards["study"]), self.studies.kind(wildcards["study"])
+        reliability = self.config.reliability
         return self.settings(
             "tabulate_reliability",
             [kind.rated_scores],
@@ -395,8 +396,15 @@ class Params(EntrySettings):
             label=self.studies.class_label(study.name),
             baselines=self.studies.baselines(study.name),
             directions=self.studies.directions(study.name),
-            resamples=self.config.reliability.resamples,
-            level=self.config.reliability.level,
+            ranges=self.facts.ranges(study.name),
+            retrained=kind.retrains_models,
+            rule={
+                "by": reliability.ranks,
+                "margin": reliability.margin,
+                "margin_unit": reliability.margin_unit,
+            },
+            resamples=reliability.resamples,
+            level=reliability.level,
             printed_alpha=study.printed_alpha,
             printed_correlation=study.printed_correlation,
         )

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from saliency_assay.config.records import Config, Metric, Model, Study
 from saliency_assay.registry.study_kind import StudyKind
 
-RATED_TABLES = ("reliability", "agreement", "order", "consistency", "rankings", "variance")
+RATED_TABLES = ("reliability", "agreement", "order", "pairs", "consistency", "rankings", "variance")
 RATED_FIGURES = (
     *("order.svg", "score_pairs.svg", "reliability.svg", "agreement.svg", "consistency.svg"),
     "reliability.html",
@@ -133,7 +133,7 @@ class Studies:
 
     def summary_tables(self, name: str) -> list[str]:
         """Return the names of the tables that a study's summary reads."""
-        rated = ["order", "reliability", "rankings", "agreement"] if name in self.rated else []
+        rated = ["order", "pairs", "reliability", "rankings", "agreement"] if name in self.rated else []
         return [*rated, *(table for table in self.kind(name).caution_tables if table in self.tables(name))]
 
     def tables(self, name: str) -> list[str]:

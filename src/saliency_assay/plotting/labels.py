@@ -31,6 +31,7 @@ def _label_columns(table: pd.DataFrame, labels: Labels) -> dict[str, "pd.Series[
         "model": labels.model,
         "method": labels.method,
         "lead_over": labels.method,
+        "other": labels.method,
     }
     columns: dict[str, pd.Series[Any] | list[str]] = {
         name: table[name].astype(str).map(read).where(table[name].notna())

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from math import inf
 
 
 @dataclass(frozen=True)
@@ -16,6 +17,8 @@ class RatingScore:
     summary: str
     measures: str
     """Property of a map that it measures, one of ``registry.properties.PROPERTIES``."""
+    range: tuple[float, float] = (-inf, inf)
+    """Smallest and largest possible score."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,8 @@ class StudyKind:
     ``registry.labels``."""
     method_labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Labels of rows of its tables that are not methods but listed among them, such as TCAV."""
+    retrains_models: bool = False
+    """True if each method has its own trained models, so that differences between methods include training noise."""
     class_label: str = ""
     """Label whose classes are raters; empty for the label on which the first model is trained."""
     explains_all_images: bool = False

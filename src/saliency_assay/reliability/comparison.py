@@ -1,277 +1,340 @@
-"""Comparisons of methods under one metric: means, paired differences, and confidence sets of ranks.
+"""Comparisons of methods under one metric, and confidence sets of their ranks.
 
-Two methods are compared on the images on which both have a score. The variance of a mean is estimated in a crossed
-random-effects model: scores that share a level of a factor (an image, a training seed, a cut-out, a scene) are
-correlated. The method of moments gives unbiased variance components (Searle, Casella & McCulloch, *Variance
-Components*, 1992, chapter 5). A factor with few levels contributes its mean square with its own degrees of freedom, so
-that intervals from few seeds are wide and still cover.
+Two questions have two answers. ``wins``: which method has the better score on more images? This needs no assumption on
+the shape of the scores, and is the order whose agreement Krippendorff's α measures. ``means``: which method has the
+better mean? Student's t answers it if the scores are not too skewed for the number of images.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
-from types import MappingProxyType
+from math import ceil, log2
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy import ndarray as Array
-from scipy.optimize import brentq
 from scipy.sparse.csgraph import connected_components
-from scipy.special import stdtrit
+from scipy.special import bdtrc
 
-Factors = Mapping[str, Array]
+from saliency_assay.reliability.variance import (
+    NO_FACTORS,
+    ROUNDING,
+    SKEWNESS,
+    Design,
+    Factors,
+    Mean,
+    Moments,
+    skewness,
+)
 
-IMAGES, SEEDS = "images", "seeds"
-"""Names of the factors for images and training seeds, used where an image has several scores."""
-FEW_DEGREES = 30
-"""Degrees of freedom below which a factor has its own component of the variance, pooled over all comparisons."""
-MAX_RATIO = 3.0
-"""Limit of a pooled component, relative to the comparison's own variance, as a multiple of the mean of this ratio; and
-the ratio of a comparison's mean square to the pooled one above which it counts with its own degrees of freedom."""
-ROUNDING = 1e-12  # share of a score up to which a difference is a rounding error
-MIN_P_VALUE = 1e-30  # lower end of the search for a p-value
-NO_FACTORS: Factors = MappingProxyType({})
-
-
-@dataclass(frozen=True)
-class Mean:
-    """Mean with the components of its estimated variance and their degrees of freedom; NaN where undefined."""
-
-    value: float
-    components: Array
-    degrees: Array
-
-    @property
-    def variance(self) -> float:
-        """Return the estimated variance of the mean."""
-        return float(self.components.sum())
-
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Return the ends of the confidence interval; NaN if the variance is 0, as of equal values."""
-        half = self._quantile((1 - level) / 2) * self.variance**0.5 if self.variance > 0 else np.nan
-        return self.value - half, self.value + half
-
-    def p_value(self) -> float:
-        """Return the one-sided p-value of the hypothesis that the expectation is at most 0."""
-        # Without any variance, the p-value is 0, 0.5 or 1; ``compare`` bounds it from below.
-        if self.variance == 0:
-            return 0.5 - 0.5 * float(np.sign(self.value))
-        t = abs(self.value) / self.variance**0.5
-        if self._quantile(MIN_P_VALUE) <= t:
-            tail = MIN_P_VALUE
-        else:  # the quantile has no closed inverse; on a log scale, small tails are as precise as large ones
-            tail = np.exp(
-                brentq(lambda log: self._quantile(np.exp(log)) - t, np.log(MIN_P_VALUE), np.log(0.5))
-            )
-        return float(tail if self.value > 0 else 1 - tail)
-
-    def _quantile(self, share: float) -> float:
-        """Return the upper quantile of the studentized mean: t quantiles weighted by the components of the variance.
-
-        Cochran & Cox, 1950.
-        """
-        shares = self.components / self.components.sum()
-        positive = shares > 0
-        return float(-(shares[positive] * stdtrit(self.degrees[positive], share)).sum())
+RankedBy: TypeAlias = Literal["wins", "means"]
+WINS: RankedBy = "wins"
+MEANS: RankedBy = "means"
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """Rank sets of the methods under one metric."""
+    """Rank sets of the methods under one metric; NaN for a method without a score, or for a single method."""
 
-    low: Array  # [M], 1 + the number of better methods; NaN for a method without a score
-    high: Array  # [M], the number of methods with a score minus the number of worse ones
-    better: Array  # bool [M, M]: the row's method is better than the column's
-    p: Array  # [M, M], Holm's adjusted p-values of these hypotheses, NaN on the diagonal
+    rank: Array  # [M], 1 + the number of methods that are better on these images
+    low: Array  # [M], 1 + the number of significantly better methods
+    high: Array  # [M], the number of methods with a score minus the number of significantly worse ones
+    better: Array  # bool [M, M]: the row's method is significantly better than the column's
+    p: Array  # [M, M], adjusted p-values of these hypotheses; NaN on the diagonal and where nothing is tested
 
 
-def mean_of(values: Array, factors: Factors = NO_FACTORS) -> Mean:
-    """Return the mean of ``values`` with its variance; values that share a level of a factor are correlated.
+@dataclass(frozen=True)
+class Pair:
+    """Comparison of two methods on the rows in which both have a score."""
 
-    The estimate is at least the variance of independent values. It is NaN for fewer than two values, and if a factor
-    has a single level, because one level does not determine the variance between levels.
+    effect: Mean
+    """Mean difference, of win rates or of scores; positive if the first method is better."""
+    images: int
+    """Number of images in these rows."""
+    p: tuple[float, float]
+    """One-sided p-values of the hypotheses that the first method is not better, and the second; NaN if not tested."""
+    skew_images: float
+    """Number of images that a test of means requires with this skewness; NaN if there are enough."""
+
+
+class Comparison:
+    """Comparisons of all pairs of methods under one metric, by win rates or by means.
+
+    Large clusters weigh less than their number of images, see ``variance.Design.weights``. No p-value is below 2⁻ᵐ,
+    with m the number of images on which two methods differ: a sign-flip test has no smaller one, while Student's t
+    gives a few equal differences an arbitrarily small one. For win rates, and for means if all clusters have the same
+    difference, m is at most the number of clusters. If all differences of independent images have the same size, as of
+    scores 0 and 1, or of win rates of two methods, the test is the exact sign test.
 
     Args:
-        values: ``[n]``, NaN where missing.
-        factors: for each name the level of each value, integers ``[n]``. A factor with one value per level, or one
-            that repeats another factor, has no effect.
+        scores: ``[n, M]``, higher is better, NaN where missing. A row is an image, or an image under one training seed.
+        factors: see ``variance.mean_of``.
+        by: ``wins`` compares win rates, see ``win_rates``; ``means`` compares the scores.
+
+    Raises:
+        ValueError: ``by`` is neither.
     """
-    values = np.asarray(values, dtype=np.float64)
-    defined = ~np.isnan(values)
-    return _Design(defined, factors).moments(values[defined]).mean()
 
+    def __init__(self, scores: Array, factors: Factors = NO_FACTORS, by: RankedBy = WINS) -> None:
+        if by not in (WINS, MEANS):
+            raise ValueError(f"by: found {by!r}, expected {WINS} or {MEANS}")
+        scores = np.asarray(scores, dtype=np.float64)
+        self.by, self.factors = by, factors
+        # Scaled to at most 1, so that squares cannot overflow.
+        self.scale = float(np.nanmax(np.abs(scores), initial=0)) or 1.0
+        self.scores = scores / self.scale
+        self.scored = (~np.isnan(scores)).any(0)
+        # Relative to the largest score of the image or, if they are small, of a typical image: one outlier must not
+        # hide the differences on all images.
+        largest = np.nanmax(np.abs(self.scores), axis=1, initial=0)
+        self.rounding = ROUNDING * np.maximum(largest, np.median(largest) if len(largest) else 0)
+        self._designs: dict[bytes, Design] = {}
 
-def compare(scores: Array, factors: Factors = NO_FACTORS) -> Array:
-    """Return one-sided p-values ``[M, M]`` of the hypothesis that the row's method is not better than the column's.
+    @cached_property
+    def rates(self) -> Array:
+        """Win rates ``[n, M]`` of the methods in each row, see ``win_rates``."""
+        return win_rates(self.scores, self.rounding)
 
-    NaN on the diagonal and where ``mean_of`` gives no variance of the difference. No p-value is below 2⁻ᵐ, with m the
-    number of images on which the methods differ: a sign-flip test has no smaller one, while Student's t gives a few
-    equal differences an arbitrarily small one. If all clusters have the same difference, m is the number of clusters.
+    @cached_property
+    def pairs(self) -> dict[tuple[int, int], Pair]:
+        """Comparisons of each method with the following ones."""
+        pooled = {
+            name: _pooled_squares(
+                [self._moments(*pair) for pair in self._differences], name, self.scored.sum()
+            )
+            for name in self.factors
+        }
+        means = {pair: self._moments(*pair).mean(pooled) for pair in self._differences}
+        if self.by == WINS:  # differences of ranks are bounded; a correction for skewness costs power
+            means = {pair: replace(mean, skewness=0.0) for pair, mean in means.items()}
+        return {pair: self._compared(*pair, mean) for pair, mean in means.items()}
 
-    Args:
-        scores: ``[n, M]``, higher is better, NaN where missing. A row is an image, or an image under one training
-            seed.
-        factors: see ``mean_of``.
-    """
-    scores = np.asarray(scores, dtype=np.float64)
-    methods = scores.shape[1]
-    scored = int(np.count_nonzero((~np.isnan(scores)).any(0)))
-    # Scaled to at most 1, so that squares cannot overflow.
-    scores = scores / (np.nanmax(np.abs(scores), initial=0) or 1.0)
-    # Relative to the largest score of the image or, if they are small, of a typical image: one outlier must not hide
-    # the differences on all images.
-    largest = np.nanmax(np.abs(scores), axis=1, initial=0)
-    rounding = ROUNDING * np.maximum(largest, np.median(largest) if len(largest) else 0)
-    designs: dict[bytes, _Design] = {}
-    comparisons: dict[tuple[int, int], tuple[_Moments, float]] = {}
-    for pair in combinations(range(methods), 2):
-        difference = scores[:, pair[0]] - scores[:, pair[1]]
-        difference[np.abs(difference) <= rounding] = 0
-        defined = ~np.isnan(difference)
-        if (key := defined.tobytes()) not in designs:
-            designs[key] = _Design(defined, factors)
-        difference = difference[defined]
-        moments = designs[key].moments(difference)
-        comparisons[pair] = (
-            moments,
-            0.5 ** designs[key].effective_count(difference, clusters=moments.independent == 0),
+    @cached_property
+    def p(self) -> Array:
+        """One-sided p-values ``[M, M]`` of the hypotheses that the row's method is not better than the column's.
+
+        NaN on the diagonal and for pairs that are not tested: without a variance (see ``variance.mean_of``), or with
+        scores too skewed for a comparison of means.
+        """
+        matrix = np.full((self.scores.shape[1],) * 2, np.nan)
+        for (one, other), pair in self.pairs.items():
+            matrix[one, other], matrix[other, one] = pair.p
+        return matrix
+
+    @cached_property
+    def adjusted_p(self) -> Array:
+        """The same, adjusted for the number of pairs, see ``adjusted``."""
+        scored = np.ix_(self.scored, self.scored)
+        result = np.full(self.p.shape, np.nan)
+        result[scored] = adjusted(self.p[scored], complete=not np.isnan(self.scores[:, self.scored]).any())
+        return result
+
+    @property
+    def error(self) -> float:
+        """Share of the family-wise error that the first step of the correction leaves for a one-sided test."""
+        return 1 / max(2 * sum(not np.isnan(pair.p[0]) for pair in self.pairs.values()), 2)
+
+    def win_probability(self, one: int, other: int) -> Mean:
+        """Return the probability that a method has the better score on an image; ties count half.
+
+        Its ``exact_interval`` is exact for independent images without ties.
+        """
+        defined, difference = self._difference(self.scores, one, other)
+        design = self._design(defined)
+        return design.moments((1 + np.sign(difference)) / 2, design.weights(self._shares)).mean()
+
+    def images_needed(self, one: int, other: int, level: float = 0.95) -> float:
+        """Return the number of images with which the observed difference is significant with power 0.8.
+
+        Infinite if there is none, or if training noise hides it; NaN without a variance.
+        """
+        pair, error = self.pairs[one, other], (1 - level) * self.error
+        images = np.ceil(pair.effect.images_needed(error, pair.images))
+        return (
+            np.nan if np.isnan(images) else float(np.nanmax([images, pair.skew_images, ceil(-log2(error))]))
         )
-    pooled = {
-        name: _pooled_squares([each for each, _ in comparisons.values()], name, scored) for name in factors
-    }
-    p = np.full((methods, methods), np.nan)
-    for (one, other), (moments, min_p) in comparisons.items():
-        mean = moments.mean(pooled)
-        if not np.isnan(mean.variance):
-            better = mean.p_value()
-            p[one, other], p[other, one] = max(better, min_p), max(1 - better, min_p)
-    return p
+
+    def detectable(self, one: int, other: int, level: float = 0.95) -> float:
+        """Return the smallest difference, of win rates or of means, that these images detect with power 0.8.
+
+        NaN for a pair that is not tested, or whose differences are all equal.
+        """
+        effect = self.pairs[one, other].effect
+        if not effect.variance > 0 or np.isnan(self.pairs[one, other].p[0]):
+            return np.nan
+        return effect.detectable((1 - level) * self.error) * (1 if self.by == WINS else self.scale)
+
+    @cached_property
+    def _differences(self) -> dict[tuple[int, int], tuple[Array, Array]]:
+        values = self.rates if self.by == WINS else self.scores
+        return {pair: self._difference(values, *pair) for pair in combinations(range(values.shape[1]), 2)}
+
+    def _difference(self, values: Array, one: int, other: int) -> tuple[Array, Array]:
+        """Return in which rows both methods have a score, bool ``[n]``, and the differences in these rows."""
+        difference = self.scores[:, one] - self.scores[:, other]
+        ties = np.abs(difference) <= self.rounding
+        defined = ~np.isnan(difference)
+        difference = np.where(ties, 0, values[:, one] - values[:, other])
+        return defined, difference[defined]
+
+    def _design(self, defined: Array) -> Design:
+        key = defined.tobytes()
+        if key not in self._designs:
+            self._designs[key] = Design(defined, self.factors)
+        return self._designs[key]
+
+    @cached_property
+    def _shares(self) -> dict[str, float]:
+        """For each factor the correlation within its levels, averaged over pairs, so that all have equal weights."""
+        shares: dict[str, list[float]] = {}
+        for defined, difference in self._differences.values():
+            design = self._design(defined)
+            if design.estimable and not design.is_balanced and np.ptp(difference) > 0:
+                components = np.maximum(design.components(difference), 0)
+                for name, component in zip(design.levels, components, strict=False):
+                    shares.setdefault(name, []).append(component / components.sum())
+        return {name: float(np.mean(of_pairs)) for name, of_pairs in shares.items()}
+
+    def _moments(self, one: int, other: int) -> Moments:
+        defined, difference = self._differences[one, other]
+        design = self._design(defined)
+        return design.moments(difference, design.weights(self._shares))
+
+    def _compared(self, one: int, other: int, effect: Mean) -> Pair:
+        defined, difference = self._differences[one, other]
+        design = self._design(defined)
+        p, skew_images = (np.nan, np.nan), np.nan
+        if np.isnan(effect.variance):
+            return Pair(effect, design.images, p, skew_images)
+        sizes = np.abs(difference[difference != 0])
+        if not design.levels and (len(sizes) == 0 or np.ptp(sizes) <= ROUNDING):
+            wins = int(np.count_nonzero(difference > 0))
+            p = _sign_test(wins, len(sizes)), _sign_test(len(sizes) - wins, len(sizes))
+        else:
+            least = 0.5 ** design.effective_count(difference, clusters=effect.is_constant or self.by == WINS)
+            tail = effect.p_value()
+            p = max(tail, least), max(1 - tail, least)
+            if self.by == MEANS:
+                skewed = max(abs(skewness(self.scores[defined, place])) for place in (one, other))
+                required = np.inf if np.isinf(skewed) else ceil(SKEWNESS * skewed**2)
+                if required > design.images and len(np.unique(self.scores[defined][:, [one, other]])) > 2:
+                    p, skew_images = (np.nan, np.nan), required
+        return Pair(effect, design.images, p, skew_images)
 
 
-def rank_sets(scores: Array, factors: Factors = NO_FACTORS, *, level: float = 0.95) -> Ranks:
+def win_rates(scores: Array, rounding: Array | float = 0.0) -> Array:
+    """Return the share ``[n, M]`` of the other methods that a method beats in each row; ties count half.
+
+    This is (m − r) / (m − 1) with r the rank of a method among the m methods with a score in the row. The mean over
+    images is the probability that a method beats another one, averaged over the others. NaN where a score is missing,
+    or is the only one of its row.
+
+    Args:
+        scores: ``[n, M]``, higher is better, NaN where missing.
+        rounding: ``[n]``, difference up to which scores of a row are ties.
+    """
+    rounding = np.broadcast_to(rounding, scores.shape[:1])[:, None]
+    beaten, others = np.zeros(scores.shape), (~np.isnan(scores)).sum(1, keepdims=True) - 1
+    for column in scores.T:
+        difference = scores - column[:, None]
+        beaten += (difference > rounding) + 0.5 * (np.abs(difference) <= rounding)
+    # A method ties with itself.
+    return np.where(np.isnan(scores) | (others < 1), np.nan, (beaten - 0.5) / np.maximum(others, 1))
+
+
+def rank_sets(
+    scores: Array, factors: Factors = NO_FACTORS, *, level: float = 0.95, by: RankedBy = WINS
+) -> Ranks:
     """Return confidence sets of the methods' ranks with simultaneous coverage ``level``.
 
-    A method's rank is 1 + the number of methods with a better mean. All ordered pairs are tested with Holm's (1979)
-    correction: with probability ``level`` there is no false "better", and then each set contains its method's rank
-    (Mogstad, Romano, Shaikh & Wilhelm, *Review of Economic Studies*, 2024). Their bootstrap is replaced by Holm's
-    critical values, because a bootstrap fails with few seeds or clusters.
+    A method's rank is 1 + the number of methods with a better win rate, or mean. All pairs are tested with a correction
+    for their number (``adjusted``): with probability ``level`` there is no false "better", and then each set contains
+    its method's rank (Mogstad, Romano, Shaikh & Wilhelm, *Review of Economic Studies*, 2024). Their bootstrap is
+    replaced by these critical values, because a bootstrap fails with few seeds or clusters.
 
     Args:
-        scores: see ``compare``.
-        factors: see ``mean_of``.
+        scores: see ``Comparison``.
+        factors: see ``variance.mean_of``.
         level: simultaneous coverage over all comparisons.
+        by: see ``Comparison``.
+
+    Raises:
+        ValueError: ``level`` is not a share in (0, 1), or ``by`` unknown.
     """
+    return ranks_of(Comparison(scores, factors, by), level)
+
+
+def ranks_of(comparison: Comparison, level: float = 0.95, *, tested: bool = True) -> Ranks:
+    """Return the rank sets of a comparison, see ``rank_sets``; without tests, each set contains all ranks."""
     if not 0 < level < 1:
         raise ValueError(f"level: found {level}, expected a share in (0, 1)")
-    p = holm(compare(scores, factors))
+    p = comparison.adjusted_p if tested else np.full(comparison.p.shape, np.nan)
     better = p <= 1 - level
     # With scores on different images, "better" can be cyclic; within a cycle there is no order.
     _, component = connected_components(better, connection="strong")
     better &= component[:, None] != component
-    scored = (~np.isnan(scores)).any(0)
-    ranked = scored & (np.count_nonzero(scored) > 1)
-    low, high = 1.0 + better.sum(0), np.count_nonzero(scored) - better.sum(1)
-    return Ranks(np.where(ranked, low, np.nan), np.where(ranked, high, np.nan), better, p)
+    count = np.count_nonzero(comparison.scored)
+    ranked = comparison.scored & (count > 1)
+    ahead = np.zeros(p.shape, bool)
+    for (one, other), pair in comparison.pairs.items():
+        ahead[one, other], ahead[other, one] = pair.effect.value > 0, pair.effect.value < 0
+    ranks = (1.0 + ahead.sum(0), 1.0 + better.sum(0), count - better.sum(1))
+    rank, low, high = (np.where(ranked, each, np.nan) for each in ranks)
+    return Ranks(rank, low, high, better, p)
 
 
-def holm(p: Array) -> Array:
+def adjusted(p: Array, *, complete: bool = False) -> Array:
+    """Return one-sided p-values of all ordered pairs ``[M, M]``, adjusted for the number of pairs.
+
+    Holm's (1979) procedure for the two-sided p-values of the pairs. If all methods are compared on the same images
+    (``complete``), equalities are transitive, so that after a rejection fewer of them can be true at once, and
+    Shaffer's (1986) factors take their place.
+    """
+    rows, columns = np.triu_indices(len(p), 1)
+    forward, backward = p[rows, columns], p[columns, rows]
+    counts = _counts_of_equalities(len(p)) if complete and not np.isnan(forward).any() else None
+    both = holm(np.minimum(2 * np.minimum(forward, backward), 1), counts)
+    result = np.full(p.shape, np.nan)
+    result[rows, columns] = np.where(forward < backward, both, np.where(np.isnan(both), np.nan, 1))
+    result[columns, rows] = np.where(backward < forward, both, np.where(np.isnan(both), np.nan, 1))
+    return result
+
+
+def holm(p: Array, counts: Array | None = None) -> Array:
     """Return p-values of hypotheses, adjusted by Holm's (1979) procedure for their number; NaN means no hypothesis.
 
     The hypotheses whose adjusted p-value is at most α are those that the procedure rejects at family-wise error α.
+
+    Args:
+        p: p-values of any shape.
+        counts: possible numbers of hypotheses that are true at once, for Shaffer's (1986) procedure.
     """
     tested = np.flatnonzero(~np.isnan(p))
     ordered = tested[np.argsort(p.flat[tested], kind="stable")]
-    adjusted = np.full(p.shape, np.nan)
+    adjusted_p = np.full(p.shape, np.nan)
     factors = np.arange(len(ordered), 0, -1)
-    adjusted.flat[ordered] = np.minimum(np.maximum.accumulate(factors * p.flat[ordered]), 1)
-    return adjusted
+    if counts is not None:  # the largest possible number that is not above Holm's
+        factors = np.array([counts[counts <= factor].max(initial=1) for factor in factors], dtype=np.int64)
+    adjusted_p.flat[ordered] = np.minimum(np.maximum.accumulate(factors * p.flat[ordered]), 1)
+    return adjusted_p
 
 
-class _Design:
-    """Factor levels of the defined values, and the sums over them that do not depend on the values themselves."""
-
-    def __init__(self, defined: Array, factors: Factors) -> None:
-        self.count = int(defined.sum())
-        self.levels = _distinct_factors({name: factor[defined] for name, factor in factors.items()})
-        self.sizes = [np.bincount(factor).astype(np.float64) for factor in self.levels.values()]
-        self.expected = _expected_squares(list(self.levels.values()), self.sizes, self.count)
-        self.estimable = self.count > 1 and all(len(size) > 1 for size in self.sizes)
-
-    def effective_count(self, values: Array, *, clusters: bool) -> int:
-        """Return the number of images with a nonzero sum of values; with ``clusters``, of clusters if that is less."""
-        counts = [np.count_nonzero(values)]
-        for name, factor in self.levels.items():
-            if name == IMAGES or (clusters and name != SEEDS):
-                counts.append(np.count_nonzero(np.bincount(factor, values)))
-        return int(min(counts))
-
-    def moments(self, values: Array) -> "_Moments":
-        """Return the mean of the defined ``values`` and the components of its variance."""
-        n = self.count
-        mean = float(values.mean()) if n else np.nan
-        if not self.estimable:
-            return _Moments(mean, n, np.nan, np.nan, {})
-        scale = float(np.abs(values).max()) or 1.0
-        residual = (values - mean) / scale
-        residual[np.abs(residual) <= ROUNDING] = 0
-        square = float(residual @ residual)
-        independent = square / (n - 1) / n
-        if not self.levels or square == 0:
-            return _Moments(mean, n, scale**2 * independent, scale**2 * independent, {})
-        sums = [float((np.bincount(factor, residual) ** 2).sum()) for factor in self.levels.values()]
-        components = np.linalg.lstsq(self.expected, np.array([*sums, square]), rcond=None)[0]
-        total, factors = float(components[-1]) / n, {}
-        for name, size, sum_of_squares, component in zip(
-            self.levels, self.sizes, sums, components, strict=False
-        ):
-            squares = float((size**2).sum())
-            total += squares / n**2 * float(component)
-            # Satterthwaite's (1946) degrees of freedom of a sum of squares with weights n_g².
-            degrees = max(squares**2 / float((size**4).sum()) - 1, 1.0)
-            factors[name] = scale**2 * sum_of_squares / (n**2 - squares), degrees
-        return _Moments(mean, n, scale**2 * independent, scale**2 * total, factors)
+def _counts_of_equalities(methods: int) -> Array:
+    """Return the possible numbers of pairs of equal methods: those of all partitions of the methods into groups."""
+    counts: list[set[int]] = [{0}]
+    for total in range(1, methods + 1):
+        counts.append(
+            {size * (size - 1) // 2 + rest for size in range(1, total + 1) for rest in counts[total - size]}
+        )
+    return np.array(sorted(counts[methods]))
 
 
-@dataclass(frozen=True)
-class _Moments:
-    """Mean of values and the components of its variance."""
-
-    value: float
-    count: int
-    independent: float
-    """Estimated variance of the mean if the values were independent."""
-    total: float
-    """Estimated variance of the mean."""
-    factors: Mapping[str, tuple[float, float]]
-    """For each factor its mean square, as a variance of the mean, and its degrees of freedom."""
-
-    def mean(self, pooled: Mapping[str, tuple[float, float, float]] = MappingProxyType({})) -> Mean:
-        """Return the mean with the components of its variance.
-
-        Args:
-            pooled: for each factor its pooled mean square, the same relative to the variance of independent values,
-                and its degrees of freedom. The comparison's own mean square counts if it is larger.
-        """
-        total, degrees = max(self.total, self.independent), self.count - 1.0
-        components, component_degrees = [], []
-        for name, (square, factor_degrees) in self.factors.items():
-            if factor_degrees >= FEW_DEGREES:
-                degrees = min(degrees, factor_degrees)
-                continue
-            pooled_square, ratio, pooled_degrees = pooled.get(name, (0.0, 0.0, factor_degrees))
-            # Scores of some methods vary far less than the pool; its mean square would hide their differences.
-            pooled_square = min(pooled_square, MAX_RATIO * ratio * self.independent)
-            components.append(max(square, pooled_square))
-            component_degrees.append(
-                factor_degrees if square > MAX_RATIO * pooled_square else max(factor_degrees, pooled_degrees)
-            )
-        # Each factor's mean square includes the residual; their sum would count it several times.
-        variance = max([total, *components])
-        remainder = max(variance - sum(components), 0.0)
-        shares = np.array([remainder, *components]) / (remainder + sum(components) or 1.0)
-        return Mean(self.value, variance * shares, np.array([degrees, *component_degrees]))
+def _sign_test(wins: int, count: int) -> float:
+    """Return the probability of at least ``wins`` of ``count`` fair coins."""
+    return float(bdtrc(wins - 1, count, 0.5)) if wins > 0 else 1.0
 
 
-def _pooled_squares(moments: list[_Moments], name: str, methods: int) -> tuple[float, float, float]:
+def _pooled_squares(moments: list[Moments], name: str, methods: int) -> tuple[float, float, float]:
     """Return a factor's mean square averaged over comparisons, absolute and relative, and its degrees of freedom."""
     squares = [(*each.factors[name], each.independent) for each in moments if name in each.factors]
     if not squares:
@@ -282,33 +345,3 @@ def _pooled_squares(moments: list[_Moments], name: str, methods: int) -> tuple[f
         float((absolute / independent).mean()),
         float(degrees.min() * (methods - 1)),
     )
-
-
-def _distinct_factors(factors: Factors) -> dict[str, Array]:
-    """Return the factors with levels numbered from 0, without those with one value per level and repeated ones."""
-    kept: dict[bytes, tuple[str, Array]] = {}
-    for name, factor in factors.items():
-        _, first, levels = np.unique(factor, return_index=True, return_inverse=True)
-        if len(first) < len(factor):
-            kept.setdefault(first[levels].tobytes(), (name, levels))
-    return dict(kept.values())
-
-
-def _expected_squares(levels: list[Array], sizes: list[Array], n: int) -> Array:
-    """Return the coefficients ``[F + 1, F + 1]`` of the variance components in the expected sums of squares.
-
-    Rows: for each factor the sum of squared level sums of the centered values; last the sum of their squares.
-    Columns: the components of the factors; last that of the residual.
-    """
-    count, squares = len(levels), [(size**2).sum() for size in sizes]
-    matrix = np.full((count + 1, count + 1), n - 1.0)
-    for f in range(count):
-        for g in range(count):
-            width = len(sizes[g])
-            joint, shared = np.unique(levels[f] * width + levels[g], return_counts=True)
-            crossed = (shared * sizes[f][joint // width] * sizes[g][joint % width]).sum()
-            matrix[f, g] = (
-                (shared.astype(float) ** 2).sum() - 2 * crossed / n + squares[f] * squares[g] / n**2
-            )
-        matrix[f, count] = matrix[count, f] = n - squares[f] / n
-    return matrix

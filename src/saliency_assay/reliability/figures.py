@@ -111,7 +111,7 @@ def order_figure(table: pd.DataFrame, labels: Labels = UNLABELED) -> Figure:
     """Plot the rank sets of methods × metrics in the colors of the report's heat map, baselines below the methods.
 
     Args:
-        table: result of ``reliability.tables.order_table`` for one set and model.
+        table: result of ``reliability.order_tables.order_tables`` for one set and model.
         labels: labels of methods and scores.
     """
     if table.empty:
@@ -290,7 +290,7 @@ def score_pairs_chart(table: pd.DataFrame, labels: Labels = UNLABELED) -> Figure
     For a study with a single score the figure is a message.
 
     Args:
-        table: result of ``reliability.tables.order_table`` for one set and model.
+        table: result of ``reliability.order_tables.order_tables`` for one set and model.
         labels: labels of methods and scores.
     """
     names, methods = scored_names(table, labels, most=MOST_ROWS), list(dict.fromkeys(table["method"]))

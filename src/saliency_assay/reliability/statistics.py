@@ -12,9 +12,11 @@ from itertools import combinations, combinations_with_replacement
 
 import numpy as np
 from numpy import ndarray as Array
+from scipy.special import expit
 from scipy.stats import rankdata
 
-from saliency_assay.reliability.comparison import NO_FACTORS, ROUNDING, Factors, mean_of
+from saliency_assay.reliability.comparison import win_rates
+from saliency_assay.reliability.variance import NO_FACTORS, ROUNDING, Factors, mean_of
 
 HELD = 20_000_000  # largest number of values in memory at once in a computation over all images
 LEAST_IMAGES = 5
@@ -70,7 +72,8 @@ def alpha(
 
     The interval refers to the population from which the images are sampled. It is the Bayesian bootstrap of the mean
     correlation of the images' ranks with the mean ranks, with one additional image that agrees perfectly for the upper
-    end and is exactly opposed for the lower end (Gaffke 2005). Its coverage is valid for few images, too.
+    end and is exactly opposed for the lower end (Gaffke 2005). Its coverage is valid for few images, too. It does not
+    extend below the smallest α of this many images.
 
     Args:
         scores: ``[N, M]``.
@@ -94,7 +97,51 @@ def alpha(
     if resamples < 1 or least < LEAST_IMAGES:
         return Estimate(value, np.nan, np.nan, count)
     low, high = _bounds(agreement, factors, least, resamples, (1 - level) / 2, seed)
-    return Estimate(value, min(low, value), max(high, value), count)
+    # The mean correlation of this many images is at least −1 / (images − 1).
+    lowest = 1 - count / (count - 1) * (agreement.ratings - 1) / agreement.ratings
+    return Estimate(value, min(max(low, lowest), value), max(high, value), count)
+
+
+def concordance(scores: Array, *, clusters: Factors = NO_FACTORS, level: float = 0.999) -> Estimate:
+    """Return the share of untied comparisons of two methods on an image that agree with the order on the other images.
+
+    1 if all images agree, 0.5 if they agree as often as by chance. Ties do not count, so that scores 0 and 1, under
+    which most methods tie on an image, can reach 1. The order on the other images is that of the mean win rates
+    (``comparison.win_rates``); if these are equal, a comparison counts half. NaN without an untied comparison.
+
+    The interval is Wilson's, with the number of independent images that gives the variance of the share.
+
+    Args:
+        scores: ``[N, M]``, higher is better, NaN where missing.
+        clusters: for each name the cluster of each image, ``[N]``.
+        level: of the interval; none with fewer than 5 images or clusters.
+    """
+    _check(scores)
+    _check_level(level)
+    rates = win_rates(scores)
+    defined = ~np.isnan(rates)
+    sums, counts = np.where(defined, rates, 0).sum(0), defined.sum(0)
+    agreeing, untied = np.zeros((2, len(scores)))
+    for one, other in combinations(range(scores.shape[1]), 2):
+        with np.errstate(invalid="ignore", divide="ignore"):
+            means = (sums[[one, other]] - rates[:, [one, other]]) / (counts[[one, other]] - 1)
+            sign = np.sign(rates[:, one] - rates[:, other])
+            expected = np.sign(np.round(means[:, 0] - means[:, 1], 12))
+        compared = ~np.isnan(sign) & ~np.isnan(expected) & (sign != 0)
+        untied += compared
+        agreeing += np.where(compared, (1 + sign * expected) / 2, 0)
+    used = untied > 0
+    if not used.any():
+        return Estimate(np.nan, np.nan, np.nan, 0)
+    value = float(agreeing.sum() / untied.sum())
+    # The derivatives of the share with respect to the weights of images.
+    influence = value + (agreeing - value * untied)[used] / untied[used].mean()
+    factors = {name: np.asarray(factor)[used] for name, factor in clusters.items()}
+    least = min(len(np.unique(factor)) for factor in (np.flatnonzero(used), *factors.values()))
+    low, high = (
+        mean_of(influence, factors).rate_interval(level) if least >= LEAST_IMAGES else (np.nan, np.nan)
+    )
+    return Estimate(value, low, high, int(used.sum()))
 
 
 def _bounds(
@@ -271,8 +318,9 @@ def mean_correlation(scores: Array, *, clusters: Factors = NO_FACTORS, level: fl
     half = (
         (mean.interval(level)[1] - mean.value) * methods / (2 * above * below) * (least / (least - 3)) ** 0.5
     )
-    ratio = above / below * np.exp(2 * np.array([-half, half]))
-    low, high = (ratio - 1) / (ratio + methods - 1)
+    # ρ = (r − 1) / (r + K − 1) of the ratio r, as a logistic function, which cannot overflow.
+    shares = expit(np.log((methods - 1) * below / above) - 2 * np.array([-half, half]))
+    low, high = 1 - methods / (methods - 1) * shares
     return Estimate(value, float(low), float(high), fewest)
 
 

@@ -10,9 +10,10 @@ import pandas as pd
 from numpy import ndarray as Array
 
 from saliency_assay.registry.directions import oriented
-from saliency_assay.reliability import comparison, statistics
+from saliency_assay.reliability import statistics
 from saliency_assay.reliability.printed import printed_alphas, printed_correlations
 from saliency_assay.reliability.raters import paired_correlations
+from saliency_assay.reliability.variance import Factors
 from saliency_assay.storage.score_tables import WHOLE_SET
 
 Scores: TypeAlias = pd.DataFrame | Iterable[pd.DataFrame]
@@ -24,11 +25,9 @@ OF_METHOD = ["data", "model", "seed", "method"]
 PAIR = ["metric", "variant", "other_metric", "other_variant"]
 RELIABLE = [*SCORED, "seed", "baselines", "methods", "images", "alpha", "alpha_low", "alpha_high"]
 RELIABLE += ["correlation_images", "correlation", "correlation_low", "correlation_high"]
-ORDERED = ["metric", "variant", "direction", "data", "model", "method", "baseline", "seeds", "over", "images"]
-ORDERED += ["undefined", "mean", "low", "high", "rank_low", "rank_high", "lead", "lead_over", "lead_p"]
-ORDERED += ["above_baselines", "wins"]
+RELIABLE += ["concordance", "concordance_low", "concordance_high"]
 RANKINGS = ["data", "model", *PAIR, "images", "methods", "correlation"]
-NO_CLUSTERS: comparison.Factors = MappingProxyType({})
+NO_CLUSTERS: Factors = MappingProxyType({})
 """Default of ``clusters``: for each name, such as ``cut-outs``, the cluster of each image, indexed by image number."""
 
 
@@ -39,7 +38,7 @@ def reliability_table(
     *,
     resamples: int,
     level: float,
-    clusters: comparison.Factors = NO_CLUSTERS,
+    clusters: Factors = NO_CLUSTERS,
     printed: Mapping[str, Mapping[str, float]] = MappingProxyType({}),
 ) -> pd.DataFrame:
     """Return inter-rater and inter-method reliability of every metric, variant, set, model and seed.
@@ -57,8 +56,9 @@ def reliability_table(
         ``metric, variant, data, model, seed``; ``baselines``: ``with`` or ``without`` baselines, ``none`` if the table
         has none; ``methods``: their number; ``images`` that α compares; ``alpha, alpha_low, alpha_high``:
         Krippendorff's α; ``correlation, correlation_low, correlation_high``: Spearman's ρ over images, averaged over
-        pairs of methods; ``correlation_images``: the smallest number of images of one of these ρ; and ``printed``: the
-        paper's α, NaN if it prints none.
+        pairs of methods; ``correlation_images``: the smallest number of images of one of these ρ; ``concordance,
+        concordance_low, concordance_high``: see ``statistics.concordance``; and ``printed``: the paper's α, NaN if it
+        prints none.
 
     Raises:
         ValueError: see ``printed_alphas``.
@@ -66,7 +66,7 @@ def reliability_table(
     rows = []
     for names, of_metric in groups(scores, [*SCORED, "seed"]):
         wide = by_method(of_metric, directions[str(names["metric"])])
-        factors = _clusters_of(clusters, wide.index.to_numpy())
+        factors = clusters_of_images(clusters, wide.index.to_numpy())
         model_methods = [name for name in wide if name not in baselines]
         kinds = (
             {"with": wide, "without": wide[model_methods]}
@@ -79,8 +79,9 @@ def reliability_table(
             row = {**names, "baselines": kind, "methods": subset.shape[1]}
             alpha = statistics.alpha(values, clusters=factors, resamples=resamples, level=level)
             correlation = statistics.mean_correlation(values, clusters=factors, level=level)
+            agreeing = statistics.concordance(values, clusters=factors, level=level)
             row |= {"images": alpha.images, "correlation_images": correlation.images}
-            for name, estimate in (("alpha", alpha), ("correlation", correlation)):
+            for name, estimate in (("alpha", alpha), ("correlation", correlation), ("concordance", agreeing)):
                 row |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
             rows.append(row)
     table = pd.DataFrame(rows, columns=RELIABLE)
@@ -140,103 +141,6 @@ def consistency_table(
         pair = frozenset(((row["metric"], row["variant"]), (row["other_metric"], row["other_variant"])))
         row["printed"] = paper_values.get((str(row["method"]), pair), np.nan)
     return pd.DataFrame(rows, columns=[*OF_METHOD, *PAIR, "images", "correlation", "agreement", "printed"])
-
-
-def order_table(
-    scores: Scores,
-    directions: Mapping[str, str],
-    baselines: Collection[str] = (),
-    *,
-    clusters: comparison.Factors = NO_CLUSTERS,
-    level: float = 0.95,
-) -> pd.DataFrame:
-    """Return means and rank sets of the methods under every metric.
-
-    Args:
-        scores: a score table, or its chunks by variant; scores of whole sets are left out.
-        directions: for each metric the direction of its scores, see ``directions``.
-        baselines: baselines, which do not use the model.
-        clusters: see ``NO_CLUSTERS``.
-        level: confidence level of the means' intervals, and simultaneous level of the rank sets of a metric.
-
-    Returns:
-        ``metric, variant, direction, data, model, method, baseline`` (bool); ``seeds``: their number; ``over``: the
-        sources of variation in the intervals, such as ``images × seeds``; ``images``: number of images with a score;
-        ``undefined``: share of scores that are NaN; ``mean, low, high``: see ``comparison.mean_of``; ``rank_low,
-        rank_high``: see ``comparison.rank_sets``; ``lead``: mean difference from the other method with the best mean,
-        on the images that both have a score for, positive if this method is better; ``lead_over``: that method, empty
-        if there is none; ``lead_p``: largest p-value of the hypotheses that the method is not better than another one,
-        adjusted by Holm's procedure, NaN if one of them cannot be tested;
-        ``above_baselines``: 1 if the method is better than every baseline, else 0; NaN for baselines and if none of
-        them has a score; ``wins``: share of images on which no method has a better score, among the images with scores
-        of this and another method. Rows are in the order of the score table.
-    """
-    rows = []
-    for names, of_metric in groups(scores, SCORED):
-        direction = directions[str(names["metric"])]
-        wide = of_metric.pivot(index=["seed", "image"], columns="method", values="score")
-        wide = wide[list(dict.fromkeys(of_metric["method"]))]
-        values = oriented(wide.to_numpy(), direction)
-        seed, image = (wide.index.get_level_values(name).to_numpy() for name in ("seed", "image"))
-        factors: comparison.Factors = _clusters_of(clusters, image)
-        seeds = len(np.unique(seed))
-        over = [*(factors or ["images"]), *([comparison.SEEDS] if seeds > 1 else [])]
-        if seeds > 1:
-            factors = {comparison.IMAGES: image, **factors, comparison.SEEDS: seed}
-        ranks = comparison.rank_sets(values, factors, level=level)
-        is_baseline = np.array([method in baselines for method in wide], dtype=bool)
-        above, next_best = _above_baselines(ranks, is_baseline), _best_others(values)
-        wins, undefined = _win_shares(values), of_metric["score"].isna().groupby(of_metric["method"]).mean()
-        for place, method in enumerate(wide):
-            score = wide[method].to_numpy()
-            mean = comparison.mean_of(score, factors)
-            low, high = mean.interval(level)
-            row = {**names, "direction": direction, "method": method, "baseline": method in baselines}
-            row |= {
-                "seeds": seeds,
-                "over": " × ".join(over),
-                "images": len(np.unique(image[~np.isnan(score)])),
-            }
-            row |= {"undefined": undefined[str(method)], "mean": mean.value, "low": low, "high": high}
-            row |= {"rank_low": ranks.low[place], "rank_high": ranks.high[place]}
-            if (other := next_best[place]) is None:
-                row |= {"lead": np.nan, "lead_over": "", "lead_p": np.nan}
-            else:
-                differences = values[:, place] - values[:, other]
-                compared = ~np.isnan(ranks.low) & (np.arange(len(is_baseline)) != place)
-                row |= {"lead": comparison.mean_of(differences).value, "lead_over": wide.columns[other]}
-                row |= {"lead_p": ranks.p[place, compared].max()}
-            rows.append({**row, "above_baselines": above[place], "wins": wins[place]})
-    return pd.DataFrame(rows, columns=ORDERED)
-
-
-def _above_baselines(ranks: comparison.Ranks, baselines: Array) -> Array:
-    """Return ``[M]``: 1 for a method that is better than all scored baselines (``baselines``), else 0; NaN for them."""
-    scored = ~np.isnan(ranks.low)
-    if not (baselines & scored).any():
-        return np.full(len(baselines), np.nan)
-    better = ranks.better[:, baselines & scored].all(1).astype(np.float64)
-    return np.where(scored & ~baselines, better, np.nan)
-
-
-def _best_others(scores: Array) -> list[int | None]:
-    """Return for each column of ``[n, M]`` the other column with the highest mean, None if no other has a score."""
-    scored = np.flatnonzero((~np.isnan(scores)).any(0))
-    order = scored[np.argsort(-np.nanmean(scores[:, scored], axis=0), kind="stable")].tolist()
-    return [
-        next((other for other in order if other != place), None) if place in order else None
-        for place in range(scores.shape[1])
-    ]
-
-
-def _win_shares(scores: Array) -> Array:
-    """Return the share ``[M]`` of rows of ``[n, M]`` in which no score is higher, among rows with another score."""
-    defined = ~np.isnan(scores)
-    defined &= defined.sum(1, keepdims=True) >= 2
-    best = np.where(defined, scores, -np.inf).max(1, keepdims=True, initial=-np.inf)
-    count = defined.sum(0)
-    shares: Array = np.where(count > 0, (defined & (scores == best)).sum(0) / np.maximum(count, 1), np.nan)
-    return shares
 
 
 def rankings_table(
@@ -324,5 +228,6 @@ def rank_text(low: float, high: float) -> str:
     return f"{low:.0f}" if low == high else f"{low:.0f}–{high:.0f}"
 
 
-def _clusters_of(clusters: comparison.Factors, images: Array) -> comparison.Factors:
+def clusters_of_images(clusters: Factors, images: Array) -> Factors:
+    """Return the clusters of images by number, see ``NO_CLUSTERS``."""
     return {name: of_set[images] for name, of_set in clusters.items()}

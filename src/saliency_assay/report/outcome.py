@@ -1,4 +1,4 @@
-"""Last lines of a run: models that are not better than chance, the path of the report or tables, and what they lack."""
+"""Last lines of a run: models not shown to be better than chance, the path of the report or tables, what is missing."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ from saliency_assay.runtime.failures import RESULTS
 
 
 def warnings(configuration: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a line for each trained model that is not better than chance.
+    """Yield a line for each trained model that is not shown to be better than chance.
 
     Args:
         configuration: content of a valid configuration file, with relative paths from the working directory.

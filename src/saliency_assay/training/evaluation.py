@@ -68,13 +68,15 @@ def predict(
 def accuracies(predictions: pd.DataFrame, classes: Sequence[str]) -> dict[str, Any]:
     """Return accuracies in [0, 1] as plain JSON: for each set and split, over all images and per class.
 
+    Balanced accuracy is the mean of the accuracies of the classes that have images.
+
     Args:
         predictions: rows of ``predict``, with the name of the set in a column ``data``.
         classes: names of the labels.
 
     Returns:
-        ``{set: {split: {"images": n, "accuracy": a, "largest_class": s, "per_class": {class: a}}}}`` with s the share
-        of the most frequent class.
+        ``{set: {split: {"images": n, "accuracy": a, "balanced_accuracy": b, "largest_class": s, "per_class":
+        {class: a}, "counts": {class: {"correct": c, "images": n}}}}}`` with s the share of the most frequent class.
     """
     table = predictions.assign(correct=predictions["label"] == predictions["predicted"])
     result: dict[str, Any] = {}
@@ -83,11 +85,18 @@ def accuracies(predictions: pd.DataFrame, classes: Sequence[str]) -> dict[str, A
         set_rows = table[table["data"] == name]
         for split in dict.fromkeys(set_rows["split"]):
             split_rows = set_rows[set_rows["split"] == split]
-            by_class = split_rows.groupby("label")["correct"].mean().to_dict()
+            by_class = split_rows.groupby("label")["correct"].agg(["mean", "sum", "size"])
             result[name][split] = {
                 "images": len(split_rows),
                 "accuracy": float(split_rows["correct"].mean()),
+                "balanced_accuracy": float(by_class["mean"].mean()),
                 "largest_class": float(split_rows["label"].value_counts(normalize=True).iloc[0]),
-                "per_class": {classes[label]: float(accuracy) for label, accuracy in by_class.items()},
+                "per_class": {
+                    classes[label]: float(accuracy) for label, accuracy in by_class["mean"].items()
+                },
+                "counts": {
+                    classes[label]: {"correct": int(row["sum"]), "images": int(row["size"])}
+                    for label, row in by_class.iterrows()
+                },
             }
     return result

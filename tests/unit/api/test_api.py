@@ -41,7 +41,8 @@ from saliency_assay.metrics.faithfulness import faithfulness, single_pixels
 from saliency_assay.metrics.sensitivity_max import sensitivity_max
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.reliability import statistics
-from saliency_assay.reliability.tables import order_table, reliability_table
+from saliency_assay.reliability.order_tables import order_tables
+from saliency_assay.reliability.tables import reliability_table
 from saliency_assay.runtime.provenance import SOURCE
 
 RNG = np.random.default_rng(3)
@@ -568,15 +569,31 @@ def test_reliability_is_that_of_the_tables() -> None:
             [row] = reliability_table(
                 table, directions, (), resamples=200, level=0.999, clusters=clusters
             ).to_dict("records")
-            for name, estimate in (("alpha", assessed.alpha), ("correlation", assessed.correlation)):
+            for name in ("alpha", "correlation", "concordance"):
+                estimate = getattr(assessed, name)
                 ends = [row[name], row[f"{name}_low"], row[f"{name}_high"]]
                 assert [estimate.value, estimate.low, estimate.high] == ends
             assert (assessed.alpha.images, assessed.correlation.images) == (40, 37)
-            order = order_table(table, directions, clusters=clusters).set_index("method")
-            columns = ["images", "mean", "low", "high", "rank_low", "rank_high"]
+            order, pairs = order_tables(table, directions, clusters=clusters)
+            order = order.set_index("method")
+            columns = ["images", "mean", "low", "high", "win_rate", "rank_low", "rank_high"]
             pd.testing.assert_frame_equal(assessed.order[columns], order[columns], check_dtype=False)
+            pd.testing.assert_frame_equal(assessed.pairs, pairs[assessed.pairs.columns])
             assert (assessed.order["rank"] >= order["rank_low"]).all()
             assert (assessed.order["rank"] <= order["rank_high"]).all()
+
+
+def test_an_assessment_ranks_by_means_and_calls_methods_equivalent_if_asked() -> None:
+    noise = np.random.default_rng(0).normal(size=(2, 300))
+    skewed = {"a": np.exp(2 * noise[0]), "b": 1.5 * np.exp(2 * noise[0] + 0.1 * noise[1])}
+    assert saliency_assay.assess(skewed, direction="lower").pairs["finding"].tolist() == ["better"]
+    by_means = saliency_assay.assess(skewed, direction="lower", ranks="means").pairs
+    assert by_means["finding"].tolist() == ["not tested"]
+    assert by_means["skew_images"].item() > 300
+    similar = {"a": noise[0], "b": noise[1] + 0.01}
+    for options, finding in (({}, "not distinguishable"), ({"margin": 0.3}, "equivalent")):
+        found = saliency_assay.assess(similar, direction="higher", **options)  # type: ignore[arg-type]
+        assert found.pairs["finding"].tolist() == [finding]
 
 
 def test_methods_are_compared_on_images_on_which_both_have_a_score() -> None:
@@ -732,6 +749,9 @@ def test_what_cannot_be_compared(scores: dict[Any, Any], direction: str, message
         ({"clusters": {"patients": ["p", None]}}, "clusters: patients: found images without a cluster"),
         ({"level": 1}, "level: found 1, expected a share in (0, 1)"),
         ({"rank_level": 0}, "rank_level: found 0, expected a share in (0, 1)"),
+        ({"ranks": "median"}, "ranks: found 'median', expected wins or means"),
+        ({"margin": 0}, "margin: found 0, expected a positive number"),
+        ({"margin": 1, "margin_unit": "mm"}, "margin_unit: found 'mm', expected sd or score"),
     ],
 )
 def test_options_of_an_assessment_that_do_not_fit(options: dict[str, Any], message: str) -> None:

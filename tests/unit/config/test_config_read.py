@@ -84,7 +84,7 @@ def test_defaults_of_all_keys() -> None:
             },
             "digits": {"kind": "gallery", "model": "d", "methods": ("gradient",)},
         },
-        "reliability": {"resamples": 10000, "level": 0.999},
+        "reliability": {"resamples": 10000, "level": 0.999, "ranks": "wins", "margin_unit": "sd"},
         "report": {"gallery_images": 6},
     }  # fmt: skip
 

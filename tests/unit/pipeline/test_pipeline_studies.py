@@ -89,7 +89,14 @@ def test_figures_and_tables_come_in_the_order_of_the_report() -> None:
         "deltas",
         "reliability",
     ]
-    assert tiny.summary_tables("retrain") == ["order", "reliability", "rankings", "agreement", "leakage"]
+    assert tiny.summary_tables("retrain") == [
+        "order",
+        "pairs",
+        "reliability",
+        "rankings",
+        "agreement",
+        "leakage",
+    ]
 
 
 def test_mask_figures_are_of_every_protocol_and_fill() -> None:

@@ -13,9 +13,9 @@ from saliency_assay.catalog import CATALOG
 from saliency_assay.registry.records import resolve
 from saliency_assay.reliability.agreement import COLUMNS, agreement_table
 from saliency_assay.reliability.raters import agreement, halves
+from saliency_assay.reliability.order_tables import order_tables
 from saliency_assay.reliability.tables import (
     consistency_table,
-    order_table,
     rankings_table,
     reliability_table,
     variance_table,
@@ -294,8 +294,12 @@ def test_tables_of_retraining_are_the_same_in_parts(tmp_path: Path, monkeypatch:
             agreement_table(whole, directions, LABELS, splits=SPLITS),
         ),
         (
-            order_table(scores_in_parts.chunks("metric", "variant"), directions, ["edge"]),
-            order_table(whole, directions, ["edge"]),
+            order_tables(scores_in_parts.chunks("metric", "variant"), directions, ["edge"])[0],
+            order_tables(whole, directions, ["edge"])[0],
+        ),
+        (
+            order_tables(scores_in_parts.chunks("metric", "variant"), directions, ["edge"])[1],
+            order_tables(whole, directions, ["edge"])[1],
         ),
         (
             consistency_table(scores_in_parts.chunks("seed", "method"), directions),
@@ -349,14 +353,16 @@ def test_the_job_knows_the_cut_outs_and_scenes_of_bam(tmp_path: Path) -> None:
     settings |= {"models": ["f_o", "f_s"], "label": "scene", "baselines": []}
     settings |= {"directions": {"mcs": "higher"}, "resamples": 50, "level": 0.9}
     settings |= {"printed_alpha": {}, "printed_correlation": {}}
-    names = ("reliability", "agreement", "order", "consistency", "rankings", "variance")
+    settings |= {"ranges": {"mcs": [-1.0, None]}, "rule": {"by": "wins", "margin": None, "margin_unit": "sd"}}
+    settings |= {"retrained": False}
+    names = ("reliability", "agreement", "order", "pairs", "consistency", "rankings", "variance")
     output = {name: tmp_path / f"{name}.csv" for name in names}
     files = {"scores": [tmp_path / "scores.parquet"], "data": tmp_path / "data.zarr.zip"}
     run_script("tabulate_reliability", tmp_path, settings, files, output)
     order = pd.read_csv(output["order"])
     assert set(order["over"]) == {"cut-outs × scenes"}
     assert (order[["rank_low", "rank_high"]] == [1, 3]).all(axis=None)
-    alone = order_table(table, {"mcs": "higher"})
+    alone, _ = order_tables(table, {"mcs": "higher"})
     assert (order["high"] - order["low"] > 2 * (alone["high"] - alone["low"])).all()
     [alpha] = pd.read_csv(output["reliability"]).to_dict("records")
     [without] = reliability_table(table, {"mcs": "higher"}, (), resamples=50, level=0.9).to_dict("records")

@@ -1,23 +1,24 @@
 """Tables of reliability, from score tables."""
 
 from collections.abc import Iterable, Mapping
-from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import spearmanr, t, ttest_rel
+from scipy.stats import spearmanr
 
-from saliency_assay.reliability import statistics
+from saliency_assay.reliability import comparison, statistics
+from saliency_assay.reliability.comparison import win_rates
+from saliency_assay.reliability.order_tables import ORDERED, Rule, order_tables
 from saliency_assay.reliability.tables import (
-    ORDERED,
     RANKINGS,
     consistency_table,
-    order_table,
     rankings_table,
     reliability_table,
     variance_table,
 )
+from saliency_assay.reliability.variance import mean_of
 
 NAN = float("nan")
 DIRECTIONS = {"aopc": "higher", "infidelity": "lower", "likeness": "target 0"}
@@ -57,6 +58,11 @@ def score_table(
 def scored(table: pd.DataFrame, metric: str, seed: int = 0, methods: Iterable[str] = METHODS) -> np.ndarray:
     chosen = table[(table["metric"] == metric) & (table["seed"] == seed)]
     return chosen.pivot(index="image", columns="method", values="score")[list(methods)].to_numpy()
+
+
+def order_table(table: pd.DataFrame, *arguments: Any, **options: Any) -> pd.DataFrame:
+    """Order of the methods."""
+    return order_tables(table, *arguments, **options)[0]
 
 
 def rank_sets(table: pd.DataFrame) -> dict[str, tuple[float, float]]:
@@ -211,9 +217,9 @@ def test_printed_correlation_is_of_a_pair_whichever_is_named_first() -> None:
 # ---- order
 
 
-def test_order_has_students_intervals_and_ranks_the_better_way_round() -> None:
+def test_order_has_intervals_and_ranks_the_better_way_round() -> None:
     table = score_table(images=60)
-    rows = order_table(table, DIRECTIONS, ["edge", "random"], level=0.9)
+    rows = order_table(table, DIRECTIONS, ["edge", "random"], rule=Rule(level=0.9))
     assert list(rows.columns) == ORDERED
     assert (rows["direction"] == rows["metric"].map(DIRECTIONS)).all()
     assert (rows["baseline"] == (rows["method"] == "edge")).all()
@@ -223,9 +229,11 @@ def test_order_has_students_intervals_and_ranks_the_better_way_round() -> None:
         assert list(of_metric["method"]) == list(METHODS)
         assert rank_sets(of_metric) == {method: (place, place) for place, method in enumerate(order, 1)}
         scores = scored(table, metric)
-        half = t.ppf(0.95, 59) * scores.std(0, ddof=1) / 60**0.5
-        expected = np.stack([scores.mean(0), scores.mean(0) - half, scores.mean(0) + half], axis=1)
+        expected = [(column.mean(), *mean_of(column).interval(0.9)) for column in scores.T]
         np.testing.assert_allclose(of_metric[["mean", "low", "high"]], expected, rtol=1e-12)
+        np.testing.assert_allclose(
+            of_metric["win_rate"], win_rates(scores if metric == "aopc" else -scores).mean(0)
+        )
 
 
 def test_a_method_does_not_gain_from_scores_that_it_lacks_on_hard_images() -> None:
@@ -237,8 +245,8 @@ def test_a_method_does_not_gain_from_scores_that_it_lacks_on_hard_images() -> No
     [first, second] = order_table(rows_of({"a": a, "b": b}), DIRECTIONS).to_dict("records")
     assert second["mean"] > first["mean"] + 4
     assert (first["rank_low"], first["rank_high"], second["rank_low"], second["rank_high"]) == (1, 1, 2, 2)
-    assert (first["images"], first["undefined"], first["wins"]) == (100, 0, 1)
-    assert (second["images"], second["undefined"], second["wins"]) == (50, 0.5, 0)
+    assert (first["images"], first["undefined"], first["best_share"]) == (100, 0, 1)
+    assert (second["images"], second["undefined"], second["best_share"]) == (50, 0.5, 0)
 
 
 def composites(
@@ -273,16 +281,17 @@ def test_clusters_account_for_images_that_share_cut_outs_and_scenes() -> None:
 
 def test_an_interval_over_clusters_of_equal_images_is_that_of_as_many_images() -> None:
     """The clusters are those of all images of the set, by their numbers."""
-    values = np.random.default_rng(0).normal(size=(2, 15))
-    cluster = np.arange(120) // 8
-    table = rows_of(dict(zip("ab", values[:, cluster[::2]], strict=True)), images=range(0, 120, 2))
+    half = np.random.default_rng(0).normal(size=(2, 8))
+    values = np.concatenate([half, -half], axis=1)  # not skewed
+    cluster = np.arange(128) // 8
+    table = rows_of(dict(zip("ab", values[:, cluster[::2]], strict=True)), images=range(0, 128, 2))
     rows = order_table(table, DIRECTIONS, clusters={"cut-outs": cluster})
     of_clusters = order_table(rows_of(dict(zip("ab", values, strict=True))), DIRECTIONS)
     columns = ["mean", "low", "high", "rank_low", "rank_high"]
     # The degrees of freedom are Satterthwaite's, a little less than the number of clusters less 1.
-    np.testing.assert_allclose(rows[columns], of_clusters[columns], rtol=0.01)
+    np.testing.assert_allclose(rows[columns], of_clusters[columns], rtol=0.01, atol=1e-12)
     assert set(rows["over"]) == {"cut-outs"}
-    assert set(rows["images"]) == {60}
+    assert set(rows["images"]) == {64}
 
 
 def trained(generator: np.random.Generator, *, effects: tuple[float, ...], seeds: int = 3) -> pd.DataFrame:
@@ -330,7 +339,8 @@ def test_training_noise_is_no_difference_of_methods_where_there_are_seeds() -> N
 
 
 def test_images_scored_under_several_seeds_are_no_more_images() -> None:
-    table = score_table(metrics=["aopc"])
+    half = np.random.default_rng(0).normal(size=(2, 10))
+    table = rows_of(dict(zip("ab", np.concatenate([half, -half], axis=1), strict=True)))  # not skewed
     copies = pd.concat([table.assign(seed=seed) for seed in range(3)])
     widths = [
         (rows["high"] - rows["low"]).to_numpy()
@@ -355,29 +365,27 @@ def test_a_target_ranks_by_the_distance_from_it() -> None:
     assert rank_sets(rows) == {"signed": (2, 2), "near": (1, 1)}
     of_method = rows.set_index("method")
     assert of_method["mean"].to_dict() == pytest.approx({"signed": 0, "near": near.mean()})
-    assert of_method["wins"].to_dict() == {"signed": 0, "near": 1}
+    assert of_method["best_share"].to_dict() == {"signed": 0, "near": 1}
     assert set(rows["direction"]) == {"target 0"}
     other = order_table(rows_of({"one": [1, 1.1] * 9, "far": [3, 2.9] * 9}), {"aopc": "target 1"})
     assert rank_sets(other) == {"one": (1, 1), "far": (2, 2)}
 
 
 def test_the_lead_is_the_paired_difference_from_the_best_other_method() -> None:
-    """Lower is better. p-values are those of paired t-tests, six for three methods, after Holm's correction."""
+    """Lower is better. ``lead_p`` is the largest p-value of the comparisons with the others."""
     generator = np.random.default_rng(0)
     scores = {name: 0.4 * place + generator.normal(size=50) for place, name in enumerate("abc")}
-    rows = order_table(rows_of(scores, metric="infidelity"), DIRECTIONS).set_index("method")
+    table = rows_of(scores, metric="infidelity")
+    rows = order_table(table, DIRECTIONS, rule=Rule("means")).set_index("method")
     expected = {name: scores["b" if name == "a" else "a"] - scores[name] for name in "abc"}
     assert rows["lead"].to_dict() == pytest.approx({name: lead.mean() for name, lead in expected.items()})
-    p = {
-        (one, other): ttest_rel(scores[one], scores[other], alternative="less").pvalue
-        for one, other in permutations("abc", 2)
-    }
-    adjusted, largest = {}, 0.0
-    for place, pair in enumerate(sorted(p, key=lambda pair: p[pair])):
-        largest = max(largest, (6 - place) * p[pair])
-        adjusted[pair] = min(largest, 1)
-    worst = {one: max(value for pair, value in adjusted.items() if pair[0] == one) for one in "abc"}
-    assert rows["lead_p"].to_dict() == pytest.approx(worst)
+    intervals = [mean_of(expected[name]).interval() for name in "abc"]
+    np.testing.assert_allclose(rows[["lead_low", "lead_high"]], intervals)
+    for by in ("wins", "means"):
+        p = comparison.rank_sets(-np.stack(list(scores.values()), axis=1), by=by).p
+        found = order_table(table, DIRECTIONS, rule=Rule(by))
+        np.testing.assert_allclose(found["lead_p"], np.nanmax(p, axis=1))
+        assert set(found["ranked_by"]) == {by}
     assert rows["lead_over"].to_dict() == {"a": "b", "b": "a", "c": "a"}
     alone = order_table(rows_of({"a": [1, 2, NAN, NAN], "b": [NAN, NAN, 1, 3]}), DIRECTIONS)
     assert alone[["lead", "lead_p"]].isna().all(axis=None)  # on different images
@@ -389,7 +397,9 @@ def test_wins_are_shares_of_the_images_that_a_method_has_in_common_with_another(
     b = [2, 2, 2, 2, 2, 2, 2, 2, 2, 2, NAN, NAN]
     table = rows_of({"a": a, "b": b, "none": [NAN] * 12}, metric="infidelity")
     rows = order_table(table, DIRECTIONS).set_index("method")
-    assert rows["wins"].to_dict() == pytest.approx({"a": 0.5, "b": 0.6, "none": NAN}, nan_ok=True)
+    assert rows["best_share"].to_dict() == pytest.approx(
+        {"a": 0.45, "b": 0.55, "none": NAN}, nan_ok=True
+    )  # the tie is shared
     assert rows["images"].to_dict() == {"a": 12, "b": 10, "none": 0}
     assert rows["undefined"].to_dict() == pytest.approx({"a": 0, "b": 1 / 6, "none": 1})
     assert rows.loc["none", ["mean", "low", "high", "rank_low", "rank_high"]].isna().all()
@@ -427,7 +437,7 @@ def test_one_method_has_a_mean_and_no_rank() -> None:
     [row] = order_table(rows_of({"a": [1, 2, 3, 4]}), DIRECTIONS).to_dict("records")
     assert (row["mean"], row["images"]) == (2.5, 4)
     assert row["low"] < 2.5 < row["high"]
-    assert np.isnan([row["rank_low"], row["rank_high"], row["wins"]]).all()
+    assert np.isnan([row["rank_low"], row["rank_high"], row["best_share"]]).all()
 
 
 # ---- rankings

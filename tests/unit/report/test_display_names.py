@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from display_names import keys_in, keys_of, texts_of_figure, texts_of_page
 from pipelines import TINY, params
-from report_tables import order_rows, ranking_rows, reliability_rows
+from report_tables import order_rows, pair_rows, ranking_rows, reliability_rows
 
 from saliency_assay.plotting.html import table_page, tables_page
 from saliency_assay.plotting.style import save, styled
@@ -43,7 +43,13 @@ SCORES = {
     ("sensitivity_max", "sensitivity"): "lower",
 }
 METHODS = {"gradient": (1, 2), "gradcam": (1, 2), "smooth": (3, 3), "random": (4, 5), "edge": (4, 5)}
-EVALUATION = {"images": 40, "accuracy": 0.9, "largest_class": 0.5, "per_class": {"0": 0.8, "1": 1.0}}
+EVALUATION = {
+    "images": 40,
+    "accuracy": 0.9,
+    "balanced_accuracy": 0.9,
+    "per_class": {"0": 0.8, "1": 1.0},
+    "counts": {"0": {"correct": 16, "images": 20}, "1": {"correct": 20, "images": 20}},
+}
 CURVE = pd.DataFrame(
     {"epoch": [1], "train_accuracy": [0.9], "validation_accuracy": [np.nan], "test_accuracy": [0.8]}
 )
@@ -71,6 +77,7 @@ def tables() -> dict[str, pd.DataFrame]:
     variance = scored(pd.DataFrame({"images": [60], "image": [0.2], "method": [np.nan]}))
     return {
         "order": order,
+        "pairs": pair_rows(order).assign(data="digits", model="digits"),
         "reliability": scored(reliability_rows((0.9, 0.8, 1.0), baselines=("with", "without"), printed=0.8)),
         "rankings": rankings,
         "agreement": scored(agreement),
@@ -82,8 +89,13 @@ def tables() -> dict[str, pd.DataFrame]:
 def study_result() -> StudyResult:
     facts = FACTS.study("digits")
     named = tables()
-    for column in ("method", "lead_over"):
-        named["order"][column] = named["order"][column].map(LABELS.method)
+    for name, column in (
+        ("order", "method"),
+        ("order", "lead_over"),
+        ("pairs", "method"),
+        ("pairs", "other"),
+    ):
+        named[name][column] = named[name][column].map(LABELS.method)
     return StudyResult(
         name="digits",
         label=facts["label"],

@@ -33,13 +33,21 @@ ORDERED += [
     "mean",
     "low",
     "high",
+    "mean_worst",
+    "mean_best",
+    "win_rate",
     "rank_low",
     "rank_high",
+]
+ORDERED += [
     "lead",
+    "lead_low",
+    "lead_high",
     "lead_over",
     "lead_p",
     "above_baselines",
-    "wins",
+    "best_share",
+    "ranked_by",
 ]
 
 
@@ -61,11 +69,12 @@ def tables(
                         **{"images": 12, "undefined": 0.0, "mean": 10.0 * place, "low": 10.0 * place - 1},
                         **{"high": 10.0 * place + 1, "rank_low": float(rank), "rank_high": float(rank)},
                         **{
-                            "lead": 10.0 if rank == 1 else -10.0,
+                            **{"mean_worst": 10.0 * place, "mean_best": 10.0 * place, "win_rate": 1 / rank},
+                            **{"lead": 10.0 if rank == 1 else -10.0, "lead_low": np.nan, "lead_high": np.nan},
                             "lead_over": METHODS[place == 0],
                             "lead_p": 0.01 if rank == 1 else 1.0,
                         },
-                        **{"above_baselines": np.nan, "wins": float(rank == 1)},
+                        **{"above_baselines": np.nan, "best_share": float(rank == 1), "ranked_by": "wins"},
                     }
                 )
             for seed in range(seeds):

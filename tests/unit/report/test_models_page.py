@@ -7,6 +7,7 @@ from plotted import chart_lines
 
 from saliency_assay.plotting.charts import svg
 from saliency_assay.registry.labels import Labels
+from saliency_assay.report.pages.chance import balanced_accuracy_interval
 from saliency_assay.report.pages.models_page import accuracy_table, displayed_accuracy, training_curves
 
 NAN = float("nan")
@@ -17,30 +18,30 @@ def test_accuracy_table_names_the_worst_class() -> None:
     test = {
         "images": 40,
         "accuracy": 0.85,
-        "largest_class": 0.75,
-        "per_class": {"dog": 0.9, "kite": 0.7, "zebra": 0.95},
+        "balanced_accuracy": 0.8,
+        "per_class": {"dog": 0.9, "kite": 0.7},
+        "counts": {"dog": {"correct": 27, "images": 30}, "kite": {"correct": 7, "images": 10}},
     }
-    train = {
-        "images": 60,
-        "accuracy": 1.0,
-        "largest_class": 0.5,
-        "per_class": {"dog": 1.0, "kite": 1.0, "zebra": 1.0},
+    gray = {
+        "images": 10,
+        "accuracy": 0.2,
+        "balanced_accuracy": 0.2,
+        "per_class": {"dog": 0.4, "kite": 0.0},
+        "counts": {"dog": {"correct": 2, "images": 5}, "kite": {"correct": 0, "images": 5}},
     }
-    found = accuracy_table(
-        {("f_o", 0): {"os": {"train": train, "test": test}}, ("f_o", 12): {"og": {"test": test}}}
-    )
-    columns = ["model", "seed", "set", "split", "images", "accuracy (%)", "most frequent class (%)"]
-    columns += ["better than chance", "worst class", "its accuracy (%)"]
+    found = accuracy_table({("f_o", 0): {"os": {"test": test}}, ("f_o", 12): {"og": {"test": gray}}})
+    columns = ["model", "seed", "set", "split", "images", "accuracy (%)", "balanced accuracy (%)"]
+    columns += ["CI low (%)", "CI high (%)", "chance (%)", "better than chance", "worst class"]
+    intervals = [[100 * end for end in balanced_accuracy_interval(part)] for part in (test, gray)]
     expected = [
-        ("f_o", "0", "os", "train", 60, 100.0, 50.0, "yes", "dog", 100.0),
-        ("f_o", "0", "os", "test", 40, 85.0, 75.0, "no", "kite", 70.0),
-        ("f_o", "12", "og", "test", 40, 85.0, 75.0, "no", "kite", 70.0),
+        ("f_o", "0", "os", "test", 40, 85.0, 80.0, *intervals[0], 50.0, "yes", "kite", 70.0),
+        ("f_o", "12", "og", "test", 10, 20.0, 20.0, *intervals[1], 50.0, "not shown", "kite", 0.0),
     ]
-    pd.testing.assert_frame_equal(found, pd.DataFrame(expected, columns=columns))
+    pd.testing.assert_frame_equal(found, pd.DataFrame(expected, columns=[*columns, "its accuracy (%)"]))
     shown = displayed_accuracy(found, LABELS)
-    assert list(shown["model"]) == ["Object model"] * 3
-    assert list(shown["data set"]) == ["Objects on scenes", "Objects on scenes", "og"]
-    assert list(shown["accuracy of worst class (%)"]) == [100.0, 70.0, 70.0]
+    assert list(shown["model"]) == ["Object model"] * 2
+    assert list(shown["data set"]) == ["Objects on scenes", "og"]
+    assert list(shown["accuracy of worst class (%)"]) == [70.0, 0.0]
 
 
 def curve(first: float, validation: float = NAN) -> pd.DataFrame:

@@ -8,11 +8,12 @@ from typing import Any
 import pandas as pd
 import pytest
 from parsed_pages import Page
-from report_tables import NAN, order_rows, ranking_rows, reliability_rows
+from report_tables import NAN, finding, order_rows, pair_rows, ranking_rows, reliability_rows
 
 from saliency_assay.plotting.page import page_templates
 from saliency_assay.plotting.palette import cell_colors
 from saliency_assay.registry.labels import Labels
+from saliency_assay.reliability.verdicts import UNTESTED
 from saliency_assay.report.pages.examples import FIRST, LAST, Example, Examples, examples, selected_methods
 from saliency_assay.report.pages.heat_map import heat_map
 from saliency_assay.report.pages.overview import build_page, overview_page, summary_page
@@ -39,6 +40,7 @@ def named(table: pd.DataFrame, metric: str, **changed: Any) -> pd.DataFrame:
 def tables_of(order: pd.DataFrame = CLEAR, **changed: pd.DataFrame) -> dict[str, pd.DataFrame]:
     tables = {
         "order": order,
+        "pairs": pair_rows(order),
         "reliability": pd.concat([named(RELIABLE, metric) for metric in order["metric"].unique()]),
         "rankings": ranking_rows({}),
         "agreement": AGREEMENT,
@@ -106,28 +108,40 @@ def test_the_heat_map_has_rank_set_mean_interval_and_alpha() -> None:
     [
         (
             CLEAR,
-            "yes<small>a by 1 over b, p = 0.010</small>",
-            "a leads by 1 over b; it is significantly better than every",
+            "yes<small>a by 1 [0.5, 1.5] over b, p = 0.010</small>",
+            "a leads by 1 [0.5, 1.5] over b; it is significantly better than every",
         ),
         (
             CLEAR.assign(lead_p=0.0),
-            "yes<small>a by 1 over b, p &lt; 0.001</small>",
+            "yes<small>a by 1 [0.5, 1.5] over b, p &lt; 0.001</small>",
             "(p &lt; 0.001 after Holm&#39;s correction)",
         ),
         (
             TIED,
-            "no<small>a by 1 over b, p = 0.500</small>",
-            "a leads by 1 over b; it is not significantly better",
+            "no<small>a by 1 [0.5, 1.5] over b, p = 0.500</small>",
+            "a leads by 1 [0.5, 1.5] over b; it is not significantly better",
         ),
         (
             order_rows({"random": (1, 1), "a": (2, 2)}),
-            "baseline<small>random (baseline) by 1 over a, p = 0.010</small>",
-            "random (baseline) leads by 1 over a",
+            "baseline<small>random (baseline) by 1 [0.5, 1.5] over a, p = 0.010</small>",
+            "random (baseline) leads by 1 [0.5, 1.5] over a",
         ),
         (
-            TIED.assign(lead=-2.0),  # scores of the method with the best mean are missing for some images
+            TIED.assign(
+                lead=-2.0, ranked_by="means"
+            ),  # the best mean is of other images, as scores are missing
             "no<small>a has the best mean, but b is better on the same images, by 2</small>",
             "significant lead",
+        ),
+        (
+            CLEAR.assign(lead=[-2.0, 2.0, 1.0]),  # a wins most images, b has the better mean
+            "yes<small>a has the highest win rate, but the mean of b is better by 2, p = 0.010</small>",
+            "it is significantly better than every",
+        ),
+        (
+            TIED.assign(over=UNTESTED, lead_low=NAN, lead_high=NAN, lead_p=NAN),
+            "not tested<small>a by 1 over b</small>",
+            "training noise",
         ),
         (CLEAR.assign(lead=NAN, lead_p=NAN), "–</td>", "significant lead"),  # on different images
     ],
@@ -221,8 +235,8 @@ def test_the_answer_counts_the_metrics_on_which_methods_rank_first() -> None:
     orders = {"x": CLEAR, "y": CLEAR, "z": order_rows({"a": (2, 2), "b": (1, 1)}), "v": TIED, "w": led}
     order = pd.concat([named(rows, name) for name, rows in orders.items()])
     assert study(tables_of(order)).answer == (
-        "a is significantly better than all others on 2 of 5 metrics, b on 1, the baseline random on 1; "
-        "on the other one, no method is."
+        "a is significantly better than all others on 2 of 5 metrics, b on 1, the baseline random on 1"
+        " of the 4 metrics that rank it; on the other one, no method is."
     )
     assert study(tables_of(pd.concat([led, named(TIED, "x")]))).answer == (
         "No method that uses the model is significantly better than both others (0 of 2 metrics);"
@@ -245,21 +259,33 @@ def test_the_answer_counts_the_metrics_on_which_methods_rank_first() -> None:
 def test_warnings_name_the_number_of_metrics() -> None:
     agreed = tables_of(pd.concat([CLEAR, named(CLEAR, "bad")]))
     assert study(agreed, cautions=["Mind the gap."]).warnings == ["Mind the gap."]
-    led = order_rows({"a": (1, 2), "random": (1, 2)}, undefined={"a": 0.06})
+    led = order_rows({"a": (1, 2), "random": (1, 2)}, undefined={"a": 0.06}, above_baselines={"a": 0.0})
     low = pd.concat([RELIABLE, named(reliability_rows((0.3, 0.1, 0.64)), "bad")])
     found = study(tables_of(pd.concat([CLEAR, named(led, "bad")]), reliability=low))
     assert found.warnings == [
-        "A baseline may rank first on 1 of 2 metrics.",
-        "Images agree only partly or not (whole CI of α < 0.65) on 1 of 2 metrics.",
+        "Too few images to tell on 1 of 2 metrics.",
+        "Images rank methods differently (whole CI of α < 0.65) on 1 of 2 metrics.",
         "Scores are missing on 1 of 2 metrics.",
     ]
-
-
-def test_a_warning_counts_the_metrics_with_few_images() -> None:
+    better = order_rows({"a": (2, 2), "random": (1, 1)}, above_baselines={"a": 0.0})
+    assert study(tables_of(better)).warnings == ["Methods are not separated from baselines on 1 of 1 metric."]
     few = named(order_rows({"a": (1, 1), "b": (2, 2)}, images=29), "bad")
-    warnings = study(tables_of(pd.concat([CLEAR, few]))).warnings
-    assert warnings == ["Fewer than 30 images on 1 of 2 metrics."]
-    assert study(tables_of(CLEAR)).warnings == []  # 60 images
+    assert study(tables_of(pd.concat([CLEAR, few]))).warnings == []  # a small number alone is no warning
+
+
+def test_a_method_is_counted_out_of_the_metrics_that_rank_it() -> None:
+    """c is ranked by two of three metrics, and b by one."""
+    orders = {
+        "x": order_rows({"a": (1, 1), "b": (2, 2)}),
+        "y": order_rows({"a": (1, 1), "c": (2, 2)}),
+        "z": order_rows({"a": (2, 2), "c": (1, 1), "b": (NAN, NAN)}),
+    }
+    order = pd.concat([named(rows, name) for name, rows in orders.items()])
+    assert study(tables_of(order)).answer == (
+        "a is significantly better than the other method on 2 of 3 metrics, c on 1 of the 2 metrics that rank it."
+    )
+    order = pd.concat([named(orders[name], name) for name in "yz"] + [named(CLEAR.iloc[1:], "v")])
+    assert "on 1 of the 2 metrics that rank it" in study(tables_of(order)).answer
 
 
 def test_the_overview_shortens_long_warnings_and_shows_the_first_ones() -> None:
@@ -270,7 +296,7 @@ def test_the_overview_shortens_long_warnings_and_shows_the_first_ones() -> None:
 
 
 def findings(*tables: pd.DataFrame) -> list[Finding]:
-    return [Finding("metric", table, None) for table in tables]
+    return [finding("metric", table, None) for table in tables]
 
 
 def test_examples_are_of_the_best_and_the_worst_method_and_of_a_baseline() -> None:
@@ -320,8 +346,8 @@ def test_the_overview_summarizes_ranks_baselines_and_reliability() -> None:
     for words in (
         "1 study, 3 scored methods, 1 training seed; 0.2 hours of computing on cpu.",
         "a is significantly better than both others on 1 of 2 metrics; on the other one, no method is.",
-        "A baseline may rank first on 1 of 2 metrics.",
-        "1 of 2 metrics tells nothing here, 1 is reliable",
+        "Too few images to tell on 1 of 2 metrics.",
+        "2 metrics: reliable (1), too few images to tell (1)",
         "of K metrics, up to about K × 5 %",
         "Mind the gap.",
     ):
@@ -331,11 +357,12 @@ def test_the_overview_summarizes_ranks_baselines_and_reliability() -> None:
     page = Page(summary_page(result))
     for words in (
         "a is significantly better than both others on 1 of 2 metrics;",
-        "On 1 of 2 metrics, a method that uses the model ranks first: a on good. Rank sets are based on 60 images",
+        "On 1 of 2 metrics, a method that uses the model ranks first: a on good. Rank sets compare win rates",
         "The best methods are not distinguishable on these metrics: a, b and random (baseline) on bad"
         " (rank sets 1–2, 1–2 and 1–3).",
-        "No method is significantly better than these baselines: random on bad.",
-        "has the best score on most of them: good (a, 100\u00a0%).",
+        "No method is shown to be better than these baselines: random on bad.",
+        "Verdict: too few images to tell: ",
+        "(methods that tie share an image): good (a, 100\u00a0%).",
         "Mean Spearman's ρ over methods within images is at least 0.5 for: good and bad (60 images).",
         "m (resnet8; 97 % right)",
         "a, b, random",
@@ -399,10 +426,10 @@ def test_the_summary_has_a_paragraph_for_every_score() -> None:
     page = Page(summary_page(study(tables)))
     assert page.tags.count("h3") == 4  # two scores, variants and metrics
     for words in (
-        "a ranks first (mean 9, 95 % CI 8.5 to 9.5). Rank sets are based on 60 images",
+        "a ranks first (mean 9, 95 % CI 8.5 to 9.5). Rank sets compare win rates",
         "b has no score for 50\u00a0% of the images under good;",
         "Krippendorff's α = 1.00 without baselines (99.9 % CI 0.99 to 1.00, 60 images); images agree",
-        "a, which ranks first, also has the best score on most single images (100\u00a0%).",
+        "a, which ranks first, also has the best score on most single images (100\u00a0%, ties shared).",
         "by two random halves of the images: 0.90.",
         "good: Mean Spearman's ρ between the rankings of the methods by 2 variants: 0.40.",
         "is at least 0.5 for: good and bad (60 images).",

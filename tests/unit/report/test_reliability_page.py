@@ -49,6 +49,7 @@ def consistency_rows(scores: tuple[tuple[str, str], ...] = SCORES, seeds: int = 
 
 def page(reliability: pd.DataFrame, consistency: pd.DataFrame) -> dict[str, pd.DataFrame]:
     others = {name: pd.DataFrame({name: [1]}) for name in ("agreement", "order", "variance")}
+    others["pairs"] = pd.DataFrame({"metric": ["aopc"], "variant": ["mean L=100"], "wins": [0.5]})
     pairs = {"rankings": consistency.drop(columns="seed"), "consistency": consistency}
     return page_tables({"reliability": reliability, **pairs, **others}, "S", LABELS, level=0.999)
 
@@ -74,14 +75,14 @@ def test_the_page_begins_with_ours_beside_the_papers() -> None:
         "Edge detection": ["0.20 / 0.00"],
     }
     assert [next(iter(table)) for _, table in others] == [
-        *("metric", "agreement", "order", "variance"),
+        *("metric", "agreement", "order", "metric", "variance"),
         *("method", "seed"),
     ]
 
 
 def test_without_printed_values_the_tables_are_ours() -> None:
     shown = page(reliability_rows(), consistency_rows())
-    assert len(shown) == 6
+    assert len(shown) == 7
     assert not [title for title in shown if "published" in title or "CSV" in title or "csv" in title]
 
 

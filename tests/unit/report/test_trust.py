@@ -3,29 +3,24 @@
 from typing import Any
 
 import pandas as pd
-import pytest
 from parsed_pages import Page
-from report_tables import NAN, order_rows, ranking_rows, reliability_rows
+from report_tables import NAN, order_rows, pair_rows, ranking_rows, reliability_rows
 
 from saliency_assay.registry.labels import Labels
+from saliency_assay.reliability.verdicts import CLEAR as CLEAR_VERDICT
+from saliency_assay.reliability.verdicts import KINDS, RELIABLE, TOO_FEW, TRAINING_NOISE, UNTESTED
 from saliency_assay.report.pages.study import StudyResult
-from saliency_assay.report.pages.summary import Finding
 from saliency_assay.report.pages.trust import (
-    CARE,
-    NOTHING,
     Axis,
     Number,
-    cautions,
-    reasons,
+    counts_text,
     trust_page,
     trusted_metrics,
     verdict_counts,
 )
-from saliency_assay.report.pages.trust import RELIABLE as RELIABLE_VERDICT
 
 CLEAR = order_rows({"a": (1, 1), "b": (2, 2), "random": (3, 3)})
 TIED = order_rows({"a": (1, 2), "b": (1, 2), "random": (1, 3)}, above_baselines={"a": 0.0, "b": 0.0})
-AGREED = {"alpha": 0.9, "alpha_low": 0.7, "alpha_high": 1.0}
 
 
 def study(
@@ -40,6 +35,7 @@ def study(
         kind: pd.concat([rows.assign(metric=name, variant=name) for name, rows in tables.items()])
         for kind, tables in (("order", orders), ("reliability", reliability))
     }
+    named["pairs"] = pair_rows(named["order"])
     given: dict[str, Any] = {
         **{"name": "s", "label": "Study S", "page": "Study S page", "question": "What?", "data": "digits"},
         **{"models": [], "score_summaries": {}, "measured": {"good": "faithfulness"}, "methods": ["a", "b"]},
@@ -47,40 +43,6 @@ def study(
         "tables": {**named, "rankings": ranking_rows(correlations or {}), "agreement": pd.DataFrame()},
     }
     return StudyResult(**{**given, **changed})
-
-
-def test_a_ranking_tells_nothing_if_no_method_leads_a_baseline_does_or_images_disagree() -> None:
-    def found(order: pd.DataFrame, alpha_high: float = 1.0) -> int:
-        return len(reasons(Finding("metric", order, {"alpha_high": alpha_high})))
-
-    led = order_rows({"a": (2, 3), "b": (2, 3), "random": (1, 1)})
-    assert found(CLEAR) == found(CLEAR, NAN) == 0
-    assert found(order_rows({"a": (1, 2), "b": (1, 2), "random": (3, 3)})) == 0
-    assert found(CLEAR, 0.1) == found(TIED) == found(led) == found(order_rows({"a": (1, 1)})) == 1
-    assert found(led, 0.1) == 2
-    assert "random" in reasons(Finding("metric", led, None))[0]
-    assert reasons(Finding("metric", CLEAR, None)) == []
-
-
-@pytest.mark.parametrize(
-    ("order", "alpha"),
-    [
-        (CLEAR, None),
-        (CLEAR, {**AGREED, "alpha": NAN}),
-        (CLEAR, {**AGREED, "alpha_low": NAN, "alpha_high": NAN}),
-        (CLEAR, {**AGREED, "alpha_low": 0.64}),
-        (CLEAR, {**AGREED, "alpha_low": 0.3, "alpha_high": 0.64}),
-        (order_rows({"a": (1, 1), "b": (2, 2)}), AGREED),
-        (order_rows({"a": (1, 2), "b": (1, 2), "random": (3, 3)}), AGREED),
-        (CLEAR.assign(images=29), AGREED),
-        (CLEAR.assign(undefined=[0, 0.06, 0]), AGREED),
-    ],
-)
-def test_a_ranking_needs_care_if_any_condition_holds(
-    order: pd.DataFrame, alpha: dict[str, float] | None
-) -> None:
-    assert len(cautions(Finding("metric", order, alpha))) == 1
-    assert cautions(Finding("metric", CLEAR, AGREED)) == []
 
 
 def test_every_metric_has_its_reliability_images_baselines_and_metrics_that_agree() -> None:
@@ -98,7 +60,10 @@ def test_every_metric_has_its_reliability_images_baselines_and_metrics_that_agre
     assert good.axis == Axis(84.0, 30.0, 120.0, 60.0, 99.0)
     assert (good.baselines, good.agreeing.text) == (Number("2 of 2", 1), "1 of 2")
     assert "third (ρ\u00a0=\u00a00.90)" in good.agreeing.note
-    assert (good.seeds, good.verdict, bad.verdict, third.verdict) == (1, CARE, NOTHING, CARE)
+    assert good.seeds == 1
+    kinds = [metric.verdict.kind for metric in (good, bad, third)]
+    assert kinds == [CLEAR_VERDICT, TOO_FEW, CLEAR_VERDICT]
+    assert "α" in third.reasons
     assert (bad.axis, bad.baselines) == (Axis(90.0, None, None, 60.0, 99.0), Number("0 of 2", 0))
     assert bad.images == Number("36–60 of 60", 36, "up to 40\u00a0% of scores missing")
     assert (third.alpha.value, third.axis, third.measures) == (None, None, "other")
@@ -112,6 +77,12 @@ def test_images_are_counted_of_all_images_of_one_seed() -> None:
     seeds = CLEAR.assign(seeds=3, images=[60, 59, 60], undefined=[0.1, 0.1, 0])
     (metric,) = trusted_metrics(study({"good": seeds}, {}))
     assert (metric.images.text, metric.seeds) == ("59–60 of 60", 3)
+
+
+def test_with_one_training_seed_methods_are_not_compared_with_baselines() -> None:
+    (metric,) = trusted_metrics(study({"good": TIED.assign(over=UNTESTED)}, {}))
+    assert metric.verdict.kind == TRAINING_NOISE
+    assert (metric.baselines.value, metric.baselines.note) == (None, "one training seed")
 
 
 def test_metrics_are_compared_if_they_share_enough_methods_and_images() -> None:
@@ -135,12 +106,18 @@ def test_metrics_are_compared_if_they_share_enough_methods_and_images() -> None:
 def test_the_page_lists_all_metrics_by_verdict_with_the_number_of_each() -> None:
     result = study({"good": CLEAR, "bad": TIED, "third": CLEAR}, {"third": (0.4, 0.3, 0.5)})
     unscored = study({"good": CLEAR}, {}, tables={})
-    assert verdict_counts([result, unscored]) == {NOTHING: 1, CARE: 1, RELIABLE_VERDICT: 1}
+    counts = {TOO_FEW: 1, CLEAR_VERDICT: 1, RELIABLE: 1}
+    assert verdict_counts([result, unscored]) == {kind: counts.get(kind, 0) for kind in KINDS}
+    assert counts_text(counts | dict.fromkeys(KINDS, 0) | counts) == (
+        "3 metrics: reliable (1), clear on average (1), too few images to tell (1)"
+    )
+    assert counts_text(verdict_counts([unscored])) == ""
     text = trust_page([result, unscored])
     page = Page(text)
     metrics = [row[1][0].split()[0] for row in page.rows[1:]]
     assert metrics == ["bad", "third", "good"]
-    assert [row[0][0] for row in page.rows[1:]][2] == RELIABLE_VERDICT
+    assert [row[0][0].partition(" images")[0] for row in page.rows[1:]][2] == RELIABLE
+    assert "tells nothing" not in page.text
     assert text.count('<svg class="axis"') == 3
     assert ("data-page", "Study S page") in page.attributes
     assert ("href", "s/study.html") in page.attributes

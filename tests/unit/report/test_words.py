@@ -1,13 +1,17 @@
 """Each sentence of the report under its condition, and not under what looks like it."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
-from report_tables import NAN, order_rows, ranking_rows, reliability_rows
+from report_tables import NAN, finding, order_rows, pair_rows, ranking_rows, reliability_rows
 
 from saliency_assay.reliability.tables import rank_text
+from saliency_assay.reliability.verdicts import UNTESTED, alpha_row
+from saliency_assay.report.pages import words as sentences
 from saliency_assay.report.pages.summary import (
-    Finding,
+    answer_words,
     baseline_words,
     first_words,
     missing_words,
@@ -18,27 +22,37 @@ from saliency_assay.report.pages.summary import (
 )
 from saliency_assay.report.pages.words import (
     ONE_SEED,
-    alpha_row,
     alpha_words,
     halves_words,
     joined,
     number,
-    order_words,
     percent,
     ranking_words,
-    reliability_words,
-    single_image_words,
     undefined_words,
 )
 
 CLEAR = order_rows({"a": (1, 1), "b": (2, 2), "random": (3, 3)})
 TIED = order_rows({"a": (1, 2), "b": (1, 3), "c": (2, 3)})
 HIGH = {"alpha": 1.0, "alpha_low": 1.0, "alpha_high": 1.0}
+HIGH |= {"concordance": 1.0, "concordance_low": 1.0, "concordance_high": 1.0, "methods": 3}
 NONE = (
-    "No metric meets all three conditions: images agree on the ranking (CI of α ≥ 0.65), a method that uses the model"
-    " ranks first, and it has the best score on most images."
+    "No metric is shown to meet all three conditions: images agree on the ranking (CI of α ≥ 0.65), a method that uses"
+    " the model ranks first, and it has the best score on most images."
 )
 NAMES = {("x", "x"): "X", ("y", "y"): "Y", ("z", "z"): "Z"}
+BASIS = "Rank sets compare win rates (the probability of a better score than another method on an image) on"
+
+
+def order_words(rows: pd.DataFrame, pairs: pd.DataFrame | None = None) -> str:
+    return sentences.order_words(rows, pair_rows(rows) if pairs is None else pairs)
+
+
+def reliability_words(row: dict[str, Any], level: float) -> str:
+    return sentences.reliability_words(row, pair_rows(CLEAR), level)
+
+
+def single_image_words(rows: pd.DataFrame, alpha: dict[str, Any] | None) -> str:
+    return sentences.single_image_words(rows, alpha, pair_rows(rows))
 
 
 # ---- ranked first
@@ -46,7 +60,7 @@ NAMES = {("x", "x"): "X", ("y", "y"): "Y", ("z", "z"): "Z"}
 
 def test_a_method_with_the_rank_set_1_ranks_first() -> None:
     assert order_words(CLEAR) == (
-        "a ranks first (mean 9, 95 % CI 8.5 to 9.5). Rank sets are based on 60 images and account for variation over"
+        f"a ranks first (mean 9, 95 % CI 8.5 to 9.5). {BASIS} 60 images and account for variation over"
         f" images. {ONE_SEED} Every other method is significantly better than the baseline (random)."
     )
 
@@ -76,7 +90,7 @@ def test_the_summary_names_the_metrics_without_a_method_ranked_first_by_their_ca
     """Neither a single best method nor a circle is a group of best methods that are not distinguishable."""
     alone = order_rows({"a": (1, 2), "b": (2, 2), "c": (2, 3)})
     circle = order_rows({"a": (2, 2), "b": (2, 2), "c": (2, 2)})
-    assert top_words([Finding("X", alone, None), Finding("Y", circle, None), Finding("Z", circle, None)]) == [
+    assert top_words([finding("X", alone, None), finding("Y", circle, None), finding("Z", circle, None)]) == [
         "a may rank first on X (rank set 1–2) but is not distinguishable from at least one other method.",
         "No method ranks first on Y and Z: every method is significantly worse than another one on the images for which"
         " both have a score.",
@@ -97,49 +111,92 @@ def test_summaries_have_images_variation_and_seeds(seeds: int) -> None:
     basis = "3 training seeds" if seeds > 1 else "retraining may change the order of the methods"
     for rows in (CLEAR, TIED):
         changed = rows.assign(seeds=seeds, over=over, images=[40, 60, 60])
-        for words in (order_words(changed), first_words([Finding("X", changed, None)])):
-            assert "Rank sets are based on 40–60 images and" in words
+        for words in (order_words(changed), first_words([finding("X", changed, None)])):
+            assert f"{BASIS} 40–60 images and" in words
             assert f"account for variation over {over}." in words
             assert basis in words
 
 
 def test_a_summary_repeats_images_and_variation_only_where_they_differ() -> None:
-    both = [Finding("X", CLEAR, None), Finding("Y", TIED, None)]
+    both = [finding("X", CLEAR, None), finding("Y", TIED, None)]
     assert sum("account for variation" in words for words in summary_words(both)) == 1
-    few = [both[0], Finding("Y", TIED.assign(images=20), None)]
-    assert first_words(few).count("Rank sets are based on 20–60 images and") == 1
+    few = [both[0], finding("Y", TIED.assign(images=20), None)]
+    assert first_words(few).count(f"{BASIS} 20–60 images and") == 1
     (words,) = top_words(few)
-    assert "(rank sets 1–2 and 1–3). Rank sets are based on 20 images and account for variation over" in words
+    assert f"(rank sets 1–2 and 1–3). {BASIS} 20 images and account for variation over" in words
 
 
-def test_few_images_detect_large_differences_only() -> None:
-    few = "With so few images (20), only large differences can be detected."
-    assert few in order_words(CLEAR.assign(images=20))
-    assert "large differences" not in order_words(CLEAR.assign(images=30))
+def test_the_images_that_would_distinguish_the_best_methods_are_stated() -> None:
+    """a and b lead and are not distinguishable; the numbers are those of this pair."""
+    pairs = pair_rows(TIED, {("a", "b"): {"detectable": 0.25, "images_needed": 3401.0}})
+    text = sentences.power_words(TIED, pairs)
+    assert "With 60 images, differences in win rate below 0.25 cannot be detected" in text
+    assert "(power 0.8)" in text
+    assert "about 3,500 images would distinguish a from b" in text
+    assert text in order_words(TIED, pairs)
+    assert sentences.power_words(CLEAR, pair_rows(CLEAR)) == ""  # a is better than all
+    means = sentences.power_words(TIED.assign(ranked_by="means"), pairs)
+    assert "differences in mean below 0.25" in means
 
 
-def test_one_method_with_few_images_leaves_the_comparison_of_the_others_as_it_is() -> None:
-    words = order_words(TIED.assign(images=[500, 500, 10]))
-    assert "Comparisons with c use at most 10 images, so they can detect only large differences." in words
-    assert "so few images" not in words
+@pytest.mark.parametrize("needed", [6001.0, np.inf])
+def test_absurd_numbers_of_images_are_not_stated(needed: float) -> None:
+    text = sentences.power_words(TIED, pair_rows(TIED, images_needed=needed))
+    assert "more than 100 times as many images would be needed to distinguish a from b" in text
+    assert "6,0" not in text
+    assert "inf" not in text
+    unknown = sentences.power_words(TIED, pair_rows(TIED, images_needed=NAN))
+    assert "would" not in unknown
+    assert sentences.power_words(TIED, pair_rows(TIED, images_needed=NAN, detectable=NAN)) == ""
+
+
+def test_equivalent_methods_need_no_further_images() -> None:
+    pairs = pair_rows(TIED, finding="equivalent")
+    assert sentences.power_words(TIED, pairs) == ""
+    # The best method is compared with the next one that is open.
+    pairs = pair_rows(TIED, {("a", "b"): {"finding": "equivalent"}})
+    assert "distinguish a from c" in sentences.power_words(TIED, pairs)
+
+
+def test_skewed_scores_are_named_as_such() -> None:
+    pairs = pair_rows(TIED, finding="not tested", skew_images=250.0, images_needed=NAN)
+    text = sentences.power_words(TIED.assign(ranked_by="means"), pairs)
+    assert "too skewed" in text
+    assert "about 250 images would do" in text
+
+
+def test_one_training_seed_ranks_nothing() -> None:
+    rows = order_rows({"a": (1, 3), "b": (1, 3), "random": (1, 3)}, over=UNTESTED, lead_p=NAN)
+    text = order_words(rows, pair_rows(rows, finding="not tested"))
+    assert "cannot be told from training noise" in text
+    assert "first" not in text
+    assert "evidence" not in text
+    assert "distinguishable" not in text
+    found = finding("X", rows, None)
+    assert first_words([found]) == answer_words([found]) == text
+    assert top_words([found]) == baseline_words([found]) == single_images_words([found]) == []
+
+
+def test_means_are_named_if_they_decide() -> None:
+    assert "Rank sets compare means on 60 images" in order_words(CLEAR.assign(ranked_by="means"))
 
 
 def test_a_single_image_has_a_mean_without_an_interval() -> None:
     words = order_words(CLEAR.assign(low=NAN, high=NAN, images=1))
-    assert words.startswith("a ranks first (mean 9). Rank sets are based on 1 image and")
+    assert words.startswith(f"a ranks first (mean 9). {BASIS} 1 image and")
 
 
 def test_a_single_method_with_scores_has_no_rank() -> None:
     rows = order_rows({"a": (1, 1), "b": (NAN, NAN)}).assign(rank_low=NAN, rank_high=NAN)
     assert order_words(rows) == "Fewer than two methods have a score, so there are no ranks."
-    assert "no ranks" in first_words([Finding("X", rows, None)])
+    assert "no ranks" in first_words([finding("X", rows, None)])
 
 
 def test_the_summary_counts_metrics_with_the_errors_to_expect() -> None:
-    findings = [Finding("X", CLEAR, None), Finding("Y", TIED, None), Finding("Z", CLEAR, None)]
+    findings = [finding("X", CLEAR, None), finding("Y", TIED, None), finding("Z", CLEAR, None)]
     words = first_words(findings)
     assert words.startswith(
-        "On 2 of 3 metrics, a method that uses the model ranks first: a on X and Z. Rank sets are based on 60 images"
+        f"On 2 of 3 metrics, a method that uses the model ranks first: a on X and Z. {BASIS} 60 images"
     )
     assert words.endswith("of 3 metrics, up to 0.15 are expected to contain an error.")
     assert top_words(findings) == [
@@ -155,11 +212,11 @@ def test_the_summary_counts_metrics_with_the_errors_to_expect() -> None:
 
 def test_a_baseline_ranked_first_is_counted_apart() -> None:
     led = order_rows({"random": (1, 1), "a": (2, 2)}, above_baselines={"a": 0.0})
-    assert first_words([Finding("X", CLEAR, None), Finding("Y", led, None)]).startswith(
+    assert first_words([finding("X", CLEAR, None), finding("Y", led, None)]).startswith(
         "On 1 of 2 metrics, a method that uses the model ranks first: a on X. On 1 metric, a baseline ranks first:"
         " random on Y. Rank sets"
     )
-    assert first_words([Finding("Y", led, None)]).startswith(
+    assert first_words([finding("Y", led, None)]).startswith(
         "No method that uses the model ranks first on any metric (0 of 1). On 1 metric, a baseline ranks first: random"
         " on Y."
     )
@@ -172,23 +229,30 @@ def test_a_baseline_that_no_method_is_better_than_makes_a_score_no_evidence() ->
     rows = order_rows({"random": (1, 2), "a": (1, 2), "b": (3, 3)}, above_baselines={"a": 0.0, "b": 0.0})
     words = order_words(rows)
     assert "random (baseline) and a are not distinguishable (rank set 1–2 each)" in words
-    assert (
-        "random is a baseline, which does not use the model, and no method is significantly better:" in words
-    )
+    assert "random is a baseline, which does not use the model, and no method is shown to be better" in words
     assert "Not significantly better than" not in words  # the same once more
-    (text,) = baseline_words([Finding("X", rows, None)])
-    assert text.startswith("No method is significantly better than these baselines: random on X. On these")
-    assert first_words([Finding("X", rows, None)]).startswith("No method that uses the model ranks first")
+    (text,) = baseline_words([finding("X", rows, None)])
+    assert text.startswith("No method is shown to be better than these baselines: random on X. So far")
+    assert first_words([finding("X", rows, None)]).startswith("No method that uses the model ranks first")
+
+
+def test_a_baseline_that_is_better_than_all_methods_is_named_as_better() -> None:
+    rows = order_rows({"random": (1, 1), "a": (2, 3), "b": (2, 3)}, above_baselines={"a": 0.0, "b": 0.0})
+    assert "random is a baseline, which does not use the model, and significantly better" in order_words(rows)
+    (text,) = baseline_words([finding("X", rows, None)])
+    assert text.startswith(
+        "These baselines are significantly better than every method that uses the model: random"
+    )
 
 
 def test_better_than_the_baselines_follows_from_comparisons_and_not_from_ranks() -> None:
     """m has the rank of a and a smaller rank set than random, and is not significantly better than random."""
     rows = order_rows({"a": (1, 1), "m": (2, 3), "random": (2, 3)}, above_baselines={"m": 0.0})
     assert order_words(rows).endswith("Not significantly better than the baseline (random): m.")
-    assert baseline_words([Finding("X", rows, None)]) == [
+    assert baseline_words([finding("X", rows, None)]) == [
         "Not significantly better than every baseline: m (X)."
     ]
-    assert baseline_words([Finding("X", CLEAR, None)]) == []
+    assert baseline_words([finding("X", CLEAR, None)]) == []
 
 
 def test_a_method_better_than_one_of_two_baselines_is_not_called_worse_than_both() -> None:
@@ -221,7 +285,7 @@ def test_a_method_without_scores_on_many_images_is_a_finding() -> None:
         " which both have a score."
     )
     assert undefined_words(rows, "X") == [words]
-    assert words in summary_words([Finding("X", rows, None)])
+    assert words in summary_words([finding("X", rows, None)])
     assert undefined_words(CLEAR, "X") == []
 
 
@@ -253,10 +317,10 @@ def test_metrics_under_which_the_same_scores_are_missing_share_a_sentence() -> N
     other = order_rows({"a": (1, 1), "b": (2, 2)}, undefined={"a": 0.1})
     [first, second] = missing_words(
         [
-            Finding("X", rows, None),
-            Finding("Y", other, None),
-            Finding("Z", rows, None),
-            Finding("W", CLEAR, None),
+            finding("X", rows, None),
+            finding("Y", other, None),
+            finding("Z", rows, None),
+            finding("W", CLEAR, None),
         ]
     )
     assert first.startswith("a has no score for 50\u00a0% of the images under X and Z; ")
@@ -269,13 +333,8 @@ def test_metrics_under_which_the_same_scores_are_missing_share_a_sentence() -> N
         (0.9, 0.8, 0.95, "images agree on the ranking (CI ≥ 0.65)"),
         (0.7, 0.5, 0.8, "images agree on the ranking more than by chance, but α may be below 0.65"),
         (0.3, 0.1, 0.5, "agree only partly on the ranking (CI above 0 and below 0.65)"),
-        (0.05, -0.1, 0.08, "hardly more than by chance"),
-        (
-            0.3,
-            -0.1,
-            0.6,
-            "do not agree on the ranking (CI below 0.65), possibly no more than by chance",
-        ),
+        (0.05, -0.1, 0.08, "at most slightly more than by chance"),
+        (0.3, -0.1, 0.6, "are not shown to agree on the ranking more than by chance; α is below 0.65"),
         (0.38, -0.01, 0.87, "too wide to show"),
         (0.38, -0.01, 0.65, "too wide to show"),
         (0.7, -0.01, 0.99, "too wide to show"),
@@ -292,10 +351,7 @@ def test_the_meaning_of_alpha_follows_from_its_interval(
 def test_a_negative_alpha_is_not_called_a_contradiction() -> None:
     """A random sample of images has no negative α in its population: one below 0 is chance."""
     words = alpha_words({"alpha": -0.3, "alpha_low": -0.5, "alpha_high": -0.1})
-    assert words == (
-        "images agree on the ranking hardly more than by chance, so mean scores do not predict the order on a single"
-        " image"
-    )
+    assert words.startswith("images agree on the ranking at most slightly more than by chance")
 
 
 def test_alpha_without_an_interval_is_a_value_and_no_claim() -> None:
@@ -306,7 +362,7 @@ def test_alpha_without_an_interval_is_a_value_and_no_claim() -> None:
         " interval."
     )
     assert single_image_words(CLEAR, row) == ""
-    shown, few = single_images_words([Finding("X", CLEAR, row)])
+    shown, few = single_images_words([finding("X", CLEAR, row)])
     assert shown == NONE
     assert few == "Too few images for a confidence interval of α: X (α = 1.00)."
 
@@ -342,6 +398,17 @@ def test_alpha_that_one_seed_lacks_is_undefined_for_that_seed() -> None:
     assert reliability_words(row, 0.999).endswith("Krippendorff's α is undefined for 1 of 2 seeds.")
 
 
+def test_ties_of_scores_with_two_values_lower_alpha_but_not_concordance() -> None:
+    pairs = pair_rows(CLEAR).assign(wins=[0.6, 0.9, 0.8], difference=[0.2, 0.8, 0.6])
+    row = alpha_row(reliability_rows((0.2, 0.1, 0.3)), "good", "good")
+    assert row is not None
+    text = sentences.reliability_words(row, pairs, 0.95)
+    assert "α = 0.20" in text
+    assert "a share of 0.90 (95 % CI 0.85 to 0.95)" in text
+    assert "partly" not in text
+    assert "agree only partly" in sentences.reliability_words(row, pair_rows(CLEAR), 0.95)
+
+
 def test_one_method_has_no_alpha_and_not_for_its_scores() -> None:
     row = alpha_row(reliability_rows((NAN, NAN, NAN), baselines=("without",), methods=1), "good", "good")
     assert row is not None
@@ -352,34 +419,37 @@ def test_one_method_has_no_alpha_and_not_for_its_scores() -> None:
 
 
 def test_the_method_ranked_first_is_the_best_on_most_images_where_it_wins_most() -> None:
-    words = single_image_words(CLEAR.assign(wins=[0.9, 0.1, 0.0]), HIGH)
-    assert words == "a, which ranks first, also has the best score on most single images (90\u00a0%)."
-    assert single_images_words([Finding("X", CLEAR, HIGH), Finding("Y", CLEAR, HIGH)]) == [
-        "Images agree on the ranking, and the method that ranks first has the best score on most of them:"
-        " X (a, 100\u00a0%) and Y (a, 100\u00a0%)."
+    words = single_image_words(CLEAR.assign(best_share=[0.9, 0.1, 0.0]), HIGH)
+    assert (
+        words
+        == "a, which ranks first, also has the best score on most single images (90\u00a0%, ties shared)."
+    )
+    assert single_images_words([finding("X", CLEAR, HIGH), finding("Y", CLEAR, HIGH)]) == [
+        "Images agree on the ranking, and the method that ranks first has the best score on most of them (methods that"
+        " tie share an image): X (a, 100\u00a0%) and Y (a, 100\u00a0%)."
     ]
 
 
 def test_a_leader_that_wins_few_images_is_not_the_best_on_most() -> None:
     """α is 1.00 and a is ranked first by large scores on a tenth of the images; b is best on the others."""
-    rows = CLEAR.assign(wins=[0.1, 0.9, 0.0])
+    rows = CLEAR.assign(best_share=[0.1, 0.9, 0.0])
     words = single_image_words(rows, HIGH)
     assert words == (
-        "a, which ranks first, has the best score on only 10\u00a0% of the images, b on 90\u00a0%: a is best on"
-        " average, but not on most images."
+        "a, which ranks first, has the best score on only 10\u00a0% of the images (ties shared), b on 90\u00a0%: a is"
+        " best on average, but not on most images."
     )
-    shown, few = single_images_words([Finding("X", rows, HIGH)])
+    shown, few = single_images_words([finding("X", rows, HIGH)])
     assert shown == NONE
     assert few == f"On X, images agree on the ranking, but {words}"
     assert "most single images" not in few
-    spread = single_image_words(CLEAR.assign(wins=[0.5, 0.3, 0.2]), HIGH)
-    assert spread == "a, which ranks first, has the best score on only 50\u00a0% of the images."
+    spread = single_image_words(CLEAR.assign(best_share=[0.5, 0.3, 0.2]), HIGH)
+    assert spread == "a, which ranks first, has the best score on only 50\u00a0% of the images (ties shared)."
 
 
 def test_a_share_of_the_few_images_with_a_score_is_no_share_of_most() -> None:
     """b has a score on a tenth of the images, and the best one on 90 % of these."""
-    rows = CLEAR.assign(wins=[0.4, 0.9, 0.0], undefined=[0.0, 0.9, 0.0])
-    assert single_image_words(rows, HIGH).endswith("on only 40\u00a0% of the images.")
+    rows = CLEAR.assign(best_share=[0.4, 0.9, 0.0], undefined=[0.0, 0.9, 0.0])
+    assert single_image_words(rows, HIGH).endswith("on only 40\u00a0% of the images (ties shared).")
     assert single_image_words(CLEAR.assign(undefined=[0.9, 0.0, 0.0]), HIGH) == ""
 
 
@@ -397,17 +467,17 @@ def test_single_images_need_a_reliable_ranking_and_a_method_ranked_first(
     rows: pd.DataFrame, alpha: dict[str, float] | None
 ) -> None:
     assert single_image_words(rows, alpha) == ""
-    assert single_images_words([Finding("X", rows, alpha)])[0] == NONE
+    assert single_images_words([finding("X", rows, alpha)])[0] == NONE
 
 
 def test_a_baseline_ranked_first_is_no_order_to_expect() -> None:
     rows = order_rows({"random": (1, 1), "a": (2, 2)}, above_baselines={"a": 0.0})
-    assert single_images_words([Finding("X", rows, HIGH)]) == [NONE]
+    assert single_images_words([finding("X", rows, HIGH)]) == [NONE]
 
 
 def test_without_ranks_there_is_no_sentence_on_single_images() -> None:
     rows = order_rows({"a": (1, 1), "b": (NAN, NAN)}).assign(rank_low=NAN, rank_high=NAN)
-    assert single_images_words([Finding("X", rows, HIGH)]) == []
+    assert single_images_words([finding("X", rows, HIGH)]) == []
 
 
 # ---- agreement

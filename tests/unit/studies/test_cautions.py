@@ -40,8 +40,12 @@ def test_arms_without_significant_leakage_are_none() -> None:
     assert cautions({"leakage": table}, Labels()) == []
 
 
-def test_claims_that_do_not_hold_are_counted() -> None:
-    table = pd.DataFrame({"verdict": [claims.HOLDS, claims.HOLDS, claims.FAILS, claims.UNTESTED]})
-    (words,) = claims.cautions({"claims": table}, Labels())
-    assert words.startswith("1 of 3 tested claims")
-    assert claims.cautions({"claims": table[:2]}, Labels()) == []
+@pytest.mark.parametrize("setting", ["", " in this small setting"])
+def test_claims_that_were_not_reproduced_are_counted(setting: str) -> None:
+    reproduced, failed = claims.REPRODUCED + setting, claims.NOT_REPRODUCED + setting
+    table = pd.DataFrame({"verdict": [reproduced, reproduced, claims.TOO_CLOSE, failed, claims.UNTESTED]})
+    assert claims.cautions({"claims": table}, Labels()) == [
+        f"1 of 4 checked claims of Yang & Kim (2019) was not reproduced{setting}; most checks compare values without a"
+        " significance test, see the table of claims."
+    ]
+    assert claims.cautions({"claims": table[:3]}, Labels()) == []

@@ -140,8 +140,14 @@ def test_accuracies_equal_numpys() -> None:
             assert entry["images"] == chosen.sum()
             assert entry["accuracy"] == pytest.approx(right.sum() / chosen.sum())
             assert entry["largest_class"] == pytest.approx(np.bincount(label[chosen]).max() / chosen.sum())
+            by_class = [right[label[chosen] == index] for index in range(3)]
+            assert entry["balanced_accuracy"] == pytest.approx(np.mean([part.mean() for part in by_class]))
             assert entry["per_class"] == {
-                classes[index]: pytest.approx(right[label[chosen] == index].mean()) for index in range(3)
+                name: pytest.approx(part.mean()) for name, part in zip(classes, by_class, strict=True)
+            }
+            assert entry["counts"] == {
+                name: {"correct": part.sum(), "images": len(part)}
+                for name, part in zip(classes, by_class, strict=True)
             }
     assert json.loads(json.dumps(found)) == found
 
@@ -152,4 +158,6 @@ def test_only_splits_and_classes_that_a_set_has_are_reported() -> None:
     found = accuracies(table, ["dog", "cat", "kite"])
     assert set(found["og"]) == {"test"}
     assert set(found["os"]) == {"train", "test"}
-    assert set(found["os"]["test"]["per_class"]) == {"dog", "kite"}
+    test = found["os"]["test"]
+    assert set(test["per_class"]) == set(test["counts"]) == {"dog", "kite"}
+    assert test["balanced_accuracy"] == pytest.approx(sum(test["per_class"].values()) / 2)

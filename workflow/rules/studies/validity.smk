@@ -30,6 +30,8 @@ rule tabulate_validity:
         rescored=VALIDITY_INPUTS.rescored,
         data=INPUTS.rated_data,
         scores=VALIDITY_INPUTS.study_scores,
+        order="<results>/tables/{study}/order.csv",
+        pairs="<results>/tables/{study}/pairs.csv",
         reliability="<results>/tables/{study}/reliability.csv",
         rankings="<results>/tables/{study}/rankings.csv",
     output:

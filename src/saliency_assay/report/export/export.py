@@ -10,7 +10,8 @@ from saliency_assay.plotting.text import joined
 from saliency_assay.registry.directions import target_of
 from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.reliability.figures import scored_names
-from saliency_assay.reliability.tables import ORDERED, SCORED, rank_text
+from saliency_assay.reliability.order_tables import ORDERED
+from saliency_assay.reliability.tables import SCORED, rank_text
 
 WITHOUT = {
     f"{name}{end}": f"{name}_without_baselines{end}"
@@ -33,6 +34,7 @@ COLUMN = ["data", "model", "metric", "variant"]
 MOST_COLUMNS = 5  # with intervals, these fill a page at \footnotesize
 LETTERS, METHOD_LETTERS = 15, 20
 ARROWS = {"higher": r"$\uparrow$", "lower": r"$\downarrow$"}
+RANKED = {"wins": "of the numbers of images on which methods have the better score", "means": "of the means"}
 HEAD = "% Tables of study {study}. To be read with \\input; all they need is \\usepackage{{booktabs}}."
 
 
@@ -44,13 +46,13 @@ def tidy_table(
     Args:
         study: name of the study.
         kind: kind of the study.
-        order: result of ``reliability.tables.order_table``.
+        order: result of ``reliability.order_tables.order_tables``.
         reliability: result of ``reliability.tables.reliability_table``.
         printed: result of ``studies.fidelity.tables.summary``, if the study has one.
 
     Returns:
-        The columns ``TIDY``. ``seeds`` to ``wins``: see ``order_table``; ``printed``: a paper's value of this method
-        and score, or NaN. Equal for all methods of a metric: ``alpha`` and ``correlation`` with all methods, averaged
+        The columns ``TIDY``. ``seeds`` to ``ranked_by``: see ``order_tables``; ``printed``: a paper's value of this
+        method and score, or NaN. Equal for all methods of a metric: ``alpha`` and ``correlation`` with all methods, averaged
         over seeds, with the smallest ``low`` and the largest ``high`` of the seeds, NaN if a seed has no interval;
         ``…_without_baselines``: the same without baselines, NaN in a study that has none.
     """
@@ -208,8 +210,8 @@ def _score_caption(rows: pd.DataFrame, study: str, baselines: bool, level: float
         f"Study {latex.escaped(labels.study(study))}{described}: mean score of each method "
         f"(n = {images} images{seeds}), below it the "
         rf"95\,\% confidence interval over {over}; {legend}. "
-        r"In parentheses the rank set, with simultaneous 95\,\% confidence over the methods of a score, not over "
-        "scores; bold: no method is significantly better. "
+        rf"In parentheses the rank set {RANKED[rows['ranked_by'].iloc[0]]}, with simultaneous 95\,\% confidence over "
+        "the methods of a score, not over scores; bold: no method is significantly better. "
         f"{'Baselines are listed separately. ' if baselines else ''}"
         rf"$\alpha$: inter-rater reliability of the ranking (Krippendorff), with its {100 * level:.4g}\,\% "
         "confidence interval."

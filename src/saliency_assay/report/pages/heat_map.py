@@ -14,9 +14,9 @@ from saliency_assay.plotting.text import span_text, with_minus_signs
 from saliency_assay.registry import directions
 from saliency_assay.registry.properties import OTHER, PROPERTIES
 from saliency_assay.reliability.tables import rank_text
+from saliency_assay.reliability.verdicts import alpha_row, is_by_means, is_untested
 from saliency_assay.report.pages.words import (
     UNDEFINED,
-    alpha_row,
     alpha_words,
     first,
     number,
@@ -26,6 +26,7 @@ from saliency_assay.report.pages.words import (
 )
 
 MOST_HORIZONTAL = 6  # columns above which the names of metrics are rotated
+UNTESTED_NOTE = "there is one training seed, so differences cannot be told from training noise"
 MANY_METHODS = 20  # methods above which a heat map scrolls in a separate area
 
 
@@ -62,7 +63,7 @@ class LeadCell:
     """Difference of the best method from the next one."""
 
     verdict: str  # whether the method is significantly better than all others
-    size: str  # mean difference and p-value
+    size: str  # mean difference with its interval, and p-value
     note: str
 
 
@@ -77,7 +78,7 @@ class MetricColumn:
     alpha: AlphaCell | None
     images: str
     lead: LeadCell | None = None
-    reason: str = ""  # why the ranking of the methods tells nothing; empty if it tells something
+    reason: str = ""  # verdict with its reasons if no order of the methods was shown
 
 
 @dataclass(frozen=True)
@@ -149,13 +150,13 @@ def heat_map(
     so that uncertain ranks are gray. A cell is hatched if the method is not significantly better than every baseline.
 
     Args:
-        order: result of ``reliability.tables.order_table`` for one set and model.
+        order: result of ``reliability.order_tables.order_tables`` for one set and model.
         reliability: result of ``reliability.tables.reliability_table`` for the same.
         names: labels of the metrics and variants to show.
         measured: for each metric the property that it measures.
         title: title of the heat map.
         level: confidence level of the intervals of α.
-        reasons: for metrics and variants whose ranking tells nothing, the reason.
+        reasons: for metrics and variants under which no order of the methods was shown, the verdict.
     """
     pairs = sorted(names, key=lambda pair: _group_place(measured.get(pair[0], OTHER)))
     alphas = [alpha_row(reliability, *pair) for pair in pairs]
@@ -218,32 +219,42 @@ def _score_cell(scores: pd.DataFrame, method: str) -> ScoreCell | None:
 
 
 def _lead_cell(scores: pd.DataFrame) -> LeadCell | None:
-    """Return the lead of the best method; None if no two methods have scores of the same images."""
+    """Return the lead of the best method; None if no two methods have scores of the same images.
+
+    The best method ranks first. If none does, it has the highest win rate or, if rank sets compare means, the best
+    mean.
+    """
     if (compared := ranked(scores.reset_index()).dropna(subset=["lead"])).empty:
         return None
-    leader = first(compared)
-    significant = leader is not None
-    if (
-        leader is None
-    ):  # the method with the best mean: the others are compared with it; of two, the one that leads
-        best = compared["lead_over"].mode()
-        rows = compared[compared["method"].isin(best)]
-        leader = (compared if rows.empty else rows).sort_values("lead").iloc[-1]
+    leader, significant = first(compared), first(compared) is not None
+    if leader is None:
+        leader = compared.sort_values("win_rate", na_position="first").iloc[-1]
+        if is_by_means(compared):  # the others are compared with the method of the best mean
+            rows = compared[compared["method"].isin(compared["lead_over"].mode())]
+            leader = (compared if rows.empty else rows).sort_values("lead").iloc[-1]
     row = dict[Any, Any](leader)
+    marked, over = f"{row['method']}{' (baseline)' if row['baseline'] else ''}", row["lead_over"]
+    interval = f" [{number(row['lead_low'])}, {number(row['lead_high'])}]"
+    size = f"{number(abs(row['lead']))}{'' if np.isnan(row['lead_low']) else interval}"
+    if is_untested(compared):
+        size = f"{marked} by {size} over {over}"
+        return LeadCell("not tested", size, f"{size}; {UNTESTED_NOTE}")
     verdict = ("baseline" if row["baseline"] else "yes") if significant else "no"
     p = "p < 0.001" if row["lead_p"] < 0.001 else f"p = {row['lead_p']:.3f}"
     if np.isnan(row["lead_p"]):
         p = "not tested against all methods"
-    marked = f"{row['method']}{' (baseline)' if row['baseline'] else ''}"
-    if row["lead"] < 0:  # scores are missing, so that means are of other images
-        better = f"{row['lead_over']} is better on the same images, by {number(-row['lead'])}"
-        size = f"{marked} has the best mean, but {better}"
-        return LeadCell("no", size, size)
-    size = f"{marked} by {number(row['lead'])} over {row['lead_over']}, {p}"
     is_better = "significantly better than every other method" if significant else "not significantly better"
-    leads = f"{marked} leads by {number(row['lead'])} over {row['lead_over']}"
-    note = f"{leads}; it is {is_better} ({p} after Holm's correction)"
-    return LeadCell(verdict, size, note)
+    if row["lead"] < 0:
+        if is_by_means(compared):  # scores are missing, so that means are of other images
+            better = f"{over} is better on the same images, by {number(-row['lead'])}"
+            size = f"{marked} has the best mean, but {better}"
+            return LeadCell("no", size, size)
+        size = (
+            f"{marked} has the highest win rate, but the mean of {over} is better by {number(-row['lead'])}"
+        )
+        return LeadCell(verdict, f"{size}, {p}", f"{size}; it is {is_better} ({p} after Holm's correction)")
+    note = f"{marked} leads by {size} over {over}; it is {is_better} ({p} after Holm's correction)"
+    return LeadCell(verdict, f"{marked} by {size} over {over}, {p}", note)
 
 
 def _alpha_cell(row: Mapping[str, Any] | None) -> AlphaCell | None:

@@ -11,7 +11,7 @@ from saliency_assay.plotting.display import displayed
 from saliency_assay.plotting.palette import look
 from saliency_assay.plotting.text import readable
 from saliency_assay.registry.labels import Labels
-from saliency_assay.report.pages.chance import is_above_chance
+from saliency_assay.report.pages.chance import balanced_accuracy_interval, chance_level, is_above_chance
 
 SPLITS = ("test", "train", "validation")
 SPLIT_LABELS = {"train": "augmented training"}
@@ -19,6 +19,8 @@ SPLIT_LABELS = {"train": "augmented training"}
 
 def accuracy_table(evaluations: Mapping[tuple[str, int], Mapping[str, Any]]) -> pd.DataFrame:
     """Return the accuracy in percent of every model, seed, set and split, compared with chance, and its worst class.
+
+    ``CI low`` and ``CI high`` are the ends of the 95 % confidence interval of the balanced accuracy.
 
     Args:
         evaluations: content of ``evaluation.json`` for each model and seed.
@@ -30,8 +32,11 @@ def accuracy_table(evaluations: Mapping[tuple[str, int], Mapping[str, Any]]) -> 
                 worst = min(evaluation["per_class"], key=evaluation["per_class"].get)
                 row = {"model": model, "seed": str(seed), "set": name, "split": split}
                 row |= {"images": evaluation["images"], "accuracy (%)": 100 * evaluation["accuracy"]}
-                row |= {"most frequent class (%)": 100 * evaluation["largest_class"]}
-                row |= {"better than chance": "yes" if is_above_chance(evaluation) else "no"}
+                low, high = balanced_accuracy_interval(evaluation)
+                row |= {"balanced accuracy (%)": 100 * evaluation["balanced_accuracy"]}
+                row |= {"CI low (%)": 100 * low, "CI high (%)": 100 * high}
+                row |= {"chance (%)": 100 * chance_level(evaluation)}
+                row |= {"better than chance": "yes" if is_above_chance(evaluation) else "not shown"}
                 rows.append(
                     {**row, "worst class": worst, "its accuracy (%)": 100 * evaluation["per_class"][worst]}
                 )

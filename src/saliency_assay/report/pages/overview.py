@@ -12,7 +12,7 @@ from saliency_assay.report.pages.preview import preview
 from saliency_assay.report.pages.render import render
 from saliency_assay.report.pages.study import StudyResult, rows_of
 from saliency_assay.report.pages.summary import has_one_seed, one_seed_words, summary_words
-from saliency_assay.report.pages.trust import NOTHING, RELIABLE, reasons, verdict_counts
+from saliency_assay.report.pages.trust import counts_text, verdict_counts
 
 
 def overview_page(
@@ -41,7 +41,6 @@ def overview_page(
         for result, heat in zip(results, heat_maps, strict=True)
     ]
     studies.sort(key=lambda study: study[1] is None)
-    verdicts = verdict_counts(results)
     return render(
         "overview",
         counts=counts,
@@ -49,9 +48,7 @@ def overview_page(
         one_seed=one_seed_words({result.label: result.findings for result in scored}),
         legends=[heat for heat in heat_maps if heat][:1],
         studies=studies,
-        useless=verdicts[NOTHING],
-        reliable=verdicts[RELIABLE],
-        metrics=sum(verdicts.values()),
+        verdicts=counts_text(verdict_counts(results)),
         not_computed=not_computed,
     )
 
@@ -82,11 +79,14 @@ def summary_page(result: StudyResult, *, not_computed: Sequence[str] = ()) -> st
     metrics, variants = [], {}
     if result.tables:
         agreement = result.tables["agreement"]
-        for (metric, variant), finding in zip(result.names, result.findings, strict=True):
-            texts = [words.order_words(finding.rows), *words.undefined_words(finding.rows, finding.name)]
-            if finding.alpha is not None:
-                texts.append(words.reliability_words(finding.alpha, result.level))
-            texts.append(words.single_image_words(finding.rows, finding.alpha))
+        judged = zip(result.names, result.findings, result.verdicts, strict=True)
+        for (metric, variant), finding, verdict in judged:
+            rows, alpha, pairs = finding.rows, finding.alpha, finding.pairs
+            texts = [f"Verdict: {verdict.text}.", words.order_words(rows, pairs)]
+            texts += words.undefined_words(rows, finding.name)
+            if alpha is not None:
+                texts.append(words.reliability_words(alpha, pairs, result.level))
+            texts.append(words.single_image_words(rows, alpha, pairs))
             texts.append(words.halves_words(rows_of(agreement, metric, variant)))
             metrics.append(
                 (finding.name, result.score_summaries.get(metric, ""), " ".join(filter(None, texts)))
@@ -110,10 +110,7 @@ def _heat_map(result: StudyResult) -> HeatMap | None:
         return None
     order, reliability = result.tables["order"], result.tables["reliability"]
     title = f"{result.label}: rank sets of the methods"
-    nothing = {
-        pair: "; ".join(reasons(finding, result))
-        for pair, finding in zip(result.names, result.findings, strict=True)
-    }
+    judged = zip(result.names, result.verdicts, strict=True)
     return heat_map(
         order,
         reliability,
@@ -121,7 +118,7 @@ def _heat_map(result: StudyResult) -> HeatMap | None:
         result.measured,
         title=title,
         level=result.level,
-        reasons=nothing,
+        reasons={pair: verdict.text for pair, verdict in judged if not verdict.is_shown},
     )
 
 

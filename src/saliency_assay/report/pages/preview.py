@@ -47,8 +47,8 @@ class Preview:
         return len(self.heat.methods) + len(self.heat.baselines) > MOST_ROWS
 
     @property
-    def useless(self) -> bool:
-        """True if the ranking under any metric tells nothing."""
+    def has_open_orders(self) -> bool:
+        """True if, under any metric, no order of the methods was shown."""
         return any(column.reason for column in self.heat.columns)
 
 

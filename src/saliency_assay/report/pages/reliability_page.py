@@ -18,6 +18,7 @@ PAIRS = {
     "consistency": "correlations of metrics over images, by method",
 }
 """Titles of the tables of pairs of scores."""
+MOST_ROWS = 1000  # rows of the table of pairs of methods
 
 
 def page_tables(
@@ -26,8 +27,9 @@ def page_tables(
     """Return tables by title, comparisons with published values first.
 
     Args:
-        tables: ``reliability``, ``agreement``, ``order``, ``rankings``, ``variance`` and ``consistency``, the content
-            of ``tables/{study}/{name}.csv``. Tables of pairs of scores are shortened to the pairs in figures.
+        tables: ``reliability``, ``agreement``, ``order``, ``pairs``, ``rankings``, ``variance`` and ``consistency``,
+            the content of ``tables/{study}/{name}.csv``. Tables of pairs of scores are shortened to the pairs in
+            figures, that of pairs of methods to the same scores and ``MOST_ROWS``.
         study: label of the study.
         labels: labels of the study's methods, scores, models and data.
         level: confidence level of the intervals of reliability.
@@ -50,6 +52,9 @@ def page_tables(
         f"{study}: means with 95 % CI, and rank sets (95 % simultaneous confidence)": displayed(
             tables["order"], labels, {"undefined": "share without score", "images": "images with a score"}
         ),
+        f"{study}: comparisons of two methods (95 % CI; p adjusted for all pairs){_note(tables['pairs'])}": displayed(
+            _main_pairs(tables["pairs"]), labels
+        ),
         f"{study}: shares of the variance of scores": displayed(tables["variance"], labels),
     }
     for name, title in PAIRS.items():
@@ -61,6 +66,20 @@ def page_tables(
         )
         titled_tables[f"{study}: {title}{note}"] = displayed(shown_pairs, labels)
     return titled_tables
+
+
+def _main_pairs(pairs: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of the scores in figures, at most ``MOST_ROWS``."""
+    kept = set(scored_names(pairs, most=MOST_COLUMNS))
+    rows = zip(pairs["metric"], pairs["variant"], strict=True)
+    return pairs[[row in kept for row in rows]].head(MOST_ROWS)
+
+
+def _note(pairs: pd.DataFrame) -> str:
+    shown = len(_main_pairs(pairs))
+    return (
+        f" (first {shown:,} of {len(pairs):,} rows; all in tables/…/pairs.csv)" if shown < len(pairs) else ""
+    )
 
 
 def compare_alphas(table: pd.DataFrame, labels: Labels) -> pd.DataFrame:

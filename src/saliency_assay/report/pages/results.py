@@ -14,7 +14,9 @@ from saliency_assay.storage import zarr_store
 from saliency_assay.storage.csv_tables import read_table
 from saliency_assay.storage.shards import open_stores
 
-TABLES = ("order", "reliability", "rankings", "agreement")
+TABLES = ("order", "pairs", "reliability", "rankings", "agreement")
+METHODS = (("order", "method"), ("order", "lead_over"), ("pairs", "method"), ("pairs", "other"))
+"""Columns of names of methods, which become their labels."""
 
 
 def study_result(
@@ -40,10 +42,10 @@ def study_result(
         splits = [json.loads(file.read_text(encoding="utf-8"))[model["data"]] for file in evaluations[name]]
         models.append(_model_text(model, splits))
         at_chance.append(chance_caution(model["label"], [split["test"] for split in splits]))
-    tables = {name: read_table(files[name]) for name in TABLES if name in files}
+    tables = {name: read_table(files[name], "other") for name in TABLES if name in files}
     if "order" in tables:
-        for column in ("method", "lead_over"):
-            tables["order"][column] = tables["order"][column].map(labels.method, na_action="ignore")
+        for name, column in METHODS:
+            tables[name][column] = tables[name][column].map(labels.method, na_action="ignore")
         if not facts["trains"]:
             tables["order"]["seeds"] = 1
     return StudyResult(

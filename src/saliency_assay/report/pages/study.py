@@ -3,12 +3,14 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import pandas as pd
 
 from saliency_assay.registry.labels import Labels
 from saliency_assay.reliability.figures import scored_names
+from saliency_assay.reliability.verdicts import CHANCE_REASON, Verdict, alpha_row
 from saliency_assay.report.pages import words
 from saliency_assay.report.pages.summary import Finding, answer_words, warning_words
 
@@ -39,8 +41,8 @@ class StudyResult:
     methods: Sequence[str]
     """Labels of its methods."""
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
-    """``order``, ``reliability``, ``rankings`` and ``agreement`` from ``reliability.tables`` and
-    ``reliability.agreement``, methods by their labels in ``order``; empty if no method is scored."""
+    """``order``, ``pairs``, ``reliability``, ``rankings`` and ``agreement`` from ``reliability.tables`` and
+    ``reliability.agreement``, methods by their labels in ``order`` and ``pairs``; empty if no method is scored."""
     level: float = 0.999
     """Confidence level of the intervals of α."""
     variants: str = "variants"
@@ -48,7 +50,7 @@ class StudyResult:
     cautions: Sequence[str] = ()
     """Sentences on limitations of the ranks."""
     at_chance: Sequence[str] = ()
-    """Sentences on its models that are not better than chance, see ``chance.chance_caution``."""
+    """Sentences on its models that are not shown to be better than chance, see ``chance.chance_caution``."""
     thumbnails: Mapping[str, Any] = field(default_factory=dict)
     """Images and maps for the overview, see ``plotting.thumbnails.thumbnails``; empty for the summary page."""
 
@@ -63,10 +65,10 @@ class StudyResult:
         if not self.tables:
             return ""
         if self.at_chance:
-            return "Not interpretable, because a model is not better than chance."
+            return f"Not interpretable: {CHANCE_REASON}."
         return answer_words(self.findings)
 
-    @property
+    @cached_property
     def warnings(self) -> list[str]:
         """Short sentences on the limits of its ranks."""
         return [*self.at_chance, *(warning_words(self.findings) if self.tables else []), *self.cautions]
@@ -81,14 +83,19 @@ class StudyResult:
         """Labels of the metrics and variants that have sentences."""
         return {pair: self.labels.score(*pair) for pair in named_scores(self.tables["order"], self.variants)}
 
-    @property
+    @cached_property
     def findings(self) -> list[Finding]:
         """Rank sets and reliability of each of ``names``."""
-        order, reliability = self.tables["order"], self.tables["reliability"]
+        order, pairs, reliability = (self.tables[name] for name in ("order", "pairs", "reliability"))
         return [
-            Finding(name, rows_of(order, *pair), words.alpha_row(reliability, *pair))
+            Finding(name, rows_of(order, *pair), alpha_row(reliability, *pair), rows_of(pairs, *pair))
             for pair, name in self.names.items()
         ]
+
+    @cached_property
+    def verdicts(self) -> list[Verdict]:
+        """Verdict on each of ``names``."""
+        return [finding.verdict(at_chance=bool(self.at_chance)) for finding in self.findings]
 
     @property
     def agreement(self) -> str:

@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 
 from saliency_assay.plotting.text import joined
+from saliency_assay.reliability import verdicts
+from saliency_assay.reliability.verdicts import Verdict, verdict
 from saliency_assay.report.pages import words
 
 MOST_NAMED = 3  # most methods that the answer of a study names
@@ -20,7 +22,12 @@ class Finding:
 
     name: str  # label
     rows: pd.DataFrame  # rows of order.csv
-    alpha: Mapping[str, Any] | None  # result of report.pages.words.alpha_row
+    alpha: Mapping[str, Any] | None  # result of reliability.verdicts.alpha_row
+    pairs: pd.DataFrame  # rows of pairs.csv
+
+    def verdict(self, *, at_chance: bool = False) -> Verdict:
+        """Return the verdict; ``at_chance`` if a model of the study is not shown to be better than chance."""
+        return verdict(self.rows, self.pairs, self.alpha, at_chance=at_chance)
 
 
 def answer_words(findings: Sequence[Finding]) -> str:
@@ -28,23 +35,25 @@ def answer_words(findings: Sequence[Finding]) -> str:
 
     - A method is counted under a metric if it alone has the rank set 1, which is significant at ``words.CONFIDENCE``;
       baselines are marked.
-    - Only the ``MOST_NAMED`` methods with the most metrics are named.
+    - Only the ``MOST_NAMED`` methods with the most metrics are named. One that is ranked under only some of the metrics
+      is counted out of these.
     - Under the remaining metrics, no single method ranks first.
-    - Metrics with fewer than two ranked methods are left out.
+    - Metrics without ranks are left out; if there are no others, the answer says why.
     """
     compared = _compared(findings)
     if not compared:
-        return "Fewer than two methods have a score under any metric, so there are no ranks."
+        return _no_ranks_text(findings)
     counts = first_counts(findings)
     total, metrics = len(compared), f"{len(compared)} metric{'s' if len(compared) > 1 else ''}"
     better, named = (
         f"significantly better than {_others_text(compared)}",
         counts[False].most_common(MOST_NAMED),
     )
+    of_metrics = f" of {metrics}"
     if named:
         (best, most), *others = named
-        text = f"{best} is {better} on {most} of {metrics}"
-        text += "".join(f", {method} on {count}" for method, count in others)
+        text = f"{best} is {better} on {most}{_count_text(compared, best) or of_metrics}"
+        text += "".join(f", {method} on {count}{_count_text(compared, method)}" for method, count in others)
         if unnamed := len(counts[False]) - len(named):
             rest = counts[False].total() - sum(count for _, count in named)
             text += f", {unnamed} other method{'s' if unnamed > 1 else ''} on {rest}"
@@ -53,12 +62,37 @@ def answer_words(findings: Sequence[Finding]) -> str:
     else:
         text = f"No method is {better} on {'the only metric' if total == 1 else f'any of {metrics}'}"
     if counts[True]:
-        names = joined(f"{method} on {count}" for method, count in counts[True].most_common())
+        names = joined(
+            f"{method} on {count}{_count_text(compared, method)}"
+            for method, count in counts[True].most_common()
+        )
         text += f"{',' if named else ';'} the baseline{'s' if len(counts[True]) > 1 else ''} {names}"
     leading = counts[False].total() + counts[True].total()
     if leading and total > leading:
-        text += f"; on the other {total - leading if total - leading > 1 else 'one'}, no method is"
+        rest_text = (
+            f"{total - leading if total - leading > 1 else 'one'}{'' if of_metrics in text else of_metrics}"
+        )
+        text += f"; on the other {rest_text}, no method is"
     return f"{text}."
+
+
+def _ranked_count(findings: Sequence[Finding], method: str) -> int:
+    """Return the number of metrics that rank a method."""
+    return sum(method in set(words.ranked(finding.rows)["method"]) for finding in findings)
+
+
+def _count_text(findings: Sequence[Finding], method: str) -> str:
+    """Return the number of metrics that rank a method, to follow a number of metrics; empty if all do."""
+    count = _ranked_count(findings, method)
+    if count == len(findings):
+        return ""
+    return f" of the {count} metrics that rank it" if count > 1 else " (the only metric that ranks it)"
+
+
+def _no_ranks_text(findings: Sequence[Finding]) -> str:
+    if any(verdicts.is_untested(words.ranked(finding.rows)) for finding in findings):
+        return f"{words.NOISE} No method is ranked."
+    return "Fewer than two methods have a score under any metric, so there are no ranks."
 
 
 def first_counts(findings: Sequence[Finding]) -> dict[bool, Counter[str]]:
@@ -81,22 +115,22 @@ def _others_text(findings: Sequence[Finding]) -> str:
 def warning_words(findings: Sequence[Finding]) -> list[str]:
     """Return short warnings about the ranks of a study, with the number of metrics that each concerns.
 
-    - A baseline has ``rank_low`` 1, so it may rank first: no method is significantly better.
-    - ``alpha_high`` < ``RELIABLE``: images agree only partly, or not, on the ranking.
-    - No method has scores of ``FEW`` images: only large differences can be detected.
+    - The verdict is ``NOT_SEPARATED``: it is shown that baselines are not outperformed.
+    - The verdict is ``TOO_FEW``: too few images to tell.
+    - ``verdicts.images_agree`` is False: the whole interval is below the limit of agreement.
     - A method lacks more than ``UNDEFINED`` of its scores.
     """
-    conditions = {
-        "A baseline may rank first": lambda finding: (
-            finding.rows["baseline"] & (finding.rows["rank_low"] == 1)
-        ).any(),
-        f"Images agree only partly or not (whole CI of α < {words.RELIABLE})": lambda finding: (
-            finding.alpha is not None and finding.alpha["alpha_high"] < words.RELIABLE
+    kinds = Counter(finding.verdict().kind for finding in findings)
+    counts = {
+        "Methods are not separated from baselines": kinds[verdicts.NOT_SEPARATED],
+        "Too few images to tell": kinds[verdicts.TOO_FEW],
+        f"Images rank methods differently (whole CI of α < {words.RELIABLE})": sum(
+            verdicts.images_agree(finding.alpha, finding.pairs) is False for finding in findings
         ),
-        f"Fewer than {words.FEW} images": lambda finding: finding.rows["images"].max() < words.FEW,
-        "Scores are missing": lambda finding: (finding.rows["undefined"] > words.UNDEFINED).any(),
+        "Scores are missing": sum(
+            (finding.rows["undefined"] > words.UNDEFINED).any() for finding in findings
+        ),
     }
-    counts = {text: sum(map(condition, findings)) for text, condition in conditions.items()}
     metrics = f"{len(findings)} metric{'s' if len(findings) > 1 else ''}"
     return [f"{text} on {count} of {metrics}." for text, count in counts.items() if count]
 
@@ -151,7 +185,7 @@ def first_words(findings: Sequence[Finding]) -> str:
     """
     compared = _compared(findings)
     if not compared:
-        return "Fewer than two methods have a score under any metric, so there are no ranks."
+        return _no_ranks_text(findings)
     metrics: dict[bool, dict[str, list[str]]] = {False: {}, True: {}}
     for finding in compared:
         if (row := words.first(finding.rows)) is not None:
@@ -223,21 +257,32 @@ def multiplicity_words(metrics: int) -> str:
 def baseline_words(findings: Sequence[Finding]) -> list[str]:
     """Return the sentences on metrics under which baselines are not outperformed.
 
-    - A baseline has ``rank_low`` 1, so no method is better: a good score under that metric is not evidence.
+    - Baselines are better than every method that uses the model: a good score is not evidence.
+    - Else a baseline has ``rank_low`` 1, so no method is shown to be better: a good score is not evidence so far.
     - Else a method has ``above_baselines`` 0: it is not significantly better than at least one baseline.
     """
-    leading, not_better = [], []
-    for finding in findings:
-        baselines = finding.rows.loc[finding.rows["baseline"] & (finding.rows["rank_low"] == 1), "method"]
-        if len(baselines):
-            leading.append(f"{joined(baselines)} on {finding.name}")
+    better, leading, not_better = [], [], []
+    for finding in _compared(findings):
+        rows = words.ranked(finding.rows)
+        models, baselines = (list(rows.loc[rows["baseline"] == kind, "method"]) for kind in (False, True))
+        first = list(rows.loc[rows["baseline"] & (rows["rank_low"] == 1), "method"])
+        compared = verdicts.both_ways(finding.pairs, by_means=verdicts.is_by_means(rows))
+        if names := verdicts.better_baselines(compared, models, baselines):
+            better.append(f"{joined(names)} on {finding.name}")
+        elif first:
+            leading.append(f"{joined(first)} on {finding.name}")
         elif names := words.weak_methods(finding.rows):
             not_better.append(f"{joined(names)} ({finding.name})")
     texts = []
+    if better:
+        texts.append(
+            f"These baselines are significantly better than every method that uses the model: {'; '.join(better)}."
+            " On these metrics, a good score is not evidence that a map explains the model."
+        )
     if leading:
         texts.append(
-            f"No method is significantly better than these baselines: {'; '.join(leading)}. On these metrics, a good"
-            " score is not evidence that a map explains the model."
+            f"No method is shown to be better than these baselines: {'; '.join(leading)}. So far, a good score on these"
+            " metrics is not evidence that a map explains the model."
         )
     if not_better:
         texts.append(f"Not significantly better than every baseline: {'; '.join(not_better)}.")
@@ -250,8 +295,8 @@ def single_images_words(findings: Sequence[Finding]) -> list[str]:
     Metrics under which a baseline ranks first are left out, because α is computed without baselines. Empty if no metric
     has ranks.
 
-    - ``alpha_low`` ≥ ``RELIABLE``, and the method that ranks first wins on more than ``MOST`` of the images.
-    - The same with fewer wins: the sentence of ``single_image_words``.
+    - Images agree (``verdicts.images_agree``), and ``best_share`` of the method that ranks first is above ``MOST``.
+    - The same with a smaller share: the sentence of ``single_image_words``.
     - α has no interval: too few images.
     - No metric of the first kind: the sentence does not claim that the order differs from image to image.
     """
@@ -260,23 +305,25 @@ def single_images_words(findings: Sequence[Finding]) -> list[str]:
         row, alpha = words.first(finding.rows), finding.alpha
         if alpha is not None and not np.isnan(alpha["alpha"]) and np.isnan(alpha["alpha_low"]):
             no_interval.append(f"{finding.name} (α = {words.two(alpha['alpha'])})")
-        if row is None or row["baseline"] or not (text := words.single_image_words(finding.rows, alpha)):
+        text = words.single_image_words(finding.rows, alpha, finding.pairs)
+        if row is None or row["baseline"] or not text:
             continue
-        if row["wins"] > words.MOST:
-            agreeing.append(f"{finding.name} ({row['method']}, {words.percent(row['wins'])})")
+        if row["best_share"] > words.MOST:
+            agreeing.append(f"{finding.name} ({row['method']}, {words.percent(row['best_share'])})")
         else:
             texts.append(f"On {finding.name}, images agree on the ranking, but {text}")
     if agreeing:
         texts.insert(
             0,
-            "Images agree on the ranking, and the method that ranks first has the best score on most of them:"
-            f" {joined(agreeing)}.",
+            "Images agree on the ranking, and the method that ranks first has the best score on most of them (methods"
+            f" that tie share an image): {joined(agreeing)}.",
         )
     elif compared:
         texts.insert(
             0,
-            f"No metric meets all three conditions: images agree on the ranking (CI of α ≥ {words.RELIABLE}), a method"
-            " that uses the model ranks first, and it has the best score on most images.",
+            "No metric is shown to meet all three conditions: images agree on the ranking"
+            f" (CI of α ≥ {words.RELIABLE}), a method that uses the model ranks first, and it has the best score on"
+            " most images.",
         )
     if no_interval:
         texts.append(f"Too few images for a confidence interval of α: {joined(no_interval)}.")
@@ -284,8 +331,8 @@ def single_images_words(findings: Sequence[Finding]) -> list[str]:
 
 
 def _compared(findings: Sequence[Finding]) -> list[Finding]:
-    """Return the findings with at least two ranked methods."""
-    return [finding for finding in findings if len(words.ranked(finding.rows)) > 1]
+    """Return the findings with ranks."""
+    return [finding for finding in findings if not words.no_order_words(finding.rows)]
 
 
 def _list_by_method(metrics: Mapping[str, Sequence[str]]) -> str:

@@ -1,4 +1,4 @@
-"""Trust in metrics: whether the ranking of the methods under each metric of a run means something."""
+"""Trust in metrics: the verdict on every metric of a run, with what it is based on."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -8,15 +8,18 @@ from typing import Any
 
 import pandas as pd
 
-from saliency_assay.plotting.text import joined, span_text
+from saliency_assay.plotting.text import span_text
 from saliency_assay.registry.properties import OTHER
+from saliency_assay.reliability import verdicts
 from saliency_assay.reliability.tables import PAIR
+from saliency_assay.reliability.verdicts import KINDS, Verdict
 from saliency_assay.report.pages import words
 from saliency_assay.report.pages.render import render
 from saliency_assay.report.pages.study import StudyResult
-from saliency_assay.report.pages.summary import Finding, one_seed_words
+from saliency_assay.report.pages.summary import one_seed_words
 
-NOTHING, CARE, RELIABLE = VERDICTS = ("tells nothing", "use with care", "reliable")
+LEVELS = {kind: 2 if kind == verdicts.RELIABLE else int(kind in verdicts.SHOWN) for kind in KINDS}
+"""Color of each verdict: 0 if no order was shown, 1 if it is clear on average, 2 if it is reliable."""
 NOT_COMPARED = "not compared"
 LEFT, RIGHT = -1.0, 1.0  # ends of the axis of α; values outside are plotted at the ends
 WIDTH = 120  # pixels of the axis
@@ -57,27 +60,21 @@ class TrustedMetric:
     seeds: int
     baselines: Number  # number of methods that are better than every baseline
     agreeing: Number  # number of metrics that order the methods of single images similarly
-    nothing: Sequence[str]  # why its ranking tells nothing
-    care: Sequence[str]  # why its ranking is not reliable
-
-    @property
-    def verdict(self) -> str:
-        """One of ``VERDICTS``."""
-        return NOTHING if self.nothing else CARE if self.care else RELIABLE
+    verdict: Verdict
 
     @property
     def place(self) -> int:
-        """Place of the verdict in ``VERDICTS``."""
-        return VERDICTS.index(self.verdict)
+        """Place of the verdict in ``verdicts.KINDS``."""
+        return KINDS.index(self.verdict.kind)
 
     @property
     def reasons(self) -> str:
-        """Reasons of the verdict as text, the ones why the ranking tells nothing if there are some."""
-        return "; ".join(self.nothing or self.care)
+        """Reasons of the verdict as text."""
+        return "; ".join(self.verdict.reasons)
 
 
 def trust_page(results: Sequence[StudyResult]) -> str:
-    """Return the page on the metrics of all studies, those whose ranking tells nothing first.
+    """Return the page on the metrics of all studies, those under which no order was shown first.
 
     Args:
         results: studies in the order of the configuration; those without scores are left out.
@@ -88,10 +85,14 @@ def trust_page(results: Sequence[StudyResult]) -> str:
         "trust",
         metrics=sorted(metrics, key=lambda metric: metric.place),
         counts=verdict_counts(scored),
+        summary=counts_text(verdict_counts(scored)),
         one_seed=one_seed_words({result.label: result.findings for result in scored}),
         alpha_head=f"α with {100 * scored[0].level:.4g} % CI" if scored else "",
+        levels=[LEVELS[kind] for kind in KINDS],
+        kinds=KINDS,
         reliable=words.RELIABLE,
-        little=words.LITTLE,
+        concordance=verdicts.CONCORDANCE,
+        negligible=verdicts.NEGLIGIBLE,
         agree=words.AGREE,
         few=words.FEW,
         least_methods=words.LEAST_METHODS,
@@ -100,67 +101,16 @@ def trust_page(results: Sequence[StudyResult]) -> str:
 
 
 def verdict_counts(results: Sequence[StudyResult]) -> dict[str, int]:
-    """Return the number of metrics of all studies with each of ``VERDICTS``."""
-    counts = Counter(
-        metric.verdict for result in results if result.tables for metric in trusted_metrics(result)
-    )
-    return {verdict: counts[verdict] for verdict in VERDICTS}
+    """Return the number of metrics of all studies with each of ``verdicts.KINDS``."""
+    counts = Counter(verdict.kind for result in results if result.tables for verdict in result.verdicts)
+    return {kind: counts[kind] for kind in KINDS}
 
 
-def reasons(finding: Finding, result: StudyResult | None = None) -> list[str]:
-    """Return why the ranking of the methods under a metric tells nothing; empty if none of these conditions holds.
-
-    - A model of the study is not better than chance.
-    - Fewer than two methods have a rank set.
-    - Every rank set begins with 1: no method is significantly worse than another one.
-    - The rank set of a baseline begins with 1: no method is significantly better than this baseline.
-    - ``alpha_high`` ≤ ``words.LITTLE``: images agree on the ranking hardly more than by chance.
-    """
-    ranked = words.ranked(finding.rows)
-    texts = ["a model is not better than chance"] if result is not None and result.at_chance else []
-    if len(ranked) < 2:
-        return [*texts, "fewer than two methods have scores"]
-    leading = ranked[ranked["rank_low"] == 1]
-    if len(leading) == len(ranked):
-        texts.append("no method is distinguishable from another one")
-    elif leading["baseline"].any():
-        names = joined(leading.loc[leading["baseline"], "method"])
-        texts.append(f"no method is significantly better than {names}")
-    if finding.alpha is not None and finding.alpha["alpha_high"] <= words.LITTLE:
-        texts.append("images agree on the ranking hardly more than by chance")
-    return texts
-
-
-def cautions(finding: Finding) -> list[str]:
-    """Return why a ranking that tells something is not reliable; empty if none of these conditions holds.
-
-    - ``alpha_low`` < ``words.RELIABLE``, or α has no interval: images may not agree on the ranking.
-    - No single method has the rank set 1.
-    - No baseline has a rank set.
-    - A method has scores for fewer than ``words.FEW`` images, or lacks more than ``words.UNDEFINED`` of its scores.
-    """
-    alpha, ranked, texts = finding.alpha, words.ranked(finding.rows), []
-    if alpha is None or isnan(alpha["alpha"]):
-        texts.append("α is undefined")
-    elif isnan(alpha["alpha_low"]):
-        texts.append("too few images for an interval of α")
-    elif alpha["alpha_high"] < words.RELIABLE:
-        texts.append(
-            "images agree only partly on the ranking"
-            if alpha["alpha_low"] > 0
-            else "images do not agree on the ranking"
-        )
-    elif alpha["alpha_low"] < words.RELIABLE:
-        texts.append("images may disagree on the ranking")
-    if words.first(ranked) is None:
-        texts.append("no single method is best")
-    if not ranked["baseline"].any():
-        texts.append("no baseline to compare with")
-    if len(ranked) and ranked["images"].min() < words.FEW:
-        texts.append(f"fewer than {words.FEW} images")
-    if (finding.rows["undefined"] > words.UNDEFINED).any():
-        texts.append("scores are missing")
-    return texts
+def counts_text(counts: Mapping[str, int]) -> str:
+    """Return the number of metrics with each verdict as text, the best verdict first; empty without metrics."""
+    total = sum(counts.values())
+    texts = [f"{kind} ({counts[kind]})" for kind in reversed(KINDS) if counts[kind]]
+    return f"{total} metric{'s' if total > 1 else ''}: {', '.join(texts)}" if total else ""
 
 
 def trusted_metrics(result: StudyResult) -> list[TrustedMetric]:
@@ -179,10 +129,9 @@ def trusted_metrics(result: StudyResult) -> list[TrustedMetric]:
             seeds=int(finding.rows["seeds"].max()),
             baselines=_baselines(finding.rows),
             agreeing=_agreeing(result, names, pair),
-            nothing=reasons(finding, result),
-            care=cautions(finding),
+            verdict=verdict,
         )
-        for pair, finding in zip(names, result.findings, strict=True)
+        for pair, finding, verdict in zip(names, result.findings, result.verdicts, strict=True)
     ]
 
 
@@ -224,6 +173,8 @@ def _images(rows: pd.DataFrame) -> Number:
 
 def _baselines(rows: pd.DataFrame) -> Number:
     """Return how many of the ranked methods are significantly better than every baseline."""
+    if verdicts.is_untested(rows):
+        return Number(NOT_COMPARED, None, "one training seed")
     compared = words.ranked(rows)["above_baselines"].dropna()
     if compared.empty:
         return Number(NOT_COMPARED, None, "no baseline")

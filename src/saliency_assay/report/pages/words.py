@@ -1,7 +1,7 @@
 """Sentences about one metric of a study, with the conditions under which they are written.
 
-``rows`` are the rows of one metric and variant in ``order.csv``; see ``reliability.tables.order_table``. Sentences
-about several metrics of a study are in ``report.pages.summary``.
+``rows`` are the rows of one metric and variant in ``order.csv``, ``pairs`` those in ``pairs.csv``; see
+``reliability.order_tables.order_tables``. Sentences about several metrics of a study are in ``report.pages.summary``.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,19 +11,27 @@ import numpy as np
 import pandas as pd
 
 from saliency_assay.plotting.text import joined, span_text, with_minus
+from saliency_assay.reliability import verdicts
+from saliency_assay.reliability.comparison import MEANS, WINS
+from saliency_assay.reliability.order_tables import BETTER
 from saliency_assay.reliability.tables import PAIR, rank_text
 
 CONFIDENCE = 0.95  # simultaneous coverage of the rank sets of one metric
-RELIABLE = 0.65
-"""Smallest lower end of α's interval for "images agree on the ranking"; a common rule (Tomsett et al., 2020)."""
-LITTLE = 0.1  # largest upper end of α's interval for "hardly more than by chance"
+POWER = 0.8  # power of the smallest detectable differences and of the required numbers of images in pairs.csv
+RELIABLE = verdicts.ALPHA
+LITTLE = 0.1  # largest upper end of α's interval for "at most slightly more than by chance"
 AGREE = 0.5  # smallest mean correlation within images of two metrics that agree on the ranking
 LEAST_METHODS = 3  # fewest methods to compare metrics: with two, ρ can only be 1 or −1
 MOST_PAIRS = 6  # most pairs of metrics that a sentence lists
-FEW = 30  # images below which only large differences can be detected, and two metrics are not compared
-UNDEFINED = 0.05  # share of missing scores of a method above which they are reported
+FEW = 30  # images ranked by two metrics below which these are not compared
+UNDEFINED = verdicts.MISSING
 MOST = 0.5  # a larger share of the images counts as "most images"
 CIRCLE = "every method is significantly worse than another one on the images for which both have a score"
+NOISE = "There is one training seed: differences between methods cannot be told from training noise."
+RANKED_BY = {
+    WINS: "compare win rates (the probability of a better score than another method on an image)",
+    MEANS: "compare means",
+}
 ONE_SEED = "The results are for one training seed or weights file, so retraining may change the order of the methods."
 
 
@@ -43,25 +51,37 @@ def first(rows: pd.DataFrame) -> "pd.Series[Any] | None":
     return ranked_first.iloc[0] if len(ranked_first) == 1 else None
 
 
-def order_words(rows: pd.DataFrame) -> str:
-    """Return the sentences on the order of the methods under one metric."""
-    return " ".join(filter(None, [top_words(rows), few_words(rows), baseline_words(rows)]))
+def order_words(rows: pd.DataFrame, pairs: pd.DataFrame) -> str:
+    """Return the sentences on the order of the methods under one metric; ``pairs`` are its rows in ``pairs.csv``."""
+    return " ".join(filter(None, [top_words(rows), power_words(rows, pairs), baseline_words(rows, pairs)]))
+
+
+def no_order_words(rows: pd.DataFrame) -> str:
+    """Return the sentence on why there are no ranks; empty if there are some.
+
+    - Fewer than two methods have a rank set.
+    - Nothing is tested, because there is a single training seed.
+    """
+    scored = ranked(rows)
+    if len(scored) < 2:
+        return "Fewer than two methods have a score, so there are no ranks."
+    return f"{NOISE} No method is ranked." if verdicts.is_untested(scored) else ""
 
 
 def top_words(rows: pd.DataFrame) -> str:
     """Return the sentences on the method that ranks first, or on the best methods if they are not distinguishable.
 
+    - There are no ranks: the sentence of ``no_order_words``.
     - One method has the rank set 1: it ranks first.
     - Several have ``rank_low`` 1: they are not distinguishable.
     - One has ``rank_low`` 1 and ``rank_high`` above 1: it is not distinguishable from at least one other method.
     - None has ``rank_low`` 1, which is possible if scores are missing: no method ranks first.
-    - Fewer than two methods have a rank set: there is no order.
 
-    Except in the last case, ``basis_words`` follow.
+    Except in the first case, ``basis_words`` follow.
     """
+    if text := no_order_words(rows):
+        return text
     scored = ranked(rows)
-    if len(scored) < 2:
-        return "Fewer than two methods have a score, so there are no ranks."
     leading, basis = top(scored), basis_words(scored)
     if (row := first(scored)) is not None:
         mean, low, high = row["mean"], row["low"], row["high"]
@@ -101,53 +121,91 @@ def sets_words(leading: pd.DataFrame) -> str:
 
 
 def basis_words(rows: pd.DataFrame) -> str:
-    """Return the sentences on the number of images and seeds, and on the sources of variation in the rank sets.
+    """Return the sentences on what rank sets compare, the number of images and seeds, and the sources of variation.
 
     For one training seed, or a model from a weights file, they add that retraining may change the order of the methods.
     """
     seeds = int(rows["seeds"].min())
     images, over = images_text(rows["images"]), joined(dict.fromkeys(rows["over"]))
     sampled = images if seeds == 1 else f"{images} and {seeds} training seeds"
-    text = f"Rank sets are based on {sampled} and account for variation over {over}."
+    compared = joined(RANKED_BY[name] for name in dict.fromkeys(rows["ranked_by"]))
+    text = f"Rank sets {compared} on {sampled} and account for variation over {over}."
     return f"{text} {ONE_SEED}" if seeds == 1 else text
 
 
-def few_words(rows: pd.DataFrame) -> str:
-    """Return the sentence that only large differences can be detected, if a method has fewer than ``FEW`` images.
+def power_words(rows: pd.DataFrame, pairs: pd.DataFrame) -> str:
+    """Return the sentence on the differences that can be detected, and on the images that would distinguish the best.
 
-    It is about comparisons with these methods, or about all comparisons if every ranked method has so few images.
+    It is about the best method and the next one that is neither worse nor equivalent (see ``best_first``); empty if
+    there is none, or if there are no ranks.
+
+    - ``skew_images`` is a number: the scores are too skewed for a comparison of means.
+    - ``detectable`` or ``images_needed`` is NaN: there is no clause on it.
+    - ``images_needed`` is above ``verdicts.MOST_TIMES`` × the number of images: it is not stated.
     """
-    scored = ranked(rows)
-    few = scored[scored["images"] < FEW]
-    if len(scored) < 2 or few.empty:
+    if no_order_words(rows):
         return ""
-    if len(few) == len(scored):
-        return f"With so few images ({span_text(few['images'])}), only large differences can be detected."
-    return (
-        f"Comparisons with {joined(few['method'])} use at most {images_text([few['images'].max()])}, so they can detect"
-        " only large differences."
-    )
+    by_means = verdicts.is_by_means(rows)
+    compared, (best, *others) = verdicts.both_ways(pairs, by_means=by_means), best_first(rows)
+    open_pairs = (compared.get((best, other), {"finding": BETTER}) for other in others)
+    pair = next((pair for pair in open_pairs if pair["finding"] not in verdicts.DECIDED), None)
+    if pair is None:
+        return ""
+    sampled, other = images_text([pair["images"]]), pair["other"]
+    if not np.isnan(pair["skew_images"]):
+        required = verdicts.images_text(pair["images_needed"], pair["images"])
+        return f"The scores of {best} and {other} are too skewed to compare their means on {sampled}; {required}."
+    texts = []
+    if not np.isnan(pair["detectable"]):
+        quantity = "mean" if by_means else "win rate"
+        texts.append(
+            f"with {sampled}, differences in {quantity} below {number(pair['detectable'])} cannot be detected reliably"
+            f" (power {POWER})"
+        )
+    effect = f"distinguish {best} from {other} if they differ as much as observed"
+    texts.append(verdicts.images_text(pair["images_needed"], pair["images"], effect))
+    text = "; ".join(filter(None, texts))
+    return f"{text[0].upper()}{text[1:]}." if text else ""
 
 
-def baseline_words(rows: pd.DataFrame) -> str:
+def best_first(rows: pd.DataFrame) -> list[str]:
+    """Return the ranked methods by win rate, or by mean if rank sets compare means; first those with ``rank_low`` 1."""
+    # The method with the best mean has the only positive lead; the lead of each other one is over this method.
+    value = "lead" if verdicts.is_by_means(rows) else "win_rate"
+    scored = ranked(rows)
+    scored = scored.assign(first=scored["rank_low"] == 1)
+    return list(scored.sort_values(["first", value], ascending=False, kind="stable")["method"])
+
+
+def baseline_words(rows: pd.DataFrame, pairs: pd.DataFrame) -> str:
     """Return the sentence that compares the methods with the baselines, which do not use the model.
 
-    - A baseline has ``rank_low`` 1, so no method is better: a good score is not evidence.
+    - A baseline is better than every other method that uses the model: a good score is not evidence.
+    - Else a baseline has ``rank_low`` 1, so no method is shown to be better: a good score is not evidence so far.
     - Else ``above_baselines`` is 0: the method is not significantly better than at least one baseline.
     - Else ``above_baselines`` is 1 for every other ranked method: all are better.
 
-    Empty if no baseline or no other method is ranked.
+    Empty if no baseline or no other method is ranked, or if nothing is tested.
     """
     scored = ranked(rows)
     baselines, others = scored[scored["baseline"]], scored[~scored["baseline"]]
-    if baselines.empty:
+    if baselines.empty or verdicts.is_untested(scored):
         return ""
-    names = joined(baselines["method"])
+    names, compared = (
+        joined(baselines["method"]),
+        verdicts.both_ways(pairs, by_means=verdicts.is_by_means(rows)),
+    )
+    if better := verdicts.better_baselines(compared, list(others["method"]), list(baselines["method"])):
+        are = "is a baseline, which does" if len(better) == 1 else "are baselines, which do"
+        return (
+            f"{joined(better)} {are} not use the model, and significantly better than every method that does: a good"
+            " score under this metric is not evidence that a map explains the model."
+        )
     if leading := list(baselines.loc[baselines["rank_low"] == 1, "method"]):
         are = "is a baseline, which does" if len(leading) == 1 else "are baselines, which do"
         return (
-            f"{joined(leading)} {are} not use the model, and no method is significantly better: a good score under this"
-            " metric is not evidence that a map explains the model."
+            f"{joined(leading)} {are} not use the model, and no method is shown to be better: so far, a good score"
+            " under this metric is not evidence that a map explains the model."
         )
     if not_better := weak_methods(rows):
         if len(baselines) > 1:
@@ -195,12 +253,13 @@ def undefined_words(rows: pd.DataFrame, name: str) -> list[str]:
     return texts
 
 
-def reliability_words(row: Mapping[str, Any], level: float) -> str:
-    """Return the sentence on α with its interval and meaning.
+def reliability_words(row: Mapping[str, Any], pairs: pd.DataFrame, level: float) -> str:
+    """Return the sentence on α with its interval and meaning, or that of concordance for scores with two values.
 
     Args:
-        row: result of ``alpha_row``.
-        level: confidence level of the interval.
+        row: result of ``verdicts.alpha_row``.
+        pairs: rows of the metric in ``pairs.csv``.
+        level: confidence level of the intervals.
     """
     without = " without baselines" if row["baselines"] == "without" else ""
     if np.isnan(row["alpha"]):
@@ -214,7 +273,8 @@ def reliability_words(row: Mapping[str, Any], level: float) -> str:
         if row["seeds"] > 1:
             details[-1] += " with the outermost limits of their CIs"
     value = f"{two(row['alpha'])}{without} ({', '.join(details)})"
-    return f"Inter-rater reliability of the ranking: Krippendorff's α = {value}; {alpha_words(row)}."
+    meaning = concordance_words(row, pairs, level) or alpha_words(row)
+    return f"Inter-rater reliability of the ranking: Krippendorff's α = {value}; {meaning}."
 
 
 def alpha_words(row: Mapping[str, Any]) -> str:
@@ -226,10 +286,12 @@ def alpha_words(row: Mapping[str, Any]) -> str:
     - ``alpha_low`` ≥ ``RELIABLE``: images agree on the ranking.
     - ``alpha_low`` > 0, ``alpha_high`` ≥ ``RELIABLE``: more than by chance, to an unknown extent.
     - ``alpha_low`` > 0 otherwise: images agree only partly.
-    - ``alpha_high`` ≤ ``LITTLE``: hardly more than by chance. This includes intervals below 0, which have no separate
-      sentence: if images are a random sample, α of the population is not negative.
-    - ``alpha_high`` < ``RELIABLE``: below the threshold; possibly at chance level.
+    - ``alpha_high`` ≤ ``LITTLE``: at most slightly more than by chance. This includes intervals below 0, which have no
+      separate sentence: if images are a random sample, α of the population is not negative.
+    - ``alpha_high`` < ``RELIABLE``: below the threshold, and not shown to be above chance.
     - Otherwise the interval is too wide.
+
+    An interval that contains 0, the value of chance, shows neither agreement nor disagreement.
     """
     value, low, high = (row[name] for name in ("alpha", "alpha_low", "alpha_high"))
     if np.isnan(value):
@@ -249,58 +311,55 @@ def alpha_words(row: Mapping[str, Any]) -> str:
         return f"images agree only partly on the ranking (CI above 0 and below {RELIABLE})"
     if high <= LITTLE:
         return (
-            "images agree on the ranking hardly more than by chance, so mean scores do not predict the order on a"
-            " single image"
+            f"images agree on the ranking at most slightly more than by chance (CI ≤ {LITTLE}), so mean scores hardly"
+            " predict the order on a single image"
         )
     if high < RELIABLE:
-        return f"images do not agree on the ranking (CI below {RELIABLE}), possibly no more than by chance"
+        return f"images are not shown to agree on the ranking more than by chance; α is below {RELIABLE} (whole CI)"
     return "the CI is too wide to show whether images agree on the ranking more than by chance"
 
 
-def single_image_words(rows: pd.DataFrame, alpha: Mapping[str, Any] | None) -> str:
+def concordance_words(alpha: Mapping[str, Any], pairs: pd.DataFrame, level: float) -> str:
+    """Return the clause on the concordance of single images with the order of the methods.
+
+    Empty unless scores have two values, for which α is low even if images agree, or if concordance is undefined.
+    """
+    if np.isnan(alpha["concordance"]) or not verdicts.has_two_values(pairs):
+        return ""
+    low, high = alpha["concordance_low"], alpha["concordance_high"]
+    interval = "" if np.isnan(low) else f" ({100 * level:.4g} % CI {two(low)} to {two(high)})"
+    return (
+        "scores have two values, so that ties lower α; without ties, a share of"
+        f" {two(alpha['concordance'])}{interval} of the comparisons on single images agrees with the order of the win"
+        " rates on the other images"
+    )
+
+
+def single_image_words(rows: pd.DataFrame, alpha: Mapping[str, Any] | None, pairs: pd.DataFrame) -> str:
     """Return the sentence on how often the method that ranks first has the best score on a single image.
 
-    Empty unless ``alpha_low`` ≥ ``RELIABLE`` and one method ranks first (rank set 1). ``wins`` is a share of the
-    images on which a method has a score, so methods without a score on more than ``UNDEFINED`` of them are left out.
+    Empty unless images agree on the ranking (``verdicts.images_agree``) and one method ranks first (rank set 1).
+    ``best_share`` is a share of the images on which a method has a score, so methods without a score on more than
+    ``UNDEFINED`` of them are left out. Methods that tie for the best score share the image.
 
-    - It wins on more than ``MOST`` of the images: it is best on average and on most images.
-    - Else the share of images is stated; another method that wins on more than ``MOST`` of the images is named.
+    - The share is more than ``MOST``: the method is best on average and on most images.
+    - Else the share of images is stated; another method with a share of more than ``MOST`` is named.
     """
     row = first(rows)
-    if row is None or alpha is None or not alpha["alpha_low"] >= RELIABLE or np.isnan(row["wins"]):
+    if row is None or not verdicts.images_agree(alpha, pairs) or np.isnan(row["best_share"]):
         return ""
     if row["undefined"] > UNDEFINED:
         return ""
-    name, share = row["method"], percent(row["wins"])
-    if row["wins"] > MOST:
-        return f"{name}, which ranks first, also has the best score on most single images ({share})."
-    text = f"{name}, which ranks first, has the best score on only {share} of the images"
-    others = rows[(rows["method"] != name) & (rows["undefined"] <= UNDEFINED) & (rows["wins"] > MOST)]
+    name, share = row["method"], percent(row["best_share"])
+    if row["best_share"] > MOST:
+        return f"{name}, which ranks first, also has the best score on most single images ({share}, ties shared)."
+    text = f"{name}, which ranks first, has the best score on only {share} of the images (ties shared)"
+    others = rows[(rows["method"] != name) & (rows["undefined"] <= UNDEFINED) & (rows["best_share"] > MOST)]
     if len(others):
-        other = others.loc[others["wins"].idxmax()]
-        text += f", {other['method']} on {percent(other['wins'])}: {name} is best on average, but not on most images"
+        other = others.loc[others["best_share"].idxmax()]
+        share = percent(other["best_share"])
+        text += f", {other['method']} on {share}: {name} is best on average, but not on most images"
     return f"{text}."
-
-
-def alpha_row(table: pd.DataFrame, metric: str, variant: str) -> dict[str, Any] | None:
-    """Return α of a metric and variant in ``reliability.csv``, without baselines if there are some.
-
-    For several seeds: the mean with the outermost ends of their intervals, NaN if one is missing. ``seeds`` is their
-    number, ``undefined_seeds`` the number of seeds without α, and ``images`` the number of images of each.
-    """
-    rows = table[(table["metric"] == metric) & (table["variant"] == variant) & (table["baselines"] != "with")]
-    if rows.empty:
-        return None
-    return {
-        "baselines": rows["baselines"].iloc[0],
-        "seeds": len(rows),
-        "undefined_seeds": int(rows["alpha"].isna().sum()),
-        "methods": rows["methods"].max(),
-        "images": list(rows["images"]),
-        "alpha": rows["alpha"].mean(skipna=False),
-        "alpha_low": rows["alpha_low"].min(skipna=False),
-        "alpha_high": rows["alpha_high"].max(skipna=False),
-    }
 
 
 def halves_words(agreement: pd.DataFrame) -> str:

@@ -3,13 +3,16 @@
 Scores are means over training seeds. Claims about methods are checked for the methods that both the paper and the study
 compare; other methods with higher scores are mentioned, but do not affect the verdict. A method that ties with the best
 still leads. Claims about metrics are checked for all methods except baselines, which do not use the model. Each check
-returns True if the claim holds, and a text with the measured values; if its input is missing, it raises
-``UntestedError``.
+returns an ``Outcome``; if its input is missing, it raises ``UntestedError``.
+
+Most checks compare values without a significance test, so no outcome confirms or refutes the paper. Shares of images
+that differ by at most one image, or by at most two standard errors where the tables have them, are too close to tell.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -29,10 +32,27 @@ from saliency_assay.studies.bam.tables import (
     value,
 )
 
-COLUMNS = ["claim", "source", "measured", "verdict"]
-HOLDS, FAILS, UNTESTED = VERDICTS = ("holds", "does not hold", "not tested")
+COLUMNS = ["claim", "source", "measured", "margin", "verdict"]
+REPRODUCED, NOT_REPRODUCED, TOO_CLOSE, UNTESTED = VERDICTS = (
+    *("reproduced", "not reproduced"),
+    *("too close to tell", "not tested"),
+)
+TWO_ERRORS, ONE_IMAGE, NO_TEST = MARGINS = ("two standard errors", "one image", "none (no test)")
+"""Largest distance from a criterion that is too close to tell."""
 
-Claim = tuple[str, str, Callable[[BamTables], tuple[bool, str]]]
+
+class Outcome(NamedTuple):
+    """Outcome of a check."""
+
+    verdict: str
+    """One of ``VERDICTS``."""
+    measured: str
+    """The measured values as text."""
+    margin: str = NO_TEST
+    """One of ``MARGINS``."""
+
+
+Claim = tuple[str, str, Callable[[BamTables], Outcome]]
 
 # Remaining shares of the accuracy above chance: at least KEPT counts as kept, at most LOST as a fall to chance.
 KEPT, LOST = 0.9, 0.1
@@ -49,43 +69,47 @@ ZERO, HALF = 0.05, 10.0
 # --- the models: f_o needs objects, f_s needs scenes, and f_k depends less on the common object as k increases
 
 
-def falls_to_chance(tables: BamTables, role: str, member: str) -> tuple[bool, str]:
+def falls_to_chance(tables: BamTables, role: str, member: str) -> Outcome:
     """Check that the accuracy falls to chance on a set.
 
     At most ``LOST`` of the accuracy above chance on X_os remains, or at most two standard errors of guessing.
     """
-    chance, before, after, images, text = _accuracies(tables, role, member)
-    error = _standard_error(chance, images)
-    bar = chance + max(LOST * (before - chance), ERRORS * error)
-    return round(after - bar, DECIMALS) <= 0, f"{text}; threshold {bar:.1f} %"
+    chance, before, after, _, images, text = _accuracies(tables, role, member)
+    bar = chance + max(LOST * (before - chance), ERRORS * _standard_error(chance, images))
+    margin = bar - after
+    text = f"{text}; threshold {bar:.1f} %: {_points(-margin, images)}"
+    return _with_margin(margin, 100 / images, text, TWO_ERRORS)
 
 
-def keeps(tables: BamTables, role: str, member: str) -> tuple[bool, str]:
+def keeps(tables: BamTables, role: str, member: str) -> Outcome:
     """Check that at least ``KEPT`` of the accuracy above chance on X_os remains."""
-    chance, before, after, _, text = _accuracies(tables, role, member)
+    chance, before, after, images_before, images, text = _accuracies(tables, role, member)
     bar = chance + KEPT * (before - chance)
-    return round(after - bar, DECIMALS) >= 0, f"{text}; threshold {bar:.1f} %"
+    errors = KEPT * _standard_error(before, images_before), _standard_error(after, images)
+    text = f"{text}; threshold {bar:.1f} %: {_points(after - bar, images)}"
+    return _with_margin(after - bar, max(ERRORS * float(np.hypot(*errors)), 100 / images), text, TWO_ERRORS)
 
 
-def more_accurate_without(tables: BamTables) -> tuple[bool, str]:
-    """Check that f_s is strictly more accurate on X_0s than on X_os."""
-    _, before, after, _, text = _accuracies(tables, "scene", "0s")
-    return round(after - before, DECIMALS) > 0, f"{text}: {after - before:+.1f} points"
+def more_accurate_without(tables: BamTables) -> Outcome:
+    """Check that f_s is more accurate on X_0s than on X_os."""
+    _, before, after, images_before, images, text = _accuracies(tables, "scene", "0s")
+    errors = _standard_error(before, images_before), _standard_error(after, images)
+    text = f"{text}: {_points(after - before, images)}"
+    return _with_margin(
+        after - before, max(ERRORS * float(np.hypot(*errors)), 100 / images), text, TWO_ERRORS
+    )
 
 
-def confidence_rises(tables: BamTables) -> tuple[bool, str]:
-    """Check that confidence rises for significantly more than half of the images that f_s classifies correctly.
-
-    The margin is two standard errors.
-    """
+def confidence_rises(tables: BamTables) -> Outcome:
+    """Check that confidence rises for more than half of the images that f_s classifies correctly."""
     name = f"{tables.data}_os → {tables.data}_0s"
     percent, images, printed = _mean_premise(tables, tables.scene_model, name)
-    error = _standard_error(50, images)
-    text = f"{percent:.1f} % of {images:.0f} images ({printed}); threshold {50 + ERRORS * error:.1f} %"
-    return round(percent - 50 - ERRORS * error, DECIMALS) > 0, text
+    resolution = ERRORS * _standard_error(50, images)
+    text = f"{percent:.1f} % of {images:.0f} images ({printed}); two standard errors {resolution:.1f} points"
+    return _with_margin(percent - 50, resolution, text, TWO_ERRORS)
 
 
-def drop_falls(tables: BamTables) -> tuple[bool, str]:
+def drop_falls(tables: BamTables) -> Outcome:
     """Check that Spearman's ρ between k and the accuracy drop without the object is at most ``FALLS``."""
     if tables.commonality is None:
         raise UntestedError("no commonality series in the study")
@@ -96,11 +120,11 @@ def drop_falls(tables: BamTables) -> tuple[bool, str]:
     drops = zip(means.index, means["drop"], strict=True)
     text = f"drop in points: {', '.join(f'{drop:.1f} at {k:g}' for k, drop in drops)}"
     if np.ptp(means["drop"].round(DECIMALS)) == 0:
-        return False, f"{text}; no change"
+        return _without_test(False, f"{text}; no change")
     rho = _correlation_with_k(means["drop"].round(DECIMALS))
     printed = (means["printed_with"] - means["printed_without"]).dropna()
     paper_text = f" (paper: {_correlation_with_k(printed):.2f})" if len(printed) >= LEAST_METHODS else ""
-    return rho <= FALLS, f"{text}; ρ = {rho:.2f}{paper_text}"
+    return _without_test(rho <= FALLS, f"{text}; ρ = {rho:.2f}{paper_text}")
 
 
 def _correlation_with_k(by_k: Scores) -> float:
@@ -108,23 +132,25 @@ def _correlation_with_k(by_k: Scores) -> float:
     return round(float(spearmanr(by_k.index, by_k).statistic), DECIMALS)
 
 
-def _accuracies(tables: BamTables, role: str, member: str) -> tuple[float, float, float, float, str]:
-    """Return chance, accuracy on X_os and accuracy on the set in percent, the set's number of images, and a text."""
+def _accuracies(tables: BamTables, role: str, member: str) -> tuple[float, float, float, float, float, str]:
+    """Return chance, accuracy on X_os and on the set in percent, their numbers of images, and a text."""
     model = tables.object_model if role == "object" else tables.scene_model
     chance = 100 / tables.classes[role]
     before, images_before, _ = _mean_premise(tables, model, f"{tables.data}_os")
     after, images, printed = _mean_premise(tables, model, f"{tables.data}_{member}")
     if before <= chance + ERRORS * _standard_error(chance, images_before):
         raise UntestedError(
-            f"{tables.labels.model(model)} is not better than chance: {before:.1f} % on X_os, chance {chance:.1f} %"
+            f"{tables.labels.model(model)} is not shown to be better than chance: {before:.1f} % on X_os, chance"
+            f" {chance:.1f} %"
         )
     text = f"{before:.1f} % on X_os, {after:.1f} % on X_{member} ({printed}), chance {chance:.1f} %"
-    return chance, before, after, images, text
+    return chance, before, after, images_before, images, text
 
 
 def _mean_premise(tables: BamTables, model: str, name: str) -> tuple[float, float, str]:
     """Return the mean percentage over seeds, the smallest number of images of a seed, and the paper's value as text."""
     checks = tables.premise[(tables.premise["model"] == model) & (tables.premise["set"] == name)]
+    checks = checks.dropna(subset="percent")
     percent = float(checks["percent"].mean())
     if np.isnan(percent):
         raise UntestedError(
@@ -138,6 +164,32 @@ def _standard_error(percent: float, images: float) -> float:
     return float(np.sqrt(percent * (100 - percent) / images))
 
 
+def _points(difference: float, images: float) -> str:
+    """Format a difference of two shares of images in percentage points, and as a mean number of images of a seed."""
+    count = f"{abs(difference) * images / 100:,.1f}".removesuffix(".0")
+    count_text = {"0": "no image", "1": "one image"}.get(count, f"{count} images")
+    return f"{difference:+.1f} points ({count_text} of {images:,.0f})"
+
+
+def _with_margin(margin: float, resolution: float, text: str, kind: str = ONE_IMAGE) -> Outcome:
+    """Return the outcome of a check that succeeds if ``margin`` is above 0.
+
+    Args:
+        margin: difference from the criterion, in percentage points.
+        resolution: largest distance from 0, in percentage points, that is too close to tell.
+        text: the measured values.
+        kind: what ``resolution`` is, one of ``MARGINS``.
+    """
+    if round(abs(margin) - resolution, DECIMALS) <= 0:
+        return Outcome(TOO_CLOSE, text, kind)
+    return Outcome(REPRODUCED if margin > 0 else NOT_REPRODUCED, text, kind)
+
+
+def _without_test(meets_criterion: bool, text: str) -> Outcome:
+    """Return the outcome of a comparison without a margin."""
+    return Outcome(REPRODUCED if meets_criterion else NOT_REPRODUCED, text)
+
+
 # --- the methods
 
 
@@ -148,7 +200,7 @@ def leads(
     except_for: Iterable[str] = (),
     *,
     in_this_order: bool = False,
-) -> tuple[bool, str]:
+) -> Outcome:
     """Check that no other method of the paper, except ``except_for``, scores higher than one of ``leaders``.
 
     With ``in_this_order``, the scores of ``leaders`` must also be in descending order.
@@ -157,48 +209,75 @@ def leads(
     leader_scores = pd.Series({name: tables.score(scores, metric, name) for name in leaders}).round(DECIMALS)
     other_scores = tables.without(scores, (*leaders, *except_for)).round(DECIMALS)
     peers = _paper_methods(tables, other_scores)
-    ordered = not in_this_order or leader_scores.is_monotonic_decreasing
+    lead = float(leader_scores.min() - peers.max())
+    margins = [lead, *(-leader_scores.diff().dropna() if in_this_order else ())]
     text = f"{tables.named(leader_scores, metric)}; best other: {tables.named(peers.nlargest(1), metric)}"
+    text += f"; lead {_difference(tables, metric, lead)}"
     beyond_paper = other_scores.drop(peers.index)
     beyond_paper = beyond_paper[beyond_paper > leader_scores.min()].sort_values(ascending=False)
     if len(beyond_paper):
         text += f"; higher but not in the paper: {tables.named(beyond_paper, metric)}"
-    return bool(leader_scores.min() >= peers.max()) and ordered, text
+    if tables.is_share(metric):
+        return _with_margin(100 * min(margins), 100 / tables.images(metric), text)
+    return _without_test(min(margins) >= 0, text)
 
 
-def exceeds(tables: BamTables, metric: str, better: str, worse: str) -> tuple[bool, str]:
-    """Check that ``better`` has a strictly higher score than ``worse``."""
+def exceeds(tables: BamTables, metric: str, better: str, worse: str) -> Outcome:
+    """Check that ``better`` has a higher score than ``worse``."""
     scores = tables.scores(metric)
     pair = pd.Series({name: tables.score(scores, metric, name) for name in (better, worse)})
     seed_scores = tables.by_seed(metric).pivot_table(index="seed", columns="method", values="score")
     better_by_seed, worse_by_seed = (seed_scores[tables.entry(name)] for name in (better, worse))
     seeds = int((better_by_seed > worse_by_seed).sum())
-    text = f"{tables.named(pair, metric)}; higher in {seeds} of {len(seed_scores)} seeds"
-    return round(pair[better] - pair[worse], DECIMALS) > 0, text
+    lead = round(float(pair[better] - pair[worse]), DECIMALS)
+    text = f"{tables.named(pair, metric)}: {_difference(tables, metric, lead)}"
+    text += f"; higher in {seeds} of {len(seed_scores)} seeds"
+    if tables.is_share(metric):
+        return _with_margin(100 * lead, 100 / tables.images(metric), text)
+    return _without_test(lead > 0, text)
 
 
-def nearly_best(tables: BamTables, metric: str, method: str) -> tuple[bool, str]:
-    """Check that a method is at most ``BEST`` percentage points below the best of the paper's methods."""
+def _difference(tables: BamTables, metric: str, difference: float) -> str:
+    """Format a difference of two scores, that of a share of images also as a number of images."""
+    if tables.is_share(metric):
+        return _points(100 * difference, tables.images(metric))
+    return f"{difference:+.3f}"
+
+
+def nearly_best(tables: BamTables, metric: str, method: str) -> Outcome:
+    """Check that a share of images is at most ``BEST`` percentage points below the best of the paper's methods."""
     scores = tables.scores(metric)
     score, peers = tables.score(scores, metric, method), tables.of_paper(scores)
     below = 100 * float(peers.max() - score)
+    images = tables.images(metric)
     text = (
         f"{tables.label_of(method)} {value(score, metric)}, best: {tables.named(peers.nlargest(1), metric)}"
     )
-    return round(below, DECIMALS) <= BEST, f"{text}; {below:.1f} points below"
+    return _with_margin(BEST - below, 100 / images, f"{text}: {_points(-below, images)}")
 
 
-def most_fail(tables: BamTables, spared: tuple[str, ...]) -> tuple[bool, str]:
+def most_fail(tables: BamTables, spared: tuple[str, ...]) -> Outcome:
     """Check that IIR is below ``PASSED`` for most of the paper's other methods, and for none of ``spared``."""
     scores = tables.scores("iir")
     spared_scores = pd.Series({name: tables.score(scores, "iir", name) for name in spared})
     others = _paper_methods(tables, tables.without(scores, spared))
+    one_image = 100 / tables.images("iir")
+
+    def meets_criterion(shift: float) -> bool:
+        """Return the result if the claim is helped by ``shift`` points in every share."""
+        fail = (100 * others - shift).round(DECIMALS) < PASSED
+        pass_ = (100 * spared_scores + shift).round(DECIMALS) >= PASSED
+        return bool(2 * fail.sum() > len(others) and pass_.all())
+
     failing = int(((100 * others).round(DECIMALS) < PASSED).sum())
     text = f"{failing} of {len(others)} others below {PASSED:.0f} %; {tables.named(spared_scores, 'iir')}"
-    return 2 * failing > len(others) and bool(((100 * spared_scores).round(DECIMALS) >= PASSED).all()), text
+    text += f"; one image is {one_image:.1f} points"
+    if meets_criterion(-one_image) != meets_criterion(one_image):
+        return Outcome(TOO_CLOSE, text, ONE_IMAGE)
+    return Outcome(REPRODUCED if meets_criterion(0) else NOT_REPRODUCED, text, ONE_IMAGE)
 
 
-def high_but_low(tables: BamTables, method: str, high: tuple[str, ...], low: str) -> tuple[bool, str]:
+def high_but_low(tables: BamTables, method: str, high: tuple[str, ...], low: str) -> Outcome:
     """Check that a method ranks in the better half of the paper's methods by each of ``high``, not so by ``low``."""
     rank_texts, conditions = [], []
     for metric in (*high, low):
@@ -208,10 +287,10 @@ def high_but_low(tables: BamTables, method: str, high: tuple[str, ...], low: str
         middle = (len(scores) + 1) / 2
         conditions.append(rank > middle if metric == low else rank < middle)
         rank_texts.append(f"rank {rank:g} of {len(scores)} in {label(metric)}")
-    return all(conditions), f"{tables.label_of(method)}: {', '.join(rank_texts)}"
+    return _without_test(all(conditions), f"{tables.label_of(method)}: {', '.join(rank_texts)}")
 
 
-def largest_contrast(tables: BamTables) -> tuple[bool, str]:
+def largest_contrast(tables: BamTables) -> Outcome:
     """Check that for most methods except baselines, MCS of f_o and f_s is above that of every f_k with k < 1."""
     series = _mcs_by_k(tables)
     series_maximum = series[[k for k in series.columns if float(k) < 1]].T.max()
@@ -225,21 +304,22 @@ def largest_contrast(tables: BamTables) -> tuple[bool, str]:
     text = f"for {int(larger.sum())} of {len(both)} methods"
     if not larger.all():
         text += f"; not for {', '.join(tables.label_of(str(name)) for name in larger.index[~larger])}"
-    return bool(2 * larger.sum() > len(both)), text
+    return _without_test(bool(2 * larger.sum() > len(both)), text)
 
 
-def changes_least(tables: BamTables, method: str) -> tuple[bool, str]:
+def changes_least(tables: BamTables, method: str) -> Outcome:
     """Check that no other method of the paper has a smaller range of MCS over k."""
     method_range, other_ranges = _mcs_ranges(tables, method)
     text = f"range {method_range:.3f}; smallest other: {tables.named(other_ranges.nsmallest(1), 'mcs')}"
-    return bool(method_range <= other_ranges.min()), text
+    text += f": {method_range - other_ranges.min():+.3f}"
+    return _without_test(bool(method_range <= other_ranges.min()), text)
 
 
-def changes_most(tables: BamTables, method: str) -> tuple[bool, str]:
+def changes_most(tables: BamTables, method: str) -> Outcome:
     """Check that each other method of the paper has at most ``MUCH`` times this method's range of MCS over k."""
     method_range, other_ranges = _mcs_ranges(tables, method)
     text = f"range {method_range:.3f}; largest other: {tables.named(other_ranges.nlargest(1), 'mcs')}"
-    return bool(other_ranges.max() <= round(MUCH * method_range, DECIMALS)), text
+    return _without_test(bool(other_ranges.max() <= round(MUCH * method_range, DECIMALS)), text)
 
 
 def _mcs_ranges(tables: BamTables, method: str) -> tuple[float, Scores]:
@@ -272,22 +352,22 @@ def _paper_methods(tables: BamTables, scores: Scores) -> Scores:
 # --- the metrics: robustness, agreement of rankings, and random pixels near chance
 
 
-def robust(tables: BamTables, metric: str, variant: str) -> tuple[bool, str]:
+def robust(tables: BamTables, metric: str, variant: str) -> Outcome:
     """Check that Spearman's ρ between the methods' scores on X_os and on a variant is at least ``AGREE``."""
     name = f"{tables.data}_os_{variant}"
     if name not in set(tables.metrics["data"]):
         raise UntestedError(f"no variant {tables.labels.data_set(name)} in the study")
     rho, count = _spearman(tables.scores(metric), tables.scores(metric, f"os_{variant}"))
-    return rho >= AGREE, f"ρ = {rho:.2f} over {count} methods"
+    return _without_test(rho >= AGREE, f"ρ = {rho:.2f} over {count} methods")
 
 
-def agrees(tables: BamTables, one: str, other: str) -> tuple[bool, str]:
+def agrees(tables: BamTables, one: str, other: str) -> Outcome:
     """Check that Spearman's ρ between the rankings of two metrics, best first in both, is at least ``AGREE``."""
     rho, count = _metric_correlation(tables, one, other)
-    return rho >= AGREE, f"ρ = {rho:.2f} over {count} methods"
+    return _without_test(rho >= AGREE, f"ρ = {rho:.2f} over {count} methods")
 
 
-def rankings_differ(tables: BamTables, metrics: Iterable[str]) -> tuple[bool, str]:
+def rankings_differ(tables: BamTables, metrics: Iterable[str]) -> Outcome:
     """Check that Spearman's ρ of at least one pair of metrics is below ``AGREE``."""
     correlations, reasons = {}, []
     for one, other in combinations(metrics, 2):
@@ -297,23 +377,25 @@ def rankings_differ(tables: BamTables, metrics: Iterable[str]) -> tuple[bool, st
             reasons.append(str(reason))
     if not correlations:
         raise UntestedError("; ".join(dict.fromkeys(reasons)))
-    return min(correlations.values()) < AGREE, ", ".join(
-        f"{pair} ρ = {rho:.2f}" for pair, rho in correlations.items()
-    )
+    text = ", ".join(f"{pair} ρ = {rho:.2f}" for pair, rho in correlations.items())
+    return _without_test(min(correlations.values()) < AGREE, text)
 
 
-def baseline_near_zero(tables: BamTables) -> tuple[bool, str]:
+def baseline_near_zero(tables: BamTables) -> Outcome:
     """Check that MCS of random pixels is within ``ZERO`` of 0 for every method."""
     baselines = _mean_baselines(tables, "mcs")["baseline"]
-    return bool((baselines.abs().round(DECIMALS) <= ZERO).all()), _range_text(tables, baselines, "mcs")
+    is_near = bool((baselines.abs().round(DECIMALS) <= ZERO).all())
+    return _without_test(is_near, _range_text(tables, baselines, "mcs"))
 
 
-def baseline_near_half(tables: BamTables) -> tuple[bool, str]:
+def baseline_near_half(tables: BamTables) -> Outcome:
     """Check that IDR of random pixels is within ``HALF`` points, or two standard errors, of 50 % for every method."""
     baselines = _mean_baselines(tables, "idr")
-    away = (100 * baselines["baseline"] - 50).abs().round(DECIMALS)
+    away = (100 * baselines["baseline"] - 50).abs()
     bar = np.maximum(HALF, ERRORS * 50 / np.sqrt(baselines["images"]))
-    return bool((away <= bar).all()), _range_text(tables, baselines["baseline"], "idr")
+    margins, images = bar - away, int(baselines["images"].min())
+    text = f"{_range_text(tables, baselines['baseline'], 'idr')}; one image is {100 / images:.1f} points"
+    return _with_margin(float(margins.min()), 100 / images, text, TWO_ERRORS)
 
 
 def _metric_correlation(tables: BamTables, one: str, other: str) -> tuple[float, int]:
@@ -398,7 +480,7 @@ ABOUT_PREMISE: tuple[Claim, ...] = (
         partial(keeps, role="scene", member="0s"),
     ),
     (
-        "f_s is more accurate without the object: its accuracy on X_0s is above that on X_os",
+        "f_s is more accurate without the object: its accuracy on X_0s is above that on X_os, by two standard errors",
         "section 3.4, Fig. 2",
         more_accurate_without,
     ),
@@ -546,32 +628,37 @@ def claims(tables: BamTables, listed: Iterable[Claim] = CLAIMS) -> pd.DataFrame:
     """Check every claim.
 
     Returns:
-        ``claim, source`` (where in the paper), ``measured`` and ``verdict``, one of ``VERDICTS``; if a claim is not
-        tested, ``measured`` is the reason.
+        ``claim, source`` (where in the paper), ``measured``, ``margin`` (one of ``MARGINS``) and ``verdict``, one of
+        ``VERDICTS``, followed by the study's setting if this differs from that of the paper. If a claim is not tested,
+        ``measured`` is the reason.
     """
     rows = [(text, source, *_evaluate(check, tables)) for text, source, check in listed]
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def _evaluate(check: Callable[[BamTables], tuple[bool, str]], tables: BamTables) -> tuple[str, str]:
-    """Return the measured values and the verdict of a check."""
+def _evaluate(check: Callable[[BamTables], Outcome], tables: BamTables) -> tuple[str, str, str]:
+    """Return the measured values, the margin and the verdict of a check."""
     try:
-        holds, measured = check(tables)
+        verdict, measured, margin = check(tables)
     except UntestedError as reason:
-        return str(reason), UNTESTED
-    return measured, HOLDS if holds else FAILS
+        return str(reason), "", UNTESTED
+    is_decided = verdict in (REPRODUCED, NOT_REPRODUCED)
+    return measured, margin, f"{verdict} {tables.setting}".strip() if is_decided else verdict
 
 
 def summary(table: pd.DataFrame) -> str:
     """Return a text with the number of claims for each verdict."""
-    holds, fails, untested = ((table["verdict"] == verdict).sum() for verdict in VERDICTS)
-    return f"{holds} hold, {fails} do not hold, {untested} not tested"
+    return ", ".join(f"{table['verdict'].str.startswith(verdict).sum()} {verdict}" for verdict in VERDICTS)
 
 
 def cautions(tables: Mapping[str, pd.DataFrame], labels: Labels = UNLABELED) -> list[str]:
-    """Return one sentence on the claims in the table ``claims`` that do not hold; none if all tested claims hold."""
+    """Return one sentence on the claims in the table ``claims`` that were not reproduced; none if there are none."""
     verdicts = tables["claims"]["verdict"]
-    fails, tested = (verdicts == FAILS).sum(), (verdicts != UNTESTED).sum()
-    if not fails:
+    failed, tested = verdicts[verdicts.str.startswith(NOT_REPRODUCED)], (verdicts != UNTESTED).sum()
+    if failed.empty:
         return []
-    return [f"{fails} of {tested} tested claims of Yang & Kim (2019) do not hold; see the table of claims."]
+    be = "was" if len(failed) == 1 else "were"
+    return [
+        f"{len(failed)} of {tested} checked claims of Yang & Kim (2019) {be} {failed.iloc[0]}; most checks compare"
+        " values without a significance test, see the table of claims."
+    ]

@@ -7,6 +7,7 @@ from saliency_assay.data.bam.set_names import classes_of
 from saliency_assay.pipeline.inputs import Files, StudyInputs, Wildcards
 from saliency_assay.pipeline.params import Settings, StudyParams, omit, rebuilding, select
 from saliency_assay.pipeline.paths import expand, flatten
+from saliency_assay.studies.bam.paper_setting import compare_setting
 from saliency_assay.studies.bam.settings import BamStudy, IndependenceSettings, delta_set
 
 
@@ -348,6 +349,7 @@ class BamParams(StudyParams):
     def check_claims(self, wildcards: Wildcards) -> Settings:
         study = self.studies.study(wildcards["study"])
         data = self.config.data[study.data]
+        models = [self.config.models[name] for name in study.all_models]
         return self.settings(
             "check_claims",
             labels=self.facts.labels(wildcards["study"]),
@@ -356,6 +358,11 @@ class BamParams(StudyParams):
             methods={name: self.facts.paper_method(name) for name in study.methods},
             baselines=self.studies.baselines(study.name),
             classes={"object": len(data.objects), "scene": len(data.scenes)},
+            setting=compare_setting(
+                data,
+                [facts["architecture"] for facts in self.facts.study(study.name)["models"].values()],
+                starts_from_weights=all(model.weights for model in models),
+            ),
         )
 
     def _compared(self, study: str) -> Settings:

@@ -76,6 +76,8 @@ class BamTables:
     concepts: pd.DataFrame | None = None
     labels: Labels = UNLABELED
     """Labels of methods and models, for texts."""
+    setting: str = ""
+    """Words for a setting that differs from the paper's, see ``paper_setting.compare_setting``."""
 
     def entry(self, registered: str) -> str:
         """Return the entry of a registered method; if there are several, the one of the same name, else the first.
@@ -152,6 +154,17 @@ class BamTables:
         if entry not in scores:
             raise UntestedError(f"{self.labels.method(entry)} has no score for {label(metric)}")
         return float(scores[entry])
+
+    def is_share(self, metric: str) -> bool:
+        """Return True if a score is a share of images."""
+        return metric in ("idr", "iir")
+
+    def images(self, metric: str) -> int:
+        """Return the smallest number of images of a share that is not NaN, over the paper's methods and seeds."""
+        table = self._table(metric, "os")
+        assert table is not None, metric
+        of_paper = np.array([self.methods.get(method) in PAPER for method in table["method"]])
+        return int(table.loc[of_paper & np.isfinite(table["score"]), "images"].min())
 
     def of_paper(self, scores: Scores) -> Scores:
         """Return the scores of the methods that the paper compares, without TCAV."""

@@ -228,8 +228,8 @@ def _order_claim(order: Sequence[tuple[str, float, float]]) -> list[str]:
     return [claim, source, measured, _verdict(all(first[1] >= second[1] for first, second in pairs))]
 
 
-def _verdict(holds: bool) -> str:
-    return "holds" if holds else "does not hold"
+def _verdict(meets_criterion: bool) -> str:
+    return "reproduced" if meets_criterion else "not reproduced"
 
 
 def _select_scores(table: pd.DataFrame, model: str, seed: int, method: str) -> Array:

@@ -30,6 +30,7 @@ RETRAIN = StudyKind(
             "lower",  # important pixels are occluded
             "test accuracy of a model that is retrained without the pixels that a method highlights",
             FAITHFULNESS,
+            (0.0, 1.0),
         ),
         RatingScore(
             "accuracy_lerf",
@@ -37,6 +38,7 @@ RETRAIN = StudyKind(
             "higher",  # unimportant pixels are occluded
             "test accuracy of a model that is retrained without the pixels that a method ranks lowest",
             FAITHFULNESS,
+            (0.0, 1.0),
         ),
     ),
     rated_scores="saliency_assay.studies.retrain.rated_scores:rated_scores",
@@ -45,6 +47,7 @@ RETRAIN = StudyKind(
         "roar_lerf/(.+) iteration (.+)": "(ROAR LeRF, {} fill, iteration {})",
         "iteroar/(.+) iteration (.+)": "(IteROAR, {} fill, iteration {})",
     },
+    retrains_models=True,
     explains_all_images=True,
     latex="saliency_assay.studies.retrain.latex_tables:latex_tables",
     cautions="saliency_assay.studies.retrain.cautions:cautions",

@@ -235,7 +235,6 @@ class RetrainParams(StudyParams):
         return self.settings(
             "tabulate_rank_agreement",
             methods=[method for method in methods if method not in baselines],
-            resamples=self.config.reliability.resamples,
         )
 
     def plot_retrain(self, wildcards: Wildcards) -> Settings:

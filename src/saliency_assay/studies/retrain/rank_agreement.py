@@ -1,7 +1,8 @@
 """Agreement of the rankings of methods with and without retraining, of two protocols, and of two fills (ROAD)."""
 
 from collections.abc import Mapping
-from itertools import combinations
+from dataclasses import dataclass
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,9 @@ from numpy import ndarray as Array
 from scipy.stats import rankdata
 
 from saliency_assay.registry.labels import UNLABELED, Labels
+from saliency_assay.reliability.comparison import MEANS, rank_sets
+from saliency_assay.reliability.orders import correlation_range
+from saliency_assay.reliability.statistics import LEAST_IMAGES
 from saliency_assay.studies.retrain.parameters import LEAST_FIRST
 from saliency_assay.studies.retrain.tables import protocol_label, split_variants
 
@@ -21,7 +25,6 @@ MEAN = "mean"
 """Value of ``iteration`` in rows of the mean over iterations."""
 FEWEST_METHODS = 3
 LEVEL = 0.95
-BLOCK = 64  # resamples whose means are in memory at a time
 
 Evaluation = tuple[str, str, str]
 """Values of ``SETTINGS``."""
@@ -45,33 +48,38 @@ def image_accuracies(scores: pd.DataFrame) -> dict[tuple[Evaluation, str], Array
     return accuracies
 
 
-def rank_agreement(accuracies: Mapping[tuple[Evaluation, str], Array], *, resamples: int) -> pd.DataFrame:
+def rank_agreement(accuracies: Mapping[tuple[Evaluation, str], Array]) -> pd.DataFrame:
     """Return Spearman's ρ between the rankings of methods under every two evaluations that differ in one setting.
 
     A method ranks high if accuracy is low or, if the protocol occludes the least important pixels first, if it is high.
 
+    The interval of an iteration is the range of ρ over all pairs of rankings that agree with the significant
+    differences between accuracies (``comparison.rank_sets``), each ranking tested at the level 1 − (1 − ``LEVEL``) / 2.
+    For the mean over I iterations, the ends are averaged, at 1 − (1 − ``LEVEL``) / 2I each. Intervals are conservative,
+    and refer to the trained models: test images vary, models do not.
+
     Args:
         accuracies: see ``image_accuracies``; all evaluations have the same methods, iterations and images.
-        resamples: bootstrap resamples of test images, the same for all evaluations. Models are not resampled.
 
     Returns:
         One row for each pair and iteration, and one with ``iteration`` ``MEAN``, the mean ρ over iterations:
         ``protocol``, ``fill`` and ``retraining`` of the first evaluation; ``setting``, the one that differs, and
         ``other``, its value in the second; ``rho`` with its interval of ``LEVEL``; ``methods`` and ``images``. ρ is
         NaN if all methods have the same accuracy in one of the evaluations, and such iterations do not count in the
-        mean. Empty with fewer than three methods.
+        mean. There is no interval with fewer than ``LEAST_IMAGES`` images. Empty with fewer than three methods.
     """
     methods = list(dict.fromkeys(method for _, method in accuracies))
     evaluations = list(dict.fromkeys(evaluation for evaluation, _ in accuracies))
     if len(methods) < FEWEST_METHODS:
         return pd.DataFrame(columns=COLUMNS)
-    higher_is_better = {
-        evaluation: np.stack([accuracies[evaluation, method] for method in methods]).astype(np.int16)
-        * (1 if evaluation[0] == LEAST_FIRST else -1)
+    rankings = {
+        evaluation: _Ranking.of(
+            np.stack([accuracies[evaluation, method] for method in methods]).astype(np.int16)
+            * (1 if evaluation[0] == LEAST_FIRST else -1)
+        )
         for evaluation in evaluations
     }
-    images = next(iter(higher_is_better.values())).shape[-1]
-    ranks = _resampled_ranks(higher_is_better, images, resamples)
+    images = next(iter(accuracies.values())).shape[-1]
     rows: list[dict[str, Any]] = []
     for first, second in combinations(evaluations, 2):
         differing = [index for index in range(len(SETTINGS)) if first[index] != second[index]]
@@ -82,19 +90,64 @@ def rank_agreement(accuracies: Mapping[tuple[Evaluation, str], Array], *, resamp
             "setting": SETTINGS[differing[0]],
             "other": second[differing[0]],
         }
-        rho = _correlation(ranks[first], ranks[second])  # [1 + resamples, I]
-        by_iteration = {str(step): values for step, values in enumerate(rho.T, start=1)}
-        for iteration, values in {MEAN: _mean(rho), **by_iteration}.items():
-            sampled = values[1:][~np.isnan(values[1:])]
-            ends = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
-            low, high = (
-                np.quantile(sampled, ends) if len(sampled) and not np.isnan(values[0]) else (np.nan, np.nan)
-            )
-            estimate = {"rho": values[0], "rho_low": low, "rho_high": high}
+        for iteration, estimate in _estimates(rankings[first], rankings[second]).items():
             rows.append(
-                {**pair, "iteration": iteration, **estimate, "methods": len(methods), "images": images}
+                {
+                    **pair,
+                    "iteration": iteration,
+                    **dict(zip(("rho", "rho_low", "rho_high"), estimate, strict=True)),
+                    "methods": len(methods),
+                    "images": images,
+                }
             )
     return pd.DataFrame(rows, columns=COLUMNS)
+
+
+@dataclass(frozen=True)
+class _Ranking:
+    """Rankings of the methods under one evaluation, at each iteration."""
+
+    ranks: Array  # [M, I], relative to their mean
+    p: Array | None
+    """Adjusted p-values ``[I, M, M]``, where the row's method is significantly better than the column's, otherwise NaN;
+    None with too few images."""
+
+    @classmethod
+    def of(cls, values: Array) -> "_Ranking":
+        """Return the rankings by integers ``[M, I, images]``, higher is better."""
+        # Sums of integers are exact, so that equal accuracies are ties.
+        ranks = rankdata(values.sum(-1, dtype=np.int64), axis=0)
+        p = None
+        if values.shape[-1] >= LEAST_IMAGES:
+            steps = [rank_sets(of_step.T, level=LEVEL, by=MEANS) for of_step in values.swapaxes(0, 1)]
+            p = np.stack([np.where(ranks.better, ranks.p, np.nan) for ranks in steps])
+        return cls(ranks - ranks.mean(0), p)
+
+
+def _estimates(first: _Ranking, second: _Ranking) -> dict[str, tuple[float, float, float]]:
+    """Return ρ and its interval for each iteration, and for their mean first."""
+    rho = _correlation(first.ranks, second.ranks)
+    steps = np.flatnonzero(~np.isnan(rho))
+    errors = {"one": (1 - LEVEL) / 2, "mean": (1 - LEVEL) / 2 / len(rho)}
+    ends = {name: np.full((len(rho), 2), np.nan) for name in errors}
+    if first.p is not None and second.p is not None:
+        for (name, error), step in product(errors.items(), steps):
+            low, high = correlation_range(first.p[step] <= error, second.p[step] <= error)
+            # The range has ρ in it up to its own rounding.
+            ends[name][step] = min(low, rho[step]), max(high, rho[step])
+    mean = np.column_stack([rho, ends["mean"]])[steps]
+    estimates = {MEAN: mean.mean(0) if len(steps) else np.full(3, np.nan)}
+    estimates |= {str(step + 1): np.array([rho[step], *ends["one"][step]]) for step in range(len(rho))}
+    return {name: (float(value), float(low), float(high)) for name, (value, low, high) in estimates.items()}
+
+
+def _correlation(first: Array, second: Array) -> Array:
+    """Return the correlation of centered ranks ``[M, I]`` over methods; NaN where one of the two is constant."""
+    scale = np.sqrt((first**2).sum(0) * (second**2).sum(0))
+    correlation: Array = np.where(
+        scale == 0, np.nan, (first * second).sum(0) / np.where(scale == 0, 1, scale)
+    )
+    return correlation
 
 
 def displayed_agreement(table: pd.DataFrame, labels: Labels = UNLABELED) -> pd.DataFrame:
@@ -126,40 +179,3 @@ def _value(setting: str, value: str) -> str:
     if setting == "retraining":
         return "with retraining" if value == "yes" else "without retraining"
     return protocol_label(value) if setting == "protocol" else f"{value} fill"
-
-
-def _resampled_ranks(
-    values: Mapping[Evaluation, Array], images: int, resamples: int
-) -> dict[Evaluation, Array]:
-    """Return for each evaluation ranks ``[1 + resamples, methods, I]``, those of all images first."""
-    generator = np.random.default_rng(0)
-    ranks: dict[Evaluation, list[Array]] = {evaluation: [] for evaluation in values}
-    weights, sampled = np.ones((1, images)), 0
-    while True:
-        for evaluation, of_methods in values.items():
-            # Sums of integers are exact, so that equal accuracies are ties.
-            sums = np.einsum("ri,msi->rms", weights, of_methods, optimize=True)
-            ranks[evaluation].append(rankdata(sums, axis=1))
-        if sampled == resamples:
-            return {evaluation: np.concatenate(blocks) for evaluation, blocks in ranks.items()}
-        size = min(BLOCK, resamples - sampled)
-        weights = generator.multinomial(images, np.full(images, 1 / images), size=size).astype(np.float64)
-        sampled += size
-
-
-def _mean(rho: Array) -> Array:
-    """Return the mean over iterations of ``[n, I]`` that are not NaN; NaN if all are."""
-    defined = ~np.isnan(rho)
-    count = defined.sum(1)
-    mean: Array = np.where(count > 0, rho.sum(1, where=defined) / np.maximum(count, 1), np.nan)
-    return mean
-
-
-def _correlation(first: Array, second: Array) -> Array:
-    """Return the correlation over the second axis; NaN where one of the two is constant."""
-    first, second = (ranks - ranks.mean(1, keepdims=True) for ranks in (first, second))
-    scale = np.sqrt((first**2).sum(1) * (second**2).sum(1))
-    correlation: Array = np.where(
-        scale == 0, np.nan, (first * second).sum(1) / np.where(scale == 0, 1, scale)
-    )
-    return correlation

@@ -11,7 +11,7 @@ from numpy import ndarray as Array
 from saliency_assay.plotting.palette import BLUE, GRAY, ORANGE
 from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.registry.properties import PROPERTIES
-from saliency_assay.studies.validity.tables import AGREES, USABLE
+from saliency_assay.studies.validity.tables import AGREES, is_usable
 
 ROW, PANEL = 0.19, 3.6  # inches: height of a name, and least height of a panel
 
@@ -49,7 +49,7 @@ def _panel(axes: Axes, rows: pd.DataFrame, labels: Labels) -> None:
     rows = rows.sort_values("rho", ascending=False, kind="stable")
     x = rows["alpha"].to_numpy()
     for number, row in enumerate((row for _, row in rows.iterrows()), start=1):
-        usable = row["verdict"] == USABLE
+        usable = is_usable(row["verdict"])
         color = BLUE if usable else ORANGE
         axes.errorbar(
             row["alpha"],
@@ -63,7 +63,7 @@ def _panel(axes: Axes, rows: pd.DataFrame, labels: Labels) -> None:
         )
         axes.annotate(str(number), (row["alpha"], row["rho"]), (4, 3), textcoords="offset points", fontsize=8)
     names = [
-        f"{number}  {labels.score(row['metric'], row['variant'])}{'' if row['verdict'] == USABLE else ' *'}"
+        f"{number}  {labels.score(row['metric'], row['variant'])}{'' if is_usable(row['verdict']) else ' *'}"
         for number, row in enumerate((row for _, row in rows.iterrows()), start=1)
     ]
     axes.text(1.02, 1, "\n".join(names), transform=axes.transAxes, va="top", fontsize=8, linespacing=1.35)

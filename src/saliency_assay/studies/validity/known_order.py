@@ -1,13 +1,17 @@
 """Agreement of a metric with the known order of degraded maps (Zheng et al., F-Fidelity, ICLR 2025)."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from numpy import ndarray as Array
 
 from saliency_assay.registry.directions import oriented
-from saliency_assay.reliability.comparison import IMAGES, NO_FACTORS, ROUNDING, SEEDS, Factors, mean_of
+from saliency_assay.reliability.comparison import MEANS, rank_sets
+from saliency_assay.reliability.orders import correlation_range
+from saliency_assay.reliability.statistics import LEAST_IMAGES
+from saliency_assay.reliability.variance import IMAGES, NO_FACTORS, ROUNDING, SEEDS, Factors, mean_of
 from saliency_assay.studies.validity.rescoring import INPUT, MODEL, ORIGINAL
 
 ALL = "all"
@@ -16,11 +20,20 @@ KNOWN_ORDER = ["metric", "variant", "method", "degradation", "images", "undefine
 KNOWN_ORDER += ["micro", "micro_low", "micro_high", "macro", "macro_low", "macro_high"]
 
 
+@dataclass(frozen=True)
+class _Curve:
+    """Scores of a method's maps under one degradation."""
+
+    scores: Array  # [seeds, images, 1 + levels], higher is better
+    p: (
+        Array | None
+    )  # adjusted p-values of the hypotheses that the row's level is not better; None with too few images
+
+
 def known_order_table(
     scores: pd.DataFrame,
     directions: Mapping[str, str],
     *,
-    resamples: int,
     level: float,
     clusters: Factors = NO_FACTORS,
 ) -> pd.DataFrame:
@@ -29,19 +42,24 @@ def known_order_table(
     1 means that every degradation lowers the score, 0 that the metric ignores it, −1 that it raises the score. A
     metric that gives all maps the same score does not order them: its ρ is 0.
 
+    The macro average orders levels by their mean scores. Its interval is the range of ρ over all orders of the levels
+    that agree with the significant differences between them, which are tested on the same images
+    (``comparison.rank_sets``). For an average over C curves (method × degradation), each curve is tested at the level
+    1 − (1 − ``level``) / C, and the ends are the averages of the curves' ends. The interval is conservative. Equal
+    scores on all images are no evidence of equal means: a metric that gives all maps the same score has the interval
+    −1 to 1.
+
     Args:
         scores: the columns of ``rescoring.rescored``, and ``seed`` and ``method``.
         directions: for each metric the direction of its scores.
-        resamples: bootstrap resamples of images, for the intervals of the macro average.
         level: level of the intervals.
-        clusters: for each name the cluster of each image of the set. Images of one cluster are not independent, and
-            resampled together.
+        clusters: for each name the cluster of each image of the set. Images of one cluster are not independent.
 
     Returns:
         One row per metric, variant, method and degradation, and rows of ``ALL`` methods and ``ALL`` degradations:
         ``images``; ``undefined``: share of images without a score at some level, which are left out; ``micro``: ρ of
         single images, averaged; ``macro``: ρ of the scores averaged over images and training seeds; and their
-        intervals, of which that of ``macro`` refers to the given training seeds.
+        intervals. That of ``macro`` is NaN if one of its curves has fewer than ``LEAST_IMAGES`` images or clusters.
     """
     compared = scores[~scores["test"].isin([MODEL, INPUT])]
     rows = []
@@ -49,9 +67,11 @@ def known_order_table(
         better = oriented(of_score["score"].to_numpy(), directions[str(metric)])
         # A degradation can make a score infinite only through overflow of the metric's own arithmetic.
         of_score = of_score.assign(score=np.where(np.isfinite(better), better, np.nan))
-        curves = dict(_curves(of_score))
         images = np.sort(of_score["image"].unique())
         of_images = {name: of_set[images] for name, of_set in clusters.items()}
+        curves = {
+            key: _Curve(curve, _comparisons(curve, of_images, level)) for key, curve in _curves(of_score)
+        }
         methods = list(dict.fromkeys(method for method, _ in curves))
         degradations = list(dict.fromkeys(degradation for _, degradation in curves))
         for method in [ALL, *methods] if len(methods) > 1 else methods:
@@ -62,7 +82,7 @@ def known_order_table(
                     if method in (ALL, key[0]) and degradation in (ALL, key[1])
                 ]
                 names = (metric, variant, method, degradation)
-                rows.append((*names, *_agreement(chosen, of_images, resamples, level)))
+                rows.append((*names, *_agreement(chosen, of_images, level)))
     return pd.DataFrame(rows, columns=KNOWN_ORDER)
 
 
@@ -77,55 +97,63 @@ def _curves(of_score: pd.DataFrame) -> Iterator[tuple[tuple[str, str], Array]]:
             yield (str(method), str(degradation)), wide.to_numpy().reshape(seeds, -1, wide.shape[1])
 
 
-def _agreement(curves: list[Array], clusters: Factors, resamples: int, level: float) -> tuple[float, ...]:
+def _comparisons(curve: Array, clusters: Factors, level: float) -> Array | None:
+    """Return adjusted p-values ``[1 + levels, 1 + levels]`` of the significant comparisons of a curve's mean scores."""
+    seed, image = np.nonzero(~np.isnan(curve).any(-1))
+    fewest = min(len(np.unique(index)) for index in (image, *(of_set[image] for of_set in clusters.values())))
+    if fewest < LEAST_IMAGES:
+        return None
+    factors = _factors(seed, image, clusters, len(curve))
+    ranks = rank_sets(curve[seed, image], factors, level=level, by=MEANS)
+    return np.where(ranks.better, ranks.p, np.nan)
+
+
+def _factors(seed: Array, image: Array, clusters: Factors, seeds: int) -> Factors:
+    """Return the factors of scores by their indices of seeds and images."""
+    factors = {name: of_set[image] for name, of_set in clusters.items()}
+    return {IMAGES: image, **factors, SEEDS: seed} if seeds > 1 else factors
+
+
+def _agreement(curves: list[_Curve], clusters: Factors, level: float) -> tuple[float, ...]:
     """Return images, undefined share, micro and macro average with intervals, over the methods and degradations."""
-    stacked = np.stack(curves)  # [curves, seeds, images, levels]
+    stacked = np.stack([curve.scores for curve in curves])  # [curves, seeds, images, levels]
     rho = spearman_of_levels(stacked)
     with_score = ~np.isnan(rho)
     # One value per seed and image, since its values under several methods and degradations are not independent.
     values = rho.sum(0, where=with_score) / np.maximum(with_score.sum(0), 1)
     values[~with_score.any(0)] = np.nan
     seed, image = (index.ravel() for index in np.indices(values.shape))
-    factors = {name: cluster[image] for name, cluster in clusters.items()}
-    if len(values) > 1:
-        factors = {IMAGES: image, **factors, SEEDS: seed}
-    mean = mean_of(values.ravel(), factors)
+    mean = mean_of(values.ravel(), _factors(seed, image, clusters, len(values)))
     low, high = mean.interval(level)
     defined = values[~np.isnan(values)]
     if len(defined) > 1 and np.ptp(defined) == 0:
         low = high = mean.value
-    # Images without a score at some level have weight 0 in that curve.
-    weights = np.concatenate(
-        [np.ones((1, values.shape[1])), _resampled(values.shape[1], clusters, resamples)]
-    )
-    # Not a matrix product, whose rounding may differ between levels with equal scores.
-    sums = np.einsum("ri,cil->crl", weights, np.where(with_score[..., None], stacked, 0).sum(1))
-    sums[np.einsum("ri,ci->cr", weights, with_score.sum(1)) == 0] = np.nan
-    rhos = spearman_of_levels(sums)
-    has_rho = ~np.isnan(rhos)
-    macro = (rhos.sum(0, where=has_rho) / np.maximum(has_rho.sum(0), 1))[has_rho.any(0)]
-    macro = macro if with_score.any() else np.full(2, np.nan)
-    ends = np.quantile(macro[1:], [(1 - level) / 2, (1 + level) / 2])
     return (
         int((~np.isnan(values)).any(0).sum()),
         float(1 - with_score.mean()),
         *(mean.value, low, high),
-        *(float(macro[0]), float(ends[0]), float(ends[1])),
+        *_macro(curves, level),
     )
 
 
-def _resampled(images: int, clusters: Factors, resamples: int) -> Array:
-    """Return how often each bootstrap resample contains each image, ``[resamples, images]``.
-
-    Several kinds of clusters are resampled independently (Owen & Eckles 2012).
-    """
-    generator = np.random.default_rng(0)
-    weights = np.ones((resamples, images))
-    for cluster in clusters.values() or [np.arange(images)]:
-        levels, level_of = np.unique(cluster, return_inverse=True)
-        count = len(levels)
-        weights *= generator.multinomial(count, np.full(count, 1 / count), size=resamples)[:, level_of]
-    return weights
+def _macro(curves: list[_Curve], level: float) -> tuple[float, float, float]:
+    """Return ρ of mean scores, averaged over the curves that have one, with its interval."""
+    rhos, ranges = [], []
+    with_rho = [curve for curve in curves if not np.isnan(curve.scores).any(-1).all()]
+    for curve in with_rho:
+        # Missing scores are left out. Sums of rows, seeds first, have equal rounding for levels with equal scores.
+        missing = np.isnan(curve.scores).any(-1, keepdims=True)
+        rho = float(spearman_of_levels(np.where(missing, 0, curve.scores).sum(0).sum(0)))
+        rhos.append(rho)
+        if curve.p is not None:
+            known = ~np.tri(len(curve.p), dtype=bool)
+            low, high = correlation_range(curve.p <= (1 - level) / len(with_rho), known)
+            # Without clusters, ρ is in the range up to rounding; comparisons weigh clusters, and the means do not.
+            ranges.append((min(low, rho), max(high, rho)))
+    if not rhos:
+        return np.nan, np.nan, np.nan
+    ends = np.mean(ranges, 0) if len(ranges) == len(rhos) else (np.nan, np.nan)
+    return float(np.mean(rhos)), float(ends[0]), float(ends[1])
 
 
 def spearman_of_levels(scores: Array) -> Array:

@@ -9,7 +9,7 @@ import pandas as pd
 from saliency_assay.registry.labels import Labels
 from saliency_assay.studies.validity.known_order import ALL
 from saliency_assay.studies.validity.rescoring import INPUT, MODEL
-from saliency_assay.studies.validity.tables import BLURRED, USABLE
+from saliency_assay.studies.validity.tables import BLURRED, USABLE, is_usable
 
 HEADS: Mapping[str, str] = MappingProxyType(
     {
@@ -65,6 +65,7 @@ def in_words(table: pd.DataFrame, labels: Labels) -> pd.DataFrame:
 
 def sentence(row: "pd.Series[Any]") -> str:
     """Return the recommendation for a score."""
-    if row["verdict"] == USABLE:
-        return f"Usable on this set: it follows the known order (ρ = {row['rho']:.2f}), and images agree (α > 0)."
+    if is_usable(row["verdict"]):
+        verdict = row["verdict"].removeprefix(f"{USABLE}; ")
+        return f"Usable on this set: it follows the known order (ρ = {row['rho']:.2f}); {verdict}."
     return f"Not recommended on this set: {row['verdict']}."

@@ -92,7 +92,6 @@ class ValidityParams(StudyParams):
             baselines=self.studies.baselines(study.name),
             perturbations=study.settings.perturbations,
             pairs=self._pairs(study.name),
-            resamples=self.config.reliability.resamples,
         )
 
     def _pairs(self, study: str) -> list[Settings]:

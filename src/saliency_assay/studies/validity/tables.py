@@ -9,6 +9,7 @@ import pandas as pd
 from saliency_assay.registry.directions import oriented
 from saliency_assay.registry.properties import COMPLEXITY, RANDOMIZATION, ROBUSTNESS
 from saliency_assay.reliability.tables import groups
+from saliency_assay.reliability.verdicts import Verdict, alpha_row, verdict
 
 SCORE = ["metric", "variant"]
 BLURRED = "blurred copy"
@@ -22,6 +23,7 @@ RECOMMENDED += ["mc_model", "mc_input", "best_baseline", "baseline_best", "chanc
 AGREES = 0.5
 """ρ with the known order from which a metric follows it."""
 USABLE = "usable"
+"""Beginning of the recommendation of a usable score."""
 UNORDERED = (ROBUSTNESS, COMPLEXITY, RANDOMIZATION)
 """Properties that a degraded or random map can have to a higher degree than the map of a method."""
 
@@ -100,7 +102,7 @@ def pairs_table(rankings: pd.DataFrame, pairs: Sequence[Mapping[str, str]]) -> p
 def recommendations_table(
     known_order: pd.DataFrame,
     meta_consistency: pd.DataFrame,
-    reliability: pd.DataFrame,
+    rated: Mapping[str, pd.DataFrame],
     baselines: pd.DataFrame,
     passes: pd.DataFrame,
     measures: Mapping[str, str],
@@ -110,7 +112,7 @@ def recommendations_table(
     Args:
         known_order: see ``known_order.known_order_table``; empty if no maps are degraded.
         meta_consistency: see ``meta_consistency.meta_consistency_table``; empty without iterations.
-        reliability: the study's ``reliability.csv``; α is that of methods without baselines.
+        rated: the study's ``order``, ``pairs`` and ``reliability``; α is that of methods without baselines.
         baselines: see ``baselines_table``.
         passes: ``metric, variant, passes``: images that the metric passes through the model for each map.
         measures: for each metric the property that it measures.
@@ -118,10 +120,12 @@ def recommendations_table(
     Returns:
         ``metric, variant, measures``; ``rho`` and its interval: the micro average over all degradations; ``macro``;
         ``alpha`` and its interval, means over training seeds; ``mc_model``, ``mc_input``; ``best_baseline``, the one
-        that is best on most images, ``baseline_best``, their share, and ``chance``; ``passes``; and ``verdict``.
+        that is best on most images, ``baseline_best``, their share, and ``chance``; ``passes``; and ``verdict``, see
+        ``recommendation``.
     """
     # The rows of all methods and degradations are the first of each score.
     order = known_order.drop_duplicates(SCORE).rename(columns=lambda name: name.replace("micro", "rho"))
+    reliability = rated["reliability"]
     without_baselines = reliability[reliability["baselines"] != "with"]
     candidates = baselines[baselines["baseline"] != BLURRED].sort_values(
         "best", ascending=False, kind="stable"
@@ -137,37 +141,45 @@ def recommendations_table(
     table = table.join(mc.reindex(columns=["mc_model", "mc_input"]))
     table = table.join(best.set_index(SCORE)[["best_baseline", "baseline_best", "chance"]]).reset_index()
     table["best_baseline"] = table["best_baseline"].fillna("")
-    return table.assign(verdict=[verdict(row) for _, row in table.iterrows()])[RECOMMENDED]
+    texts = [
+        recommendation(row, _verdict(rated, row["metric"], row["variant"])) for _, row in table.iterrows()
+    ]
+    return table.assign(verdict=texts)[RECOMMENDED]
 
 
-def verdict(row: "pd.Series[Any]") -> str:
-    """Return ``usable``, or else the reasons against it, separated by semicolons.
+def _verdict(rated: Mapping[str, pd.DataFrame], metric: str, variant: str) -> Verdict:
+    order, pairs = (
+        table[(table["metric"] == metric) & (table["variant"] == variant)]
+        for table in (rated["order"], rated["pairs"])
+    )
+    return verdict(order, pairs, alpha_row(rated["reliability"], metric, variant))
 
-    A score is usable if it follows the known order (ρ of at least ``AGREES``, with an interval above 0), if α is above
-    0 with its whole interval, and if no baseline is better than every method more often than by chance. No score of a
-    property of ``UNORDERED`` is usable, because neither the known order nor baselines test it.
+
+def recommendation(row: "pd.Series[Any]", verdict: Verdict) -> str:
+    """Return ``usable`` with the verdict on the metric, or else the reasons against it, separated by semicolons.
+
+    A score is usable if it follows the known order (ρ of at least ``AGREES``, with an interval above 0), and if it is
+    shown that it orders the methods (``Verdict.is_shown``). No score of a property of ``UNORDERED`` is usable, because
+    neither the known order nor baselines test it.
     """
+    if row["measures"] in UNORDERED:
+        return f"known orders and baselines do not test {row['measures']}"
     reasons = []
-    if is_unordered := row["measures"] in UNORDERED:
-        reasons.append(f"known orders and baselines do not test {row['measures']}")
-    elif np.isnan(row["rho"]):
+    if np.isnan(row["rho"]):
         reasons.append("not compared with a known order")
     elif row["rho_high"] < 0:
         reasons.append("prefers degraded maps")
     elif np.isnan(row["rho_low"]):
         reasons.append("too few images for an interval of ρ")
     elif row["rho_low"] <= 0:
-        reasons.append("does not distinguish degraded maps")
+        reasons.append("not shown to distinguish degraded maps")
     elif row["rho"] < AGREES:
         reasons.append("follows the known order weakly")
-    if np.isnan(row["alpha"]):
-        reasons.append("α is not defined")
-    elif np.isnan(row["alpha_low"]):
-        reasons.append("too few images for an interval of α")
-    elif row["alpha_low"] <= 0:
-        reasons.append("images do not agree on the order of methods")
-    if np.isnan(row["baseline_best"]) and not is_unordered:
-        reasons.append("no baseline to compare with")
-    elif row["baseline_best"] > row["chance"] and not is_unordered:
-        reasons.append("prefers a baseline to every method too often")
-    return "; ".join(reasons) or USABLE
+    if not verdict.is_shown:
+        reasons.append(verdict.text)
+    return "; ".join(reasons) or f"{USABLE}; {verdict.text}"
+
+
+def is_usable(recommendation: str) -> bool:
+    """Return True if a recommendation is that of a usable score."""
+    return recommendation.startswith(USABLE)

@@ -199,7 +199,7 @@ def verdicts(found: pd.DataFrame) -> list[str]:
 def test_all_statements_hold_where_the_paper_s_result_is_found() -> None:
     measured = checks()
     found = statements(measured, caption_table(scored(), measured), METHODS)
-    assert verdicts(found) == ["holds"] * 5
+    assert verdicts(found) == ["reproduced"] * 5
     assert found["measured"].tolist()[:3] == [
         "lowest accuracy 97.0 %",
         "picture alone, other half alone: 92.0 % and 48.0 %; chance is 45 to 55 %",
@@ -222,15 +222,15 @@ def test_all_statements_hold_where_the_paper_s_result_is_found() -> None:
 def test_a_model_that_is_not_as_it_should_be_is_told(changed: dict[tuple[str, str], int], at: int) -> None:
     measured = checks({**RIGHT, **changed})
     found = verdicts(statements(measured, caption_table(scored(), measured), METHODS))
-    assert found[at] == "does not hold"
-    assert found.count("holds") == 4
+    assert found[at] == "not reproduced"
+    assert found.count("reproduced") == 4
 
 
 def test_a_seed_that_is_not_as_it_should_be_is_told() -> None:
     measured = checks(seeds=(0, 1))
     measured.loc[(measured["seed"] == 1) & (measured["check"] == CHECKS["caption"]), "percent"] = 90.0
     found = verdicts(statements(measured, caption_table(scored(seeds=(0, 1)), measured), METHODS))
-    assert found == ["holds", "does not hold", "holds", "holds", "holds"]
+    assert found == ["reproduced", "not reproduced", "reproduced", "reproduced", "reproduced"]
 
 
 def test_an_order_that_differs_is_told_and_ties_are_not() -> None:
@@ -242,13 +242,13 @@ def test_an_order_that_differs_is_told_and_ties_are_not() -> None:
         changed.loc[changed["method"] == method, "infidelity"] = value
         return verdicts(statements(measured, changed, METHODS))[3:]
 
-    assert with_infidelity("sg", 2.6) == ["holds", "does not hold"]
-    assert with_infidelity("sg", 2.5) == ["holds", "holds"]
-    assert with_infidelity("sg", 0.7) == ["holds", "does not hold"]
-    assert with_infidelity("opt", 1e-5) == ["does not hold", "holds"]
-    assert with_infidelity("opt", 1) == ["does not hold", "does not hold"]
-    assert with_infidelity("e", 0) == ["holds", "holds"]  # the paper does not have it
-    assert with_infidelity("ig", NAN) == ["holds", "not tested"]
+    assert with_infidelity("sg", 2.6) == ["reproduced", "not reproduced"]
+    assert with_infidelity("sg", 2.5) == ["reproduced", "reproduced"]
+    assert with_infidelity("sg", 0.7) == ["reproduced", "not reproduced"]
+    assert with_infidelity("opt", 1e-5) == ["not reproduced", "reproduced"]
+    assert with_infidelity("opt", 1) == ["not reproduced", "not reproduced"]
+    assert with_infidelity("e", 0) == ["reproduced", "reproduced"]  # the paper does not have it
+    assert with_infidelity("ig", NAN) == ["reproduced", "not tested"]
     assert with_infidelity("opt", NAN) == ["not tested", "not tested"]
 
 
@@ -257,7 +257,7 @@ def test_methods_that_the_paper_does_not_tell_apart_have_no_order() -> None:
     table = caption_table(scored(), measured)
     alike = {**METHODS, "e": "gradient"}  # local Grad beside global Grad, of 6 and 2.5
     found = statements(measured, table, alike)
-    assert verdicts(found)[4] == "holds"
+    assert verdicts(found)[4] == "reproduced"
     assert found["measured"][4] == "g 2.5, e 6, sg 1.5, ig 0.75, opt 5e-14"
 
 
@@ -267,7 +267,7 @@ def test_what_the_study_has_no_method_for_is_not_tested() -> None:
     few = table[table["method"].isin(["g", "e"])]
     assert verdicts(statements(measured, few, METHODS))[3:] == ["not tested", "not tested"]
     two = table[table["method"].isin(["g", "ig"])]
-    assert verdicts(statements(measured, two, METHODS))[3:] == ["not tested", "holds"]
+    assert verdicts(statements(measured, two, METHODS))[3:] == ["not tested", "reproduced"]
 
 
 # ---- figures
@@ -352,7 +352,7 @@ def test_the_script_writes_tables_a_page_and_figures(tmp_path: Path) -> None:
     assert len(pd.read_csv(tables["premise"])) == 6
     page = output["page"].read_text(encoding="utf-8")
     assert page.count("<caption>") == 4
-    assert "does not hold" not in page
+    assert "not reproduced" not in page
     for name in ("infidelity", "attribution"):
         assert output[name].read_text().startswith("<?xml")
 

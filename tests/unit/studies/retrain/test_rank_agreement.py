@@ -1,4 +1,4 @@
-"""Agreement of the rankings of methods, against scipy and plain loops over resamples."""
+"""Agreement of the rankings of methods, against scipy and the range of compatible rankings."""
 
 import itertools
 
@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 from scipy.stats import spearmanr
 
+from saliency_assay.reliability.comparison import rank_sets
+from saliency_assay.reliability.orders import correlation_range
 from saliency_assay.studies.retrain.rank_agreement import (
     MEAN,
     displayed_agreement,
@@ -30,7 +32,7 @@ def accuracies(seed: int = 0) -> dict:
 
 
 def test_each_pair_differs_in_one_setting() -> None:
-    table = rank_agreement(accuracies(), resamples=200)
+    table = rank_agreement(accuracies())
     means = table[table["iteration"] == MEAN]
     assert len(means) == 12  # the edges of a cube
     assert means["setting"].value_counts().to_dict() == {"protocol": 4, "fill": 4, "retraining": 4}
@@ -42,7 +44,7 @@ def test_each_pair_differs_in_one_setting() -> None:
 def test_coefficients_are_those_of_scipy() -> None:
     """With the least important pixels first, high accuracy is good, otherwise low accuracy."""
     values = accuracies()
-    table = rank_agreement(values, resamples=200)
+    table = rank_agreement(values)
     of_protocols = table.query("setting == 'protocol' and fill == 'linear' and retraining == 'yes'")
     found = of_protocols.set_index("iteration")["rho"]
     expected = []
@@ -62,34 +64,77 @@ def test_equal_evaluations_agree_and_opposite_ones_do_not() -> None:
     for (evaluation, method), found in values.items():
         rate = steps[METHODS.index(method)] if evaluation[2] == "yes" else 0.8 - steps[METHODS.index(method)]
         found[:] = np.arange(IMAGES) < round(rate * IMAGES)
-    table = rank_agreement(values, resamples=200)
+    table = rank_agreement(values)
     expected = {"fill": 1, "retraining": -1, "protocol": -1}  # the same accuracies in both orders
     for setting, rho in expected.items():
         assert table.loc[table["setting"] == setting, "rho"].to_numpy() == pytest.approx(rho)
 
 
+def correct(rates: dict[str, float], images: int, seed: int, iterations: int = 1) -> dict:
+    """Return whether images are classified correctly with and without retraining, at the same rates."""
+    generator = np.random.default_rng(seed)
+    return {
+        (("roar", "mean", retraining), method): (generator.random((iterations, images)) < rate).astype(
+            np.uint8
+        )
+        for retraining in ("yes", "no")
+        for method, rate in rates.items()
+    }
+
+
 def test_intervals_cover_what_more_images_give() -> None:
     """True accuracies differ little between methods, so that rankings of few images differ."""
-    rates = dict(zip(METHODS, (0.3, 0.4, 0.5, 0.6), strict=True))
+    rates = dict(zip(METHODS, (0.4, 0.42, 0.44, 0.46), strict=True))
     covered = 0
     for seed in range(40):
-        generator = np.random.default_rng(seed)
-        values = {
-            (("roar", "mean", retraining), method): (
-                generator.random((1, IMAGES * 5)) < rates[method]
-            ).astype(np.uint8)
-            for retraining in ("yes", "no")
-            for method in METHODS
-        }
-        row = rank_agreement(values, resamples=200).iloc[0]
+        row = rank_agreement(correct(rates, 200, seed)).iloc[0]
         covered += row["rho_low"] <= 1 <= row["rho_high"]
         assert row["rho_low"] <= row["rho"] <= row["rho_high"]
-    assert covered > 30
+    assert covered >= 38
+
+
+@pytest.mark.parametrize("iterations", [1, 3])
+def test_intervals_are_ranges_of_rankings_that_agree_with_significant_differences(iterations: int) -> None:
+    values = correct(
+        dict(zip(METHODS, (0.3, 0.4, 0.5, 0.6), strict=True)), 250, seed=1, iterations=iterations
+    )
+    table = rank_agreement(values).set_index("iteration")[["rho_low", "rho_high"]]
+    expected: dict[int, list[tuple[float, float]]] = {1: [], iterations: []}
+    for step, tests in itertools.product(range(iterations), expected):
+        better = [
+            rank_sets(
+                -np.stack([values[("roar", "mean", retraining), name][step] for name in METHODS], 1).astype(
+                    int
+                ),
+                level=1 - 0.05 / 2 / tests,
+                by="means",
+            ).better
+            for retraining in ("yes", "no")
+        ]
+        expected[tests].append(correlation_range(*better))
+    np.testing.assert_allclose(table.loc[MEAN], np.mean(expected[iterations], 0))
+    np.testing.assert_allclose(table.loc["1"], expected[1][0])
+    assert -1 < table.loc["1", "rho_low"] < 1
+
+
+def test_clear_differences_leave_one_ranking() -> None:
+    values = correct(dict(zip(METHODS, (0.1, 0.4, 0.7, 1.0), strict=True)), 400, seed=0, iterations=2)
+    table = rank_agreement(values)
+    assert (table[["rho", "rho_low", "rho_high"]] == 1).all(axis=None)
+
+
+def test_few_images_have_no_interval() -> None:
+    for images, has_interval in ((2, False), (4, False), (5, True)):
+        values = {key: found[:, :images] for key, found in accuracies(seed=3).items()}
+        table = rank_agreement(values)
+        table = table[table["rho"].notna()]
+        assert len(table)
+        assert (table[["rho_low", "rho_high"]].notna() == has_interval).all(axis=None)
 
 
 def test_methods_with_equal_accuracies_have_no_order() -> None:
     values = {key: np.ones_like(found) for key, found in accuracies().items()}
-    table = rank_agreement(values, resamples=200)
+    table = rank_agreement(values)
     assert table[["rho", "rho_low", "rho_high"]].isna().all(axis=None)
 
 
@@ -97,7 +142,7 @@ def test_an_iteration_with_equal_accuracies_does_not_count() -> None:
     whole, values = accuracies(), accuracies()
     for found in values.values():
         found[..., 0, :] = True
-    with_ties, all_defined = (rank_agreement(table, resamples=200) for table in (values, whole))
+    with_ties, all_defined = (rank_agreement(table) for table in (values, whole))
     is_first = with_ties["iteration"] == "1"
     assert with_ties.loc[is_first, "rho"].isna().all()
     expected = (
@@ -109,7 +154,7 @@ def test_an_iteration_with_equal_accuracies_does_not_count() -> None:
 
 def test_two_methods_have_no_ranking() -> None:
     values = {key: found for key, found in accuracies().items() if key[1] in ("a", "b")}
-    table = rank_agreement(values, resamples=200)
+    table = rank_agreement(values)
     assert table.empty
     assert displayed_agreement(table).empty
 
@@ -129,7 +174,7 @@ def test_accuracies_count_seeds() -> None:
 
 
 def test_what_is_compared_is_written_out() -> None:
-    shown = displayed_agreement(rank_agreement(accuracies(), resamples=200))
+    shown = displayed_agreement(rank_agreement(accuracies()))
     assert "with retraining and without retraining" in set(shown["compared"])
     assert "ROAR and ROAR LeRF" in set(shown["compared"])
     assert "linear fill, with retraining" in set(shown["under"])

@@ -5,8 +5,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from report_tables import order_rows, pair_rows, reliability_rows
 
 from saliency_assay.registry.labels import Labels
+from saliency_assay.reliability.verdicts import CLEAR, KINDS, NOT_SEPARATED, RELIABLE, TOO_FEW, Verdict
 from saliency_assay.studies.validity.figures import validity_scatter
 from saliency_assay.studies.validity.known_order import KNOWN_ORDER
 from saliency_assay.studies.validity.meta_consistency import META_CONSISTENCY
@@ -16,9 +18,10 @@ from saliency_assay.studies.validity.tables import (
     BLURRED,
     USABLE,
     baselines_table,
+    is_usable,
     pairs_table,
+    recommendation,
     recommendations_table,
-    verdict,
 )
 
 DIRECTIONS = {"up": "higher", "down": "lower"}
@@ -77,45 +80,42 @@ def test_pairs_that_differ_in_one_setting() -> None:
     assert found[["setting", "correlation"]].to_numpy().tolist() == [["direction", 0.4], ["fill", 0.2]]
 
 
-GOOD = {
-    "measures": "faithfulness",
-    "rho": 0.8,
-    "rho_low": 0.7,
-    "rho_high": 0.9,
-    "alpha": 0.3,
-    "alpha_low": 0.2,
-    "baseline_best": 0.1,
-    "chance": 0.2,
-}
+GOOD = {"measures": "faithfulness", "rho": 0.8, "rho_low": 0.7, "rho_high": 0.9}
+SHOWN = Verdict(RELIABLE, ("images agree",))
 
 
 @pytest.mark.parametrize(
     ("changed", "expected"),
     [
-        ({}, USABLE),
-        ({"rho": 1.0, "rho_low": 1.0, "rho_high": 1.0}, USABLE),
+        ({}, f"{USABLE}; reliable: images agree"),
+        ({"rho": 1.0, "rho_low": 1.0, "rho_high": 1.0}, f"{USABLE}; reliable: images agree"),
         ({"rho": np.nan}, "not compared with a known order"),
         ({"rho": -0.3, "rho_low": -0.4, "rho_high": -0.2}, "prefers degraded maps"),
-        ({"rho": 0.1, "rho_low": -0.1, "rho_high": 0.3}, "does not distinguish degraded maps"),
+        ({"rho": 0.1, "rho_low": -0.1, "rho_high": 0.3}, "not shown to distinguish degraded maps"),
         ({"rho": 0.3, "rho_low": 0.2, "rho_high": 0.4}, "follows the known order weakly"),
-        ({"alpha": np.nan}, "α is not defined"),
-        ({"alpha_low": -0.1}, "images do not agree on the order of methods"),
-        ({"baseline_best": 0.3}, "prefers a baseline to every method too often"),
-        (
-            {"measures": "robustness", "baseline_best": 1.0},
-            "known orders and baselines do not test robustness",
-        ),
-        ({"baseline_best": np.nan, "chance": np.nan}, "no baseline to compare with"),
+        ({"measures": "robustness"}, "known orders and baselines do not test robustness"),
         ({"rho_low": np.nan, "rho_high": np.nan}, "too few images for an interval of ρ"),
-        ({"alpha_low": np.nan, "alpha_high": np.nan}, "too few images for an interval of α"),
     ],
 )
-def test_verdict(changed: dict[str, Any], expected: str) -> None:
-    assert verdict(pd.Series({**GOOD, **changed})) == expected
+def test_a_score_must_follow_the_known_order(changed: dict[str, Any], expected: str) -> None:
+    assert recommendation(pd.Series({**GOOD, **changed}), SHOWN) == expected
+    assert is_usable(expected) == expected.startswith(USABLE)
 
 
-def recommended() -> pd.DataFrame:
-    order = pd.DataFrame(
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_order_of_the_methods_must_be_shown(kind: str) -> None:
+    text = recommendation(pd.Series(GOOD), Verdict(kind, ("some reason",)))
+    assert is_usable(text) == (kind in (CLEAR, RELIABLE))
+    assert text.endswith(f"{kind}: some reason")
+
+
+UP = order_rows({"a": (1, 1), "b": (2, 2), "random": (3, 3)})
+RANDOM_BEST = order_rows({"random": (1, 1), "a": (2, 2), "b": (3, 3)}, above_baselines={"a": 0.0, "b": 0.0})
+
+
+def recommended(up: pd.DataFrame = UP, measures: str = "robustness") -> pd.DataFrame:
+    """Recommendations for two scores, of which ``down`` has no known order."""
+    known = pd.DataFrame(
         [
             ("up", "up", "all", "all", 9, 0.0, 0.8, 0.7, 0.9, 1.0, 0.9, 1.0),
             ("up", "up", "a", "noise", 9, 0.0, 0.1, 0.0, 0.2, 0.0, 0.0, 0.0),
@@ -125,14 +125,16 @@ def recommended() -> pd.DataFrame:
     consistency = pd.DataFrame(
         [("up", "up", "model", 0, 0.6), ("up", "up", "model", 1, 0.8)], columns=META_CONSISTENCY[:5]
     )
-    reliability = pd.DataFrame(
+    tied = order_rows({"a": (1, 2), "b": (1, 2)})
+    order = pd.concat([up.assign(metric="up", variant="up"), tied.assign(metric="down", variant="down")])
+    reliability = pd.concat(
         [
-            ("up", "up", "with", 0.9, 0.8, 1.0),
-            ("up", "up", "without", 0.3, 0.2, 0.4),
-            ("up", "up", "without", 0.5, 0.4, 0.6),
-            ("down", "down", "none", 0.1, -0.1, 0.2),
-        ],
-        columns=["metric", "variant", "baselines", "alpha", "alpha_low", "alpha_high"],
+            reliability_rows((0.9, 0.8, 1.0), baselines=("with",), metric="up", variant="up"),
+            reliability_rows(
+                (0.3, 0.2, 0.4), (0.5, 0.4, 0.6), baselines=("without",), metric="up", variant="up"
+            ),
+            reliability_rows((0.1, -0.1, 0.2), metric="down", variant="down"),
+        ]
     )
     rows = [
         ("up", "up", "random", 9, 0.1, 0.2),
@@ -142,9 +144,10 @@ def recommended() -> pd.DataFrame:
     passes = pd.DataFrame(
         [("up", "up", 100.0), ("down", "down", 5.0)], columns=["metric", "variant", "passes"]
     )
-    measures = {"up": "faithfulness", "down": "robustness"}
+    rated = {"order": order, "pairs": pair_rows(order), "reliability": reliability}
     baselines = pd.DataFrame(rows, columns=BASELINES)
-    return recommendations_table(order, consistency, reliability, baselines, passes, measures)
+    measured = {"up": "faithfulness", "down": measures}
+    return recommendations_table(known, consistency, rated, baselines, passes, measured)
 
 
 def test_recommendations_combine_all_tables() -> None:
@@ -152,11 +155,21 @@ def test_recommendations_combine_all_tables() -> None:
     assert up[["rho", "macro", "mc_model", "alpha", "alpha_low"]].tolist() == pytest.approx(
         [0.8, 1, 0.7, 0.4, 0.3]
     )
-    assert (up["best_baseline"], up["baseline_best"], up["verdict"]) == ("edge", 0.15, USABLE)
+    assert (up["best_baseline"], up["baseline_best"]) == ("edge", 0.15)
+    # The outermost ends of both seeds, 0.2 and 0.6, are below the threshold.
+    assert up["verdict"].startswith(f"{USABLE}; {CLEAR}: images rank methods differently")
     assert np.isnan(up["mc_input"])
     assert down["best_baseline"] == ""
-    unordered = "known orders and baselines do not test robustness"
-    assert down["verdict"] == f"{unordered}; images do not agree on the order of methods"
+    assert down["verdict"] == "known orders and baselines do not test robustness"
+    localized = recommended(measures="localization")["verdict"][1]
+    assert localized.startswith(f"not compared with a known order; {TOO_FEW}")
+
+
+def test_a_score_that_prefers_random_to_every_method_is_not_usable() -> None:
+    """Although Random is best on no more images than by chance, its win rate is significantly the highest."""
+    text = recommended(RANDOM_BEST)["verdict"][0]
+    assert text.startswith(NOT_SEPARATED)
+    assert not is_usable(text)
 
 
 def test_words_and_figure() -> None:
@@ -164,6 +177,7 @@ def test_words_and_figure() -> None:
     words = in_words(recommended(), labels)
     assert words["best_baseline"].tolist() == ["Edge", ""]
     assert words["verdict"][0].startswith("Usable on this set")
+    assert "ρ = 0.80); clear on average: images" in words["verdict"][0]
     assert words["verdict"][1].startswith("Not recommended on this set: known orders")
     figure = validity_scatter(recommended(), 0.999, labels)
     assert [axes.get_title(loc="left").partition(":")[0] for axes in figure.axes] == ["faithfulness"]

@@ -1,0 +1,149 @@
+"""Comparisons of pairs of methods, from score tables: probabilities of winning, missing scores, margins, one seed."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from saliency_assay.reliability import comparison
+from saliency_assay.reliability.order_tables import COMPARED, UNTESTED, Rule, order_tables
+
+NAN = float("nan")
+HIGHER = {"aopc": "higher"}
+
+
+def table_of(scores: Mapping[str, Sequence[float] | np.ndarray], *, seed: int = 0) -> pd.DataFrame:
+    parts = []
+    for method, values in scores.items():
+        part = pd.DataFrame({"score": np.asarray(values, dtype=float), "image": np.arange(len(values))})
+        names = {"study": "s", "data": "d", "model": "m", "seed": seed, "method": method}
+        parts.append(part.assign(**names, metric="aopc", variant="aopc 1"))
+    return pd.concat(parts, ignore_index=True)
+
+
+def noise(methods: int, images: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(methods, images))
+
+
+def test_every_pair_has_both_answers() -> None:
+    a, b, c = noise(3, 50) + np.array([[0.5], [0.0], [2.0]])
+    _, pairs = order_tables(table_of({"a": a, "b": b, "c": c}), HIGHER)
+    assert list(pairs.columns) == COMPARED
+    assert list(zip(pairs["method"], pairs["other"], strict=True)) == [("a", "b"), ("a", "c"), ("b", "c")]
+    row = pairs.iloc[0]
+    wins = int((a > b).sum())
+    exact = stats.binomtest(wins, 50).proportion_ci(0.95, "exact")
+    assert tuple(row[["wins", "wins_low", "wins_high"]]) == pytest.approx((wins / 50, exact.low, exact.high))
+    assert row["difference"] == pytest.approx((a - b).mean())
+    scores = np.stack([a, b, c], axis=1)
+    for column, by in (("wins_p", "wins"), ("difference_p", "means")):
+        ranks = comparison.rank_sets(scores, by=by)
+        assert row[column] == pytest.approx(min(ranks.p[0, 1], ranks.p[1, 0]))
+    assert list(pairs["finding"][1:]) == ["worse", "worse"]
+
+
+def test_lower_is_better_changes_only_the_signs() -> None:
+    values = noise(2, 40) + np.array([[2.0], [0.0]])
+    found = [
+        order_tables(table_of(dict(zip("ab", sign * values, strict=True))), {"aopc": direction})[1]
+        for sign, direction in ((1, "higher"), (-1, "lower"))
+    ]
+    pd.testing.assert_frame_equal(*found)
+    assert found[0]["finding"].item() == "better"
+
+
+def test_intervals_end_at_the_range_of_the_score() -> None:
+    scores = table_of({"a": [0, 0.1, 0.5, 0.9, 1], "b": [0.1, 0, 0.5, 1, 0.9]})
+    student = stats.ttest_1samp([0, 0.1, 0.5, 0.9, 1], 0).confidence_interval()
+    free, limited, exceeded = (
+        order_tables(scores, HIGHER, ranges=ranges)[0].loc[0]
+        for ranges in ({}, {"aopc": (0.0, 1.0)}, {"aopc": (0.2, 0.5)})
+    )
+    assert (free["low"], free["high"]) == pytest.approx((student.low, student.high))
+    assert student.low < 0 < 1 < student.high
+    assert (limited["low"], limited["high"]) == (0, 1)
+    assert (exceeded["low"], exceeded["high"]) == (0, 1)  # the range is that of default parameters
+    pairs = order_tables(
+        table_of({"a": [0, 1, 0.5, 1, 0], "b": [1, 0, 0.5, 0, 1]}), HIGHER, ranges={"aopc": (0, 1)}
+    )[1]
+    assert tuple(pairs.loc[0, ["difference_low", "difference_high"]]) == (-1, 1)
+
+
+def test_rates_have_intervals_even_without_a_failure() -> None:
+    order, pairs = order_tables(table_of({"a": np.ones(198), "b": np.zeros(198)}), HIGHER)
+    wilson = stats.binomtest(198, 198).proportion_ci(0.95, "wilson")
+    assert tuple(order.loc[0, ["low", "high"]]) == pytest.approx((wilson.low, 1))
+    assert pairs["wins_low"].item() == pytest.approx(
+        stats.binomtest(198, 198).proportion_ci(0.95, "exact").low
+    )
+    assert pairs["finding"].item() == "better"
+
+
+def test_skewed_means_have_no_interval_and_say_how_many_images_would_do() -> None:
+    skewed = np.random.default_rng(0).lognormal(0, 1.5, size=(2, 40))
+    order, pairs = order_tables(table_of({"a": skewed[0], "b": skewed[1] + 9}), HIGHER)
+    assert order["low"].isna().any()
+    assert pairs[["difference_low", "difference_p"]].isna().all(axis=None)
+    expected = np.ceil(10 * max(abs(stats.skew(each)) for each in skewed) ** 2)
+    assert pairs["skew_images"].item() == expected > 40
+    assert pairs["finding"].item() == "worse"  # by the number of images on which b wins
+    _, of_means = order_tables(table_of({"a": skewed[0], "b": skewed[1] + 9}), HIGHER, rule=Rule("means"))
+    assert of_means["finding"].item() == "not tested"
+    assert of_means["images_needed"].item() >= expected
+
+
+def test_missing_scores_are_bounded_by_the_worst_and_the_best() -> None:
+    a, b = np.array([3.0] * 8 + [NAN] * 4), np.array([1.0] * 10 + [0.0, NAN])
+    order, pairs = order_tables(table_of({"a": a, "b": b}), HIGHER)
+    assert tuple(order.loc[0, ["mean", "mean_worst", "mean_best"]]) == pytest.approx((3, 2, 3))
+    assert tuple(order.loc[1, ["mean", "mean_worst", "mean_best"]]) == pytest.approx(
+        (10 / 11, 10 / 12, 13 / 12)
+    )
+    assert tuple(pairs.loc[0, ["wins", "wins_worst", "wins_best"]]) == pytest.approx((1, 8 / 12, 1))
+    assert pairs["images"].item() == 8
+
+
+@pytest.mark.parametrize(("unit", "margin"), [("sd", 0.5), ("score", 0.5)])
+def test_equal_means_are_equivalent_within_a_margin(unit: str, margin: float) -> None:
+    values = noise(3, 400) + np.array([[0.0], [0.0], [3.0]])
+    table = table_of(dict(zip("abc", values, strict=True)))
+    rule = Rule(margin=margin, margin_unit=unit)  # type: ignore[arg-type]
+    _, pairs = order_tables(table, HIGHER, rule=rule)
+    assert list(pairs["finding"]) == ["equivalent", "worse", "worse"]
+    limit = margin * (values.std() if unit == "sd" else 1)
+    difference = values[0] - values[1]
+    tests = [
+        stats.ttest_1samp(difference, end, alternative=side).pvalue
+        for end, side in ((-limit, "greater"), (limit, "less"))
+    ]
+    assert pairs["equivalent_p"][0] == pytest.approx(3 * max(tests), rel=0.05)
+    _, without = order_tables(table, HIGHER)
+    assert list(without["finding"]) == ["not distinguishable", "worse", "worse"]
+    few = table[table["image"] < 10]
+    assert order_tables(few, HIGHER, rule=rule)[1]["finding"][0] == "not distinguishable"
+
+
+def test_one_seed_of_retrained_models_tests_nothing() -> None:
+    values = noise(3, 500) + np.array([[0.0], [1.0], [5.0]])
+    table = table_of(dict(zip("abc", values, strict=True)))
+    order, pairs = order_tables(table, HIGHER, retrained=True)
+    assert (order[["rank_low", "rank_high"]] == [1, 3]).all(axis=None)
+    assert set(order["over"]) == {UNTESTED}
+    assert order[["low", "high", "lead_low", "lead_high", "lead_p"]].isna().all(axis=None)
+    assert (
+        pairs[["difference_low", "wins_low", "wins_p", "difference_p", "images_needed"]].isna().all(axis=None)
+    )
+    assert set(pairs["finding"]) == {"not tested"}
+    seeds = pd.concat([table, table.assign(seed=1, score=table["score"] + 0.01), table.assign(seed=2)])
+    order, _ = order_tables(seeds, HIGHER, retrained=True)
+    assert order.set_index("method").loc["c", "rank_high"] == 1
+
+
+def test_methods_without_common_images_are_not_tested() -> None:
+    a, b = np.array([1.0, 2, 3, NAN, NAN, NAN]), np.array([NAN, NAN, NAN, 1, 2, 3])
+    _, pairs = order_tables(table_of({"a": a, "b": b, "none": np.full(6, NAN)}), HIGHER)
+    assert set(pairs["finding"]) == {"not tested"}
+    assert pairs[["difference", "wins", "wins_low", "detectable", "images_needed"]].isna().all(axis=None)
+    assert tuple(pairs.loc[0, ["wins_worst", "wins_best", "images"]]) == (0, 1, 0)
