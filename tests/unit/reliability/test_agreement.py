@@ -12,8 +12,8 @@ from jobs import run_script
 from saliency_assay.catalog import CATALOG
 from saliency_assay.registry.records import resolve
 from saliency_assay.reliability.agreement import COLUMNS, agreement_table
-from saliency_assay.reliability.raters import agreement, halves
 from saliency_assay.reliability.order_tables import order_tables
+from saliency_assay.reliability.raters import agreement, halves
 from saliency_assay.reliability.tables import (
     consistency_table,
     rankings_table,

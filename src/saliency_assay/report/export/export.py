@@ -52,9 +52,9 @@ def tidy_table(
 
     Returns:
         The columns ``TIDY``. ``seeds`` to ``ranked_by``: see ``order_tables``; ``printed``: a paper's value of this
-        method and score, or NaN. Equal for all methods of a metric: ``alpha`` and ``correlation`` with all methods, averaged
-        over seeds, with the smallest ``low`` and the largest ``high`` of the seeds, NaN if a seed has no interval;
-        ``…_without_baselines``: the same without baselines, NaN in a study that has none.
+        method and score, or NaN. Equal for all methods of a metric: ``alpha`` and ``correlation`` with all methods,
+        averaged over seeds, with the smallest ``low`` and the largest ``high`` of the seeds, NaN if a seed has no
+        interval; ``…_without_baselines``: the same without baselines, NaN in a study that has none.
     """
     table = order.assign(study=study, kind=kind)
     for baselines, names in ((["with", "none"], {}), (["without"], WITHOUT)):
