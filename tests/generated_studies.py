@@ -106,7 +106,14 @@ def reliability_of(scores: pd.DataFrame) -> pd.DataFrame:
         for name, estimate in (("alpha", alpha), ("concordance", concordance)):
             values |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
         rows.append(
-            {**names, "baselines": "without", "methods": wide.shape[1], "images": alpha.images, **values}
+            {
+                **names,
+                "baselines": "without",
+                "methods": wide.shape[1],
+                "images": alpha.images,
+                "two_valued": False,
+                **values,
+            }
         )
     return pd.DataFrame(rows)
 

@@ -141,7 +141,7 @@ def reliability_rows(
             **{**SCORED, "seed": seed, "baselines": kind, "methods": 3, "images": 60},
             **{"alpha": value, "alpha_low": low, "alpha_high": high, "correlation_images": 60},
             **{"correlation": 0.5, "correlation_low": 0.4, "correlation_high": 0.6, "printed": NAN},
-            **{"concordance": 0.9, "concordance_low": 0.85, "concordance_high": 0.95},
+            **{"two_valued": False, "concordance": 0.9, "concordance_low": 0.85, "concordance_high": 0.95},
         }
         for seed, (value, low, high) in enumerate(alphas)
         for kind in baselines

@@ -25,7 +25,7 @@ OF_METHOD = ["data", "model", "seed", "method"]
 PAIR = ["metric", "variant", "other_metric", "other_variant"]
 RELIABLE = [*SCORED, "seed", "baselines", "methods", "images", "alpha", "alpha_low", "alpha_high"]
 RELIABLE += ["correlation_images", "correlation", "correlation_low", "correlation_high"]
-RELIABLE += ["concordance", "concordance_low", "concordance_high"]
+RELIABLE += ["two_valued", "concordance", "concordance_low", "concordance_high"]
 RANKINGS = ["data", "model", *PAIR, "images", "methods", "correlation"]
 NO_CLUSTERS: Factors = MappingProxyType({})
 """Default of ``clusters``: for each name, such as ``cut-outs``, the cluster of each image, indexed by image number."""
@@ -56,8 +56,9 @@ def reliability_table(
         ``metric, variant, data, model, seed``; ``baselines``: ``with`` or ``without`` baselines, ``none`` if the table
         has none; ``methods``: their number; ``images`` that α compares; ``alpha, alpha_low, alpha_high``:
         Krippendorff's α; ``correlation, correlation_low, correlation_high``: Spearman's ρ over images, averaged over
-        pairs of methods; ``correlation_images``: the smallest number of images of one of these ρ; ``concordance,
-        concordance_low, concordance_high``: see ``statistics.concordance``; and ``printed``: the paper's α, NaN if it
+        pairs of methods; ``correlation_images``: the smallest number of images of one of these ρ; ``two_valued``:
+        True if all scores have one of two values, such as 0 and 1; ``concordance, concordance_low, concordance_high``:
+        see ``statistics.concordance``; and ``printed``: the paper's α, NaN if it
         prints none.
 
     Raises:
@@ -81,6 +82,7 @@ def reliability_table(
             correlation = statistics.mean_correlation(values, clusters=factors, level=level)
             agreeing = statistics.concordance(values, clusters=factors, level=level)
             row |= {"images": alpha.images, "correlation_images": correlation.images}
+            row |= {"two_valued": len(np.unique(values[~np.isnan(values)])) <= 2}
             for name, estimate in (("alpha", alpha), ("correlation", correlation), ("concordance", agreeing)):
                 row |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
             rows.append(row)

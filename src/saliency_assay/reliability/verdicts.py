@@ -123,9 +123,9 @@ def verdict(
         facts += _skew_texts(compared, open_pairs)
         # NaN is last.
         return _too_few(facts, float(needed[ceil(len(every) / 2) - decided - 1]), images)
-    if restrictions := _restrictions(ranked, compared, pairs, alpha):
+    if restrictions := _restrictions(ranked, compared, alpha):
         return Verdict(CLEAR, tuple(restrictions))
-    return Verdict(RELIABLE, (agreement_text(alpha, pairs), *facts))
+    return Verdict(RELIABLE, (agreement_text(alpha), *facts))
 
 
 def is_untested(order: pd.DataFrame) -> bool:
@@ -287,9 +287,7 @@ def _too_few(reasons: Sequence[str], needed: float, images: int) -> Verdict:
 # ---- restrictions of a clear order
 
 
-def _restrictions(
-    ranked: pd.DataFrame, compared: Pairs, pairs: pd.DataFrame, alpha: Mapping[str, Any] | None
-) -> list[str]:
+def _restrictions(ranked: pd.DataFrame, compared: Pairs, alpha: Mapping[str, Any] | None) -> list[str]:
     """Return what restricts the use of a clear order; empty if nothing does.
 
     - Images do not agree on the ranking, or it is open whether they do; see ``images_agree``.
@@ -300,8 +298,8 @@ def _restrictions(
     """
     texts = []
     models, baselines = (list(ranked.loc[ranked["baseline"] == kind, "method"]) for kind in (False, True))
-    if images_agree(alpha, pairs) is not True:
-        texts.append(agreement_text(alpha, pairs))
+    if images_agree(alpha) is not True:
+        texts.append(agreement_text(alpha))
     if not baselines:
         texts.append("no baseline to compare with")
     elif all(any(_is_negligible(compared, model, name) for name in baselines) for model in models):
@@ -320,7 +318,7 @@ def _restrictions(
     return texts
 
 
-def images_agree(alpha: Mapping[str, Any] | None, pairs: pd.DataFrame) -> bool | None:
+def images_agree(alpha: Mapping[str, Any] | None) -> bool | None:
     """Return whether single images agree on the ranking of the methods; None if it is open.
 
     They do if the interval of α is at least ``ALPHA``, and do not if the whole interval is below. Scores with two
@@ -329,19 +327,19 @@ def images_agree(alpha: Mapping[str, Any] | None, pairs: pd.DataFrame) -> bool |
     """
     if alpha is None:
         return None
-    statistic, _, limit = _statistic(pairs)
+    statistic, _, limit = _statistic(alpha)
     if alpha["alpha_low"] >= ALPHA or alpha[f"{statistic}_low"] >= limit:
         return True
     return False if alpha[f"{statistic}_high"] < limit else None
 
 
-def agreement_text(alpha: Mapping[str, Any] | None, pairs: pd.DataFrame) -> str:
+def agreement_text(alpha: Mapping[str, Any] | None) -> str:
     """Return the clause on the agreement of single images on the ranking, with what shows it."""
     if alpha is None or isnan(alpha["alpha"]):
         return "only one method uses the model" if alpha and alpha["methods"] < 2 else "α is undefined"
     if alpha["alpha_low"] >= ALPHA:
         return f"images agree on the ranking (CI of α ≥ {ALPHA})"
-    agree, (statistic, name, limit) = images_agree(alpha, pairs), _statistic(pairs)
+    agree, (statistic, name, limit) = images_agree(alpha), _statistic(alpha)
     low, high = alpha[f"{statistic}_low"], alpha[f"{statistic}_high"]
     if agree:
         return f"images agree on the ranking (CI of {name} ≥ {limit})"
@@ -352,27 +350,11 @@ def agreement_text(alpha: Mapping[str, Any] | None, pairs: pd.DataFrame) -> str:
     return f"images rank methods differently (whole CI of {name} < {limit})"
 
 
-def _statistic(pairs: pd.DataFrame) -> tuple[str, str, float]:
+def _statistic(alpha: Mapping[str, Any]) -> tuple[str, str, float]:
     """Return the column, the name and the limit of the statistic that decides whether images agree."""
-    if has_two_values(pairs):
+    if alpha["two_valued"]:
         return "concordance", "concordance", CONCORDANCE
     return "alpha", "α", ALPHA
-
-
-def has_two_values(pairs: pd.DataFrame) -> bool:
-    """Return True if all scores have one of two values, such as 0 and 1.
-
-    With values v < w, a method's mean difference from another one is (w − v)(P(better) − P(worse)), and
-    P(better) − P(worse) = 2 × ``wins`` − 1, so that the ratio of both is equal for all pairs.
-    """
-    balance = 2 * pairs["wins"].to_numpy(np.float64) - 1
-    difference = pairs["difference"].to_numpy(np.float64)
-    defined = ~np.isnan(balance) & ~np.isnan(difference)
-    balance, difference = balance[defined], difference[defined]
-    if np.count_nonzero(balance) < 2:
-        return False
-    ratio = difference @ balance / (balance @ balance)
-    return bool(ratio > 0 and np.allclose(difference, ratio * balance, rtol=1e-6, atol=1e-9 * ratio))
 
 
 def alpha_row(table: pd.DataFrame, metric: str, variant: str) -> dict[str, Any] | None:
@@ -390,6 +372,7 @@ def alpha_row(table: pd.DataFrame, metric: str, variant: str) -> dict[str, Any] 
         "undefined_seeds": int(rows["alpha"].isna().sum()),
         "methods": rows["methods"].max(),
         "images": list(rows["images"]),
+        "two_valued": bool(rows["two_valued"].all()),
     }
     for name in ("alpha", "concordance"):
         row[name] = rows[name].mean(skipna=False)

@@ -19,7 +19,6 @@ from saliency_assay.reliability.verdicts import (
     TRAINING_NOISE,
     Verdict,
     alpha_row,
-    has_two_values,
     images_agree,
     images_text,
     round_up,
@@ -60,7 +59,7 @@ def sentences(order: pd.DataFrame, pairs: pd.DataFrame, alpha: tuple[float, floa
     """Return all sentences on one metric, of its paragraph, of the summary and of the card."""
     found = finding("X", order, alpha_of(alpha), pairs)
     texts = [words.order_words(order, pairs), answer_words([found]), *summary_words([found])]
-    texts += [*warning_words([found]), words.reliability_words(alpha_of(alpha), pairs, 0.95)]
+    texts += [*warning_words([found]), words.reliability_words(alpha_of(alpha), 0.95)]
     return " ".join([*texts, found.verdict().text])
 
 
@@ -108,8 +107,9 @@ def test_3_scores_0_and_1_with_99_percent_of_images_in_favor_are_reliable() -> N
     order, pairs = scored(
         {"a": place < 400, "b": place % 4 < 3, "c": place % 2 == 0, "random": np.zeros(400)},
     )
-    low = alpha_of((0.2, 0.1, 0.3), concordance=0.99, concordance_low=0.97, concordance_high=1.0)
-    assert has_two_values(pairs)
+    low = alpha_of(
+        (0.2, 0.1, 0.3), two_valued=True, concordance=0.99, concordance_low=0.97, concordance_high=1.0
+    )
     found = verdict(order, pairs, low)
     assert found.kind == RELIABLE
     assert "concordance" in found.text
@@ -200,7 +200,7 @@ def test_11_tied_methods_do_not_all_have_the_best_score_on_every_image() -> None
     order, pairs = scored({"a": np.ones(60), "b": np.ones(60), "random": np.zeros(60)})
     assert order["best_share"].tolist() == pytest.approx([0.5, 0.5, 0.0])
     first = order.assign(rank_low=[1, 2, 3], rank_high=[1, 2, 3])
-    text = words.single_image_words(first, alpha_of(AGREED), pairs)
+    text = words.single_image_words(first, alpha_of(AGREED))
     assert "only 50\u00a0%" in text
     assert "100" not in text + " ".join(single_images_words([finding("X", first, alpha_of(AGREED), pairs)]))
 
@@ -270,7 +270,7 @@ def test_17_an_interval_of_alpha_that_contains_chance_shows_neither_agreement_no
     assert "not shown to agree" in text
     assert "do not agree" not in text
     assert "partly" not in text
-    assert images_agree(alpha_of((0.3, -0.2, 0.9)), pair_rows(ORDER)) is None
+    assert images_agree(alpha_of((0.3, -0.2, 0.9))) is None
 
 
 def test_18_the_worst_seed_decides_whether_images_agree() -> None:

@@ -1,6 +1,5 @@
 """Each sentence of the report under its condition, and not under what looks like it."""
 
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -34,7 +33,13 @@ from saliency_assay.report.pages.words import (
 CLEAR = order_rows({"a": (1, 1), "b": (2, 2), "random": (3, 3)})
 TIED = order_rows({"a": (1, 2), "b": (1, 3), "c": (2, 3)})
 HIGH = {"alpha": 1.0, "alpha_low": 1.0, "alpha_high": 1.0}
-HIGH |= {"concordance": 1.0, "concordance_low": 1.0, "concordance_high": 1.0, "methods": 3}
+HIGH |= {
+    "two_valued": False,
+    "concordance": 1.0,
+    "concordance_low": 1.0,
+    "concordance_high": 1.0,
+    "methods": 3,
+}
 NONE = (
     "No metric is shown to meet all three conditions: images agree on the ranking (CI of α ≥ 0.65), a method that uses"
     " the model ranks first, and it has the best score on most images."
@@ -45,14 +50,6 @@ BASIS = "Rank sets compare win rates (the probability of a better score than ano
 
 def order_words(rows: pd.DataFrame, pairs: pd.DataFrame | None = None) -> str:
     return sentences.order_words(rows, pair_rows(rows) if pairs is None else pairs)
-
-
-def reliability_words(row: dict[str, Any], level: float) -> str:
-    return sentences.reliability_words(row, pair_rows(CLEAR), level)
-
-
-def single_image_words(rows: pd.DataFrame, alpha: dict[str, Any] | None) -> str:
-    return sentences.single_image_words(rows, alpha, pair_rows(rows))
 
 
 # ---- ranked first
@@ -357,11 +354,11 @@ def test_a_negative_alpha_is_not_called_a_contradiction() -> None:
 def test_alpha_without_an_interval_is_a_value_and_no_claim() -> None:
     row = alpha_row(reliability_rows((1.0, NAN, NAN), images=5), "good", "good")
     assert row is not None
-    assert reliability_words(row, 0.999) == (
+    assert sentences.reliability_words(row, 0.999) == (
         "Inter-rater reliability of the ranking: Krippendorff's α = 1.00 (5 images); too few images for a confidence"
         " interval."
     )
-    assert single_image_words(CLEAR, row) == ""
+    assert sentences.single_image_words(CLEAR, row) == ""
     shown, few = single_images_words([finding("X", CLEAR, row)])
     assert shown == NONE
     assert few == "Too few images for a confidence interval of α: X (α = 1.00)."
@@ -373,7 +370,7 @@ def test_alpha_of_several_seeds_is_their_mean_with_the_outermost_ends() -> None:
     row = alpha_row(table, "good", "good")
     assert row is not None
     assert (row["alpha"], row["alpha_low"], row["alpha_high"]) == (0.7, 0.3, 1.0)
-    assert reliability_words(row, 0.95).startswith(
+    assert sentences.reliability_words(row, 0.95).startswith(
         "Inter-rater reliability of the ranking: Krippendorff's α = 0.70 without baselines (95 % CI 0.30 to 1.00, 60"
         " images, mean of 2 seeds with the outermost limits of their CIs); "
     )
@@ -385,7 +382,7 @@ def test_one_seed_without_an_interval_leaves_none() -> None:
     assert row is not None
     assert np.isnan(row["alpha_low"])
     assert np.isnan(row["alpha_high"])
-    assert reliability_words(row, 0.999).endswith(
+    assert sentences.reliability_words(row, 0.999).endswith(
         "α = 0.70 (60 images, mean of 2 seeds); too few images for a confidence interval."
     )
 
@@ -395,31 +392,32 @@ def test_alpha_that_one_seed_lacks_is_undefined_for_that_seed() -> None:
     row = alpha_row(reliability_rows((0.9, 0.8, 1.0), (NAN, NAN, NAN)), "good", "good")
     assert row is not None
     assert np.isnan(row["alpha"])
-    assert reliability_words(row, 0.999).endswith("Krippendorff's α is undefined for 1 of 2 seeds.")
+    assert sentences.reliability_words(row, 0.999).endswith("Krippendorff's α is undefined for 1 of 2 seeds.")
 
 
 def test_ties_of_scores_with_two_values_lower_alpha_but_not_concordance() -> None:
-    pairs = pair_rows(CLEAR).assign(wins=[0.6, 0.9, 0.8], difference=[0.2, 0.8, 0.6])
-    row = alpha_row(reliability_rows((0.2, 0.1, 0.3)), "good", "good")
+    row = alpha_row(reliability_rows((0.2, 0.1, 0.3), two_valued=True), "good", "good")
     assert row is not None
-    text = sentences.reliability_words(row, pairs, 0.95)
+    text = sentences.reliability_words(row, 0.95)
     assert "α = 0.20" in text
     assert "a share of 0.90 (95 % CI 0.85 to 0.95)" in text
     assert "partly" not in text
-    assert "agree only partly" in sentences.reliability_words(row, pair_rows(CLEAR), 0.95)
+    assert "agree only partly" in sentences.reliability_words({**row, "two_valued": False}, 0.95)
 
 
 def test_one_method_has_no_alpha_and_not_for_its_scores() -> None:
     row = alpha_row(reliability_rows((NAN, NAN, NAN), baselines=("without",), methods=1), "good", "good")
     assert row is not None
-    assert reliability_words(row, 0.999).endswith("α without baselines is undefined: fewer than two methods.")
+    assert sentences.reliability_words(row, 0.999).endswith(
+        "α without baselines is undefined: fewer than two methods."
+    )
 
 
 # ---- single images
 
 
 def test_the_method_ranked_first_is_the_best_on_most_images_where_it_wins_most() -> None:
-    words = single_image_words(CLEAR.assign(best_share=[0.9, 0.1, 0.0]), HIGH)
+    words = sentences.single_image_words(CLEAR.assign(best_share=[0.9, 0.1, 0.0]), HIGH)
     assert (
         words
         == "a, which ranks first, also has the best score on most single images (90\u00a0%, ties shared)."
@@ -433,7 +431,7 @@ def test_the_method_ranked_first_is_the_best_on_most_images_where_it_wins_most()
 def test_a_leader_that_wins_few_images_is_not_the_best_on_most() -> None:
     """α is 1.00 and a is ranked first by large scores on a tenth of the images; b is best on the others."""
     rows = CLEAR.assign(best_share=[0.1, 0.9, 0.0])
-    words = single_image_words(rows, HIGH)
+    words = sentences.single_image_words(rows, HIGH)
     assert words == (
         "a, which ranks first, has the best score on only 10\u00a0% of the images (ties shared), b on 90\u00a0%: a is"
         " best on average, but not on most images."
@@ -442,15 +440,15 @@ def test_a_leader_that_wins_few_images_is_not_the_best_on_most() -> None:
     assert shown == NONE
     assert few == f"On X, images agree on the ranking, but {words}"
     assert "most single images" not in few
-    spread = single_image_words(CLEAR.assign(best_share=[0.5, 0.3, 0.2]), HIGH)
+    spread = sentences.single_image_words(CLEAR.assign(best_share=[0.5, 0.3, 0.2]), HIGH)
     assert spread == "a, which ranks first, has the best score on only 50\u00a0% of the images (ties shared)."
 
 
 def test_a_share_of_the_few_images_with_a_score_is_no_share_of_most() -> None:
     """b has a score on a tenth of the images, and the best one on 90 % of these."""
     rows = CLEAR.assign(best_share=[0.4, 0.9, 0.0], undefined=[0.0, 0.9, 0.0])
-    assert single_image_words(rows, HIGH).endswith("on only 40\u00a0% of the images (ties shared).")
-    assert single_image_words(CLEAR.assign(undefined=[0.9, 0.0, 0.0]), HIGH) == ""
+    assert sentences.single_image_words(rows, HIGH).endswith("on only 40\u00a0% of the images (ties shared).")
+    assert sentences.single_image_words(CLEAR.assign(undefined=[0.9, 0.0, 0.0]), HIGH) == ""
 
 
 @pytest.mark.parametrize(
@@ -466,7 +464,7 @@ def test_a_share_of_the_few_images_with_a_score_is_no_share_of_most() -> None:
 def test_single_images_need_a_reliable_ranking_and_a_method_ranked_first(
     rows: pd.DataFrame, alpha: dict[str, float] | None
 ) -> None:
-    assert single_image_words(rows, alpha) == ""
+    assert sentences.single_image_words(rows, alpha) == ""
     assert single_images_words([finding("X", rows, alpha)])[0] == NONE
 
 

@@ -85,8 +85,8 @@ def summary_page(result: StudyResult, *, not_computed: Sequence[str] = ()) -> st
             texts = [f"Verdict: {verdict.text}.", words.order_words(rows, pairs)]
             texts += words.undefined_words(rows, finding.name)
             if alpha is not None:
-                texts.append(words.reliability_words(alpha, pairs, result.level))
-            texts.append(words.single_image_words(rows, alpha, pairs))
+                texts.append(words.reliability_words(alpha, result.level))
+            texts.append(words.single_image_words(rows, alpha))
             texts.append(words.halves_words(rows_of(agreement, metric, variant)))
             metrics.append(
                 (finding.name, result.score_summaries.get(metric, ""), " ".join(filter(None, texts)))

@@ -125,7 +125,7 @@ def warning_words(findings: Sequence[Finding]) -> list[str]:
         "Methods are not separated from baselines": kinds[verdicts.NOT_SEPARATED],
         "Too few images to tell": kinds[verdicts.TOO_FEW],
         f"Images rank methods differently (whole CI of α < {words.RELIABLE})": sum(
-            verdicts.images_agree(finding.alpha, finding.pairs) is False for finding in findings
+            verdicts.images_agree(finding.alpha) is False for finding in findings
         ),
         "Scores are missing": sum(
             (finding.rows["undefined"] > words.UNDEFINED).any() for finding in findings
@@ -305,7 +305,7 @@ def single_images_words(findings: Sequence[Finding]) -> list[str]:
         row, alpha = words.first(finding.rows), finding.alpha
         if alpha is not None and not np.isnan(alpha["alpha"]) and np.isnan(alpha["alpha_low"]):
             no_interval.append(f"{finding.name} (α = {words.two(alpha['alpha'])})")
-        text = words.single_image_words(finding.rows, alpha, finding.pairs)
+        text = words.single_image_words(finding.rows, alpha)
         if row is None or row["baseline"] or not text:
             continue
         if row["best_share"] > words.MOST:

@@ -253,12 +253,11 @@ def undefined_words(rows: pd.DataFrame, name: str) -> list[str]:
     return texts
 
 
-def reliability_words(row: Mapping[str, Any], pairs: pd.DataFrame, level: float) -> str:
+def reliability_words(row: Mapping[str, Any], level: float) -> str:
     """Return the sentence on α with its interval and meaning, or that of concordance for scores with two values.
 
     Args:
         row: result of ``verdicts.alpha_row``.
-        pairs: rows of the metric in ``pairs.csv``.
         level: confidence level of the intervals.
     """
     without = " without baselines" if row["baselines"] == "without" else ""
@@ -273,7 +272,7 @@ def reliability_words(row: Mapping[str, Any], pairs: pd.DataFrame, level: float)
         if row["seeds"] > 1:
             details[-1] += " with the outermost limits of their CIs"
     value = f"{two(row['alpha'])}{without} ({', '.join(details)})"
-    meaning = concordance_words(row, pairs, level) or alpha_words(row)
+    meaning = concordance_words(row, level) or alpha_words(row)
     return f"Inter-rater reliability of the ranking: Krippendorff's α = {value}; {meaning}."
 
 
@@ -319,12 +318,12 @@ def alpha_words(row: Mapping[str, Any]) -> str:
     return "the CI is too wide to show whether images agree on the ranking more than by chance"
 
 
-def concordance_words(alpha: Mapping[str, Any], pairs: pd.DataFrame, level: float) -> str:
+def concordance_words(alpha: Mapping[str, Any], level: float) -> str:
     """Return the clause on the concordance of single images with the order of the methods.
 
     Empty unless scores have two values, for which α is low even if images agree, or if concordance is undefined.
     """
-    if np.isnan(alpha["concordance"]) or not verdicts.has_two_values(pairs):
+    if np.isnan(alpha["concordance"]) or not alpha["two_valued"]:
         return ""
     low, high = alpha["concordance_low"], alpha["concordance_high"]
     interval = "" if np.isnan(low) else f" ({100 * level:.4g} % CI {two(low)} to {two(high)})"
@@ -335,7 +334,7 @@ def concordance_words(alpha: Mapping[str, Any], pairs: pd.DataFrame, level: floa
     )
 
 
-def single_image_words(rows: pd.DataFrame, alpha: Mapping[str, Any] | None, pairs: pd.DataFrame) -> str:
+def single_image_words(rows: pd.DataFrame, alpha: Mapping[str, Any] | None) -> str:
     """Return the sentence on how often the method that ranks first has the best score on a single image.
 
     Empty unless images agree on the ranking (``verdicts.images_agree``) and one method ranks first (rank set 1).
@@ -346,7 +345,7 @@ def single_image_words(rows: pd.DataFrame, alpha: Mapping[str, Any] | None, pair
     - Else the share of images is stated; another method with a share of more than ``MOST`` is named.
     """
     row = first(rows)
-    if row is None or not verdicts.images_agree(alpha, pairs) or np.isnan(row["best_share"]):
+    if row is None or not verdicts.images_agree(alpha) or np.isnan(row["best_share"]):
         return ""
     if row["undefined"] > UNDEFINED:
         return ""
