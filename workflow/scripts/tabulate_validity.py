@@ -1,7 +1,10 @@
 """Tabulate the known order, meta-consistency, baselines, pairs of settings and recommendations of a study."""
 
+import json
+
 import pandas as pd
 
+from saliency_assay.reliability.chance import is_above_chance
 from saliency_assay.reliability.rated_scores import clusters_of
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import score_tables
@@ -23,13 +26,15 @@ with run_job(snakemake) as job:
     rated = {name: read_table(job.input[name], "other") for name in ("order", "pairs", "reliability")}
     original = rescored[rescored["test"] == ORIGINAL]
     passes = original.groupby(["metric", "variant"], sort=False, as_index=False)["passes"].mean()
+    evaluations = (json.loads(path.read_bytes())[settings["data"]]["test"] for path in job.input.evaluations)
+    at_chance = not all(map(is_above_chance, evaluations))
     tables = {
         "known_order": order,
         "meta_consistency": consistency,
         "baselines": baselines,
         "settings_pairs": pairs_table(read_table(job.input.rankings), settings["pairs"]),
         "recommendations": recommendations_table(
-            order, consistency, rated, baselines, passes, settings["measures"]
+            order, consistency, rated, baselines, passes, settings["measures"], at_chance=at_chance
         ),
     }
     for name, table in tables.items():

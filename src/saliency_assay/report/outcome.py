@@ -17,7 +17,7 @@ def warnings(configuration: Mapping[str, Any]) -> Iterator[str]:
     Args:
         configuration: content of a valid configuration file, with relative paths from the working directory.
     """
-    from saliency_assay.report.pages.chance import chance_caution  # imports SciPy
+    from saliency_assay.reliability.chance import chance_caution  # imports SciPy
 
     for name, model in (configuration.get("models") or {}).items():
         files = sorted(

@@ -7,7 +7,7 @@ from plotted import chart_lines
 
 from saliency_assay.plotting.charts import svg
 from saliency_assay.registry.labels import Labels
-from saliency_assay.report.pages.chance import balanced_accuracy_interval
+from saliency_assay.reliability.chance import balanced_accuracy_interval
 from saliency_assay.report.pages.models_page import accuracy_table, displayed_accuracy, training_curves
 
 NAN = float("nan")

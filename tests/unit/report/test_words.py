@@ -1,6 +1,5 @@
 """Each sentence of the report under its condition, and not under what looks like it."""
 
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -11,7 +11,7 @@ from saliency_assay.plotting.display import displayed
 from saliency_assay.plotting.palette import look
 from saliency_assay.plotting.text import readable
 from saliency_assay.registry.labels import Labels
-from saliency_assay.report.pages.chance import balanced_accuracy_interval, chance_level, is_above_chance
+from saliency_assay.reliability.chance import balanced_accuracy_interval, chance_level, is_above_chance
 
 SPLITS = ("test", "train", "validation")
 SPLIT_LABELS = {"train": "augmented training"}

@@ -8,7 +8,7 @@ from typing import Any
 
 from saliency_assay.registry.labels import Labels
 from saliency_assay.registry.records import resolve
-from saliency_assay.report.pages.chance import Evaluation, chance_caution
+from saliency_assay.reliability.chance import Evaluation, chance_caution
 from saliency_assay.report.pages.study import StudyResult
 from saliency_assay.storage import zarr_store
 from saliency_assay.storage.csv_tables import read_table

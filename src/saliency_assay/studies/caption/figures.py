@@ -39,7 +39,10 @@ def _bar_figure(table: pd.DataFrame, column: str, scale: float, label: str, labe
         places = np.arange(len(methods)) + 0.4 * (number - (len(models) - 1) / 2)
         rows = table[table["model"] == model].assign(scaled=lambda rows: rows[column] * scale)
         means = rows.groupby("method")["scaled"].mean().reindex(methods)
-        whiskers = 1.96 * scale * rows.groupby("method")[f"{column}_error"].mean().reindex(methods)
+        half = 1.96 * scale * rows.groupby("method")[f"{column}_error"].mean().reindex(methods)
+        # No score is negative, and shares are at most 1.
+        most = np.inf if column == "infidelity" else scale
+        whiskers = np.stack([np.fmin(half, means), np.fmin(half, most - means)])
         style: dict[str, Any] = {
             "capsize": 3,
             "error_kw": {"linewidth": 1},

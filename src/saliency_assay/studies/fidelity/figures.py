@@ -17,11 +17,11 @@ from numpy import ndarray as Array
 
 from saliency_assay.plotting.metric_results import MetricResults
 from saliency_assay.plotting.palette import BLUE, SKY, VERMILION
-from saliency_assay.plotting.statistics import mean_and_band
 from saliency_assay.plotting.style import spread_out
 from saliency_assay.plotting.text import NO_SCORE, better, seeds_text, span_text
 from saliency_assay.registry.directions import target_of
 from saliency_assay.registry.labels import UNLABELED, Labels
+from saliency_assay.reliability.variance import mean_of
 
 MOST_PANELS = 4
 BINARY = 0.95  # share of scores that are 0 or 1 from which they are plotted as a rate
@@ -175,12 +175,13 @@ def rate_panel(
     direction: str,
     names: Labels = UNLABELED,
 ) -> None:
-    """Plot the mean of the ``score`` in ``rows``, 0 or 1, with whiskers by normal approximation; see ``boxes``."""
+    """Plot the mean of the ``score`` in ``rows``, 0 or 1, with Wilson's interval as whiskers; see ``boxes``."""
     for place, method in enumerate(methods):
         by_image = rows[rows["method"] == method].groupby("image")["score"].mean()
-        mean, half = mean_and_band(by_image.to_numpy())
-        ends = np.nan_to_num([[np.fmin(half, mean)], [np.fmin(half, 1 - mean)]])  # clipped to 0 and 1
-        axes.errorbar([mean], [place], xerr=ends, color=BLUE, capsize=6, linestyle="none")
+        mean = mean_of(by_image.to_numpy())
+        low, high = mean.rate_interval()
+        ends = np.nan_to_num([[mean.value - low], [high - mean.value]])
+        axes.errorbar([mean.value], [place], xerr=ends, color=BLUE, capsize=6, linestyle="none")
     axes.set_xlim(-0.03, 1.03)
     _finish_panel(
         axes, rows, methods, _valid_scores(rows, methods), label=label, direction=direction, names=names

@@ -61,6 +61,12 @@ def infidelity_sensitivity(
     return figure
 
 
+def _whisker(mean: Array, half: Array) -> Array:
+    """Return the lengths ``[2, 1]`` of whiskers below and above a mean of scores that are not negative."""
+    lengths: Array = np.nan_to_num([[np.fmin(half, mean)], [half]])
+    return lengths
+
+
 def _image_means(scores: pd.DataFrame, metric: str, variant: str) -> dict[str, Array]:
     rows = scores[(scores["metric"] == metric) & (scores["variant"] == variant)]
     means = rows.groupby(["method", "image"], sort=False)["score"].mean()
@@ -89,8 +95,8 @@ def _plot_points(
         axes.errorbar(
             x[0],
             y[0],
-            xerr=np.nan_to_num(x[1]),
-            yerr=np.nan_to_num(y[1]),
+            xerr=_whisker(*x),
+            yerr=_whisker(*y),
             capsize=2,
             elinewidth=1,
             **{**MARK, **method_looks[method].line(), "linestyle": "none"},

@@ -89,6 +89,7 @@ class ValidityParams(StudyParams):
             "tabulate_validity",
             directions=self.studies.directions(study.name),
             measures=self.studies.measured(study.name),
+            data=study.data,
             baselines=self.studies.baselines(study.name),
             perturbations=study.settings.perturbations,
             pairs=self._pairs(study.name),

@@ -106,6 +106,8 @@ def recommendations_table(
     baselines: pd.DataFrame,
     passes: pd.DataFrame,
     measures: Mapping[str, str],
+    *,
+    at_chance: bool = False,
 ) -> pd.DataFrame:
     """Return validity and reliability of every score, and whether it is usable on this set.
 
@@ -116,6 +118,7 @@ def recommendations_table(
         baselines: see ``baselines_table``.
         passes: ``metric, variant, passes``: images that the metric passes through the model for each map.
         measures: for each metric the property that it measures.
+        at_chance: True if the model of any training seed is not shown to be better than chance.
 
     Returns:
         ``metric, variant, measures``; ``rho`` and its interval: the micro average over all degradations; ``macro``;
@@ -142,25 +145,26 @@ def recommendations_table(
     table = table.join(best.set_index(SCORE)[["best_baseline", "baseline_best", "chance"]]).reset_index()
     table["best_baseline"] = table["best_baseline"].fillna("")
     texts = [
-        recommendation(row, _verdict(rated, row["metric"], row["variant"])) for _, row in table.iterrows()
+        recommendation(row, _verdict(rated, row["metric"], row["variant"], at_chance=at_chance))
+        for _, row in table.iterrows()
     ]
     return table.assign(verdict=texts)[RECOMMENDED]
 
 
-def _verdict(rated: Mapping[str, pd.DataFrame], metric: str, variant: str) -> Verdict:
+def _verdict(rated: Mapping[str, pd.DataFrame], metric: str, variant: str, *, at_chance: bool) -> Verdict:
     order, pairs = (
         table[(table["metric"] == metric) & (table["variant"] == variant)]
         for table in (rated["order"], rated["pairs"])
     )
-    return verdict(order, pairs, alpha_row(rated["reliability"], metric, variant))
+    return verdict(order, pairs, alpha_row(rated["reliability"], metric, variant), at_chance=at_chance)
 
 
 def recommendation(row: "pd.Series[Any]", verdict: Verdict) -> str:
     """Return ``usable`` with the verdict on the metric, or else the reasons against it, separated by semicolons.
 
     A score is usable if it follows the known order (ρ of at least ``AGREES``, with an interval above 0), and if it is
-    shown that it orders the methods (``Verdict.is_shown``). No score of a property of ``UNORDERED`` is usable, because
-    neither the known order nor baselines test it.
+    shown that it orders the methods (``Verdict.is_shown``), baselines among them. No score of a property of
+    ``UNORDERED`` is usable, because neither the known order nor baselines test it.
     """
     if row["measures"] in UNORDERED:
         return f"known orders and baselines do not test {row['measures']}"
@@ -177,6 +181,8 @@ def recommendation(row: "pd.Series[Any]", verdict: Verdict) -> str:
         reasons.append("follows the known order weakly")
     if not verdict.is_shown:
         reasons.append(verdict.text)
+    elif np.isnan(row["baseline_best"]):
+        reasons.append("no baseline to compare with")
     return "; ".join(reasons) or f"{USABLE}; {verdict.text}"
 
 

@@ -8,7 +8,15 @@ import pytest
 from report_tables import order_rows, pair_rows, reliability_rows
 
 from saliency_assay.registry.labels import Labels
-from saliency_assay.reliability.verdicts import CLEAR, KINDS, NOT_SEPARATED, RELIABLE, TOO_FEW, Verdict
+from saliency_assay.reliability.verdicts import (
+    AT_CHANCE,
+    CLEAR,
+    KINDS,
+    NOT_SEPARATED,
+    RELIABLE,
+    TOO_FEW,
+    Verdict,
+)
 from saliency_assay.studies.validity.figures import validity_scatter
 from saliency_assay.studies.validity.known_order import KNOWN_ORDER
 from saliency_assay.studies.validity.meta_consistency import META_CONSISTENCY
@@ -80,7 +88,7 @@ def test_pairs_that_differ_in_one_setting() -> None:
     assert found[["setting", "correlation"]].to_numpy().tolist() == [["direction", 0.4], ["fill", 0.2]]
 
 
-GOOD = {"measures": "faithfulness", "rho": 0.8, "rho_low": 0.7, "rho_high": 0.9}
+GOOD = {"measures": "faithfulness", "rho": 0.8, "rho_low": 0.7, "rho_high": 0.9, "baseline_best": 0.1}
 SHOWN = Verdict(RELIABLE, ("images agree",))
 
 
@@ -113,7 +121,9 @@ UP = order_rows({"a": (1, 1), "b": (2, 2), "random": (3, 3)})
 RANDOM_BEST = order_rows({"random": (1, 1), "a": (2, 2), "b": (3, 3)}, above_baselines={"a": 0.0, "b": 0.0})
 
 
-def recommended(up: pd.DataFrame = UP, measures: str = "robustness") -> pd.DataFrame:
+def recommended(
+    up: pd.DataFrame = UP, measures: str = "robustness", *, baselines: bool = True, at_chance: bool = False
+) -> pd.DataFrame:
     """Recommendations for two scores, of which ``down`` has no known order."""
     known = pd.DataFrame(
         [
@@ -145,9 +155,9 @@ def recommended(up: pd.DataFrame = UP, measures: str = "robustness") -> pd.DataF
         [("up", "up", 100.0), ("down", "down", 5.0)], columns=["metric", "variant", "passes"]
     )
     rated = {"order": order, "pairs": pair_rows(order), "reliability": reliability}
-    baselines = pd.DataFrame(rows, columns=BASELINES)
+    shares = pd.DataFrame(rows if baselines else [], columns=BASELINES)
     measured = {"up": "faithfulness", "down": measures}
-    return recommendations_table(known, consistency, rated, baselines, passes, measured)
+    return recommendations_table(known, consistency, rated, shares, passes, measured, at_chance=at_chance)
 
 
 def test_recommendations_combine_all_tables() -> None:
@@ -170,6 +180,12 @@ def test_a_score_that_prefers_random_to_every_method_is_not_usable() -> None:
     text = recommended(RANDOM_BEST)["verdict"][0]
     assert text.startswith(NOT_SEPARATED)
     assert not is_usable(text)
+
+
+def test_no_score_is_usable_without_baselines_or_with_a_model_at_chance() -> None:
+    alone = order_rows({"a": (1, 1), "b": (2, 2)})
+    assert recommended(alone, baselines=False)["verdict"][0] == "no baseline to compare with"
+    assert recommended(at_chance=True)["verdict"][0].startswith(AT_CHANCE)
 
 
 def test_words_and_figure() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import beta
 
-from saliency_assay.report.pages.words import CONFIDENCE
+CONFIDENCE = 0.95
 
 Evaluation = Mapping[str, Any]
 """Result of ``training.evaluation.accuracies`` for one set and split."""

@@ -11,14 +11,14 @@ import pytest
 from generated_studies import generated_study
 from scipy.stats import beta, binomtest
 
-from saliency_assay.reliability.verdicts import AT_CHANCE, CHANCE_REASON, Verdict
-from saliency_assay.report.outcome import warnings
-from saliency_assay.report.pages.chance import (
+from saliency_assay.reliability.chance import (
     balanced_accuracy_interval,
     chance_caution,
     chance_level,
     is_above_chance,
 )
+from saliency_assay.reliability.verdicts import AT_CHANCE, CHANCE_REASON, Verdict
+from saliency_assay.report.outcome import warnings
 from saliency_assay.report.pages.overview import overview_page, summary_page
 from saliency_assay.report.pages.trust import trusted_metrics
 
