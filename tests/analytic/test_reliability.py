@@ -1,5 +1,6 @@
 """Reliability of metrics against the packages, closed forms, and plain loops."""
 
+import warnings
 from collections import Counter
 from itertools import combinations, permutations
 
@@ -12,8 +13,10 @@ from hypothesis import strategies as st
 from scipy.stats import rankdata, spearmanr
 
 from saliency_assay.reliability import statistics
+from saliency_assay.reliability.comparison import win_rates
 from saliency_assay.reliability.statistics import (
     alpha,
+    concordance,
     correlations,
     mean_correlation,
     paired_means,
@@ -394,3 +397,68 @@ def test_bad_shapes_and_levels_are_refused() -> None:
         variance_shares(np.ones((3, 2)))
     with pytest.raises(ValueError, match=r"level: found 1, expected a share in \(0, 1\)"):
         alpha(some_scores(9, 3), level=1)
+
+
+# ---- ends of ranges, and concordance
+
+
+def test_the_interval_of_alpha_ends_where_its_sample_can_reach() -> None:
+    """128 images prefer one of two methods in 65 cases: α of no 128 images is below −1 / (2 · 127), about."""
+    scores = np.where(np.arange(128) < 65, 1.0, -1.0)[:, None] * np.array([1.0, 0.0])
+    found = alpha(scores, resamples=500)
+    opposed = np.where(np.arange(128) % 2, 1.0, -1.0)[:, None] * np.array([1.0, 0.0])
+    lowest = alpha(opposed, resamples=0).value
+    assert -0.01 < lowest <= found.low <= found.value
+
+
+def test_a_correlation_near_its_smallest_value_has_an_interval_without_overflow() -> None:
+    order = np.arange(12.0)
+    scores = np.stack([order, -order], axis=1)
+    scores[[5, 6], 1] = scores[[6, 5], 1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = mean_correlation(scores, level=0.999999)
+    assert -1 <= found.low <= found.value <= found.high <= 1
+
+
+def concordance_by_loops(scores: Array) -> float:
+    agreeing, untied = 0.0, 0
+    for image, row in enumerate(scores):
+        others = win_rates(np.delete(scores, image, axis=0)).mean(0)
+        for one, other in combinations(range(scores.shape[1]), 2):
+            if row[one] == row[other]:
+                continue
+            untied += 1
+            if abs(others[one] - others[other]) < 1e-9:
+                agreeing += 0.5
+            else:
+                agreeing += (row[one] > row[other]) == (others[one] > others[other])
+    return agreeing / untied
+
+
+def test_concordance_is_that_of_its_definition() -> None:
+    generator = np.random.default_rng(0)
+    for scores in (generator.normal(size=(15, 4)), generator.integers(2, size=(20, 5)).astype(float)):
+        assert concordance(scores).value == pytest.approx(concordance_by_loops(scores))
+
+
+def test_scores_of_0_and_1_that_all_images_agree_on_have_a_concordance_of_1_although_alpha_is_low() -> None:
+    scores = np.zeros((198, 6))
+    scores[:, 0] = 1
+    scores[:2, 0] = 0  # all methods tie on these
+    found = concordance(scores)
+    assert (found.value, found.images, found.high) == (1, 196, 1)
+    assert found.low > 0.94
+    scores[:, 1] = np.arange(198) % 3 == 0
+    assert alpha(scores, resamples=0).value < 0.65 < concordance(scores).low
+    assert np.isnan(concordance(np.ones((9, 3))).value)
+
+
+def test_concordance_of_noise_is_one_half() -> None:
+    generator, found = np.random.default_rng(1), []
+    for _ in range(200):
+        estimate = concordance(generator.normal(size=(30, 4)), level=0.95)
+        found.append((estimate.value, estimate.low <= 0.5 <= estimate.high))
+    values, covered = np.array(found).T
+    assert values.mean() == pytest.approx(0.5, abs=0.02)
+    assert covered.mean() > 0.85
