@@ -16,9 +16,9 @@ import numpy as np
 import pandas as pd
 
 from saliency_assay.reliability.agreement import agreement_table
+from saliency_assay.reliability.order_tables import order_tables
 from saliency_assay.reliability.tables import (
     consistency_table,
-    order_table,
     rankings_table,
     reliability_table,
     variance_table,
@@ -66,7 +66,7 @@ def main() -> None:
             table, directions, baselines, resamples=arguments.resamples, level=0.999
         ),
         "agreement": lambda: agreement_table(table, directions, labels),
-        "order": lambda: order_table(table, directions, baselines),
+        "order and pairs": lambda: pd.concat(order_tables(table, directions, baselines)),
         "consistency": lambda: consistency_table(table, directions),
         "rankings": lambda: rankings_table(table, directions, baselines),
         "variance": lambda: variance_table(table),

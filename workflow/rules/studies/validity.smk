@@ -34,7 +34,7 @@ rule tabulate_validity:
         pairs="<results>/tables/{study}/pairs.csv",
         reliability="<results>/tables/{study}/reliability.csv",
         rankings="<results>/tables/{study}/rankings.csv",
-        evaluations=VALIDITY_INPUTS.study_evaluations,
+        evaluations=INPUTS.study_evaluations,
     output:
         recommendations="<results>/tables/{study}/recommendations.csv",
         known_order="<results>/tables/{study}/known_order.csv",
