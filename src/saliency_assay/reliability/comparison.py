@@ -123,16 +123,20 @@ class Comparison:
 
     @cached_property
     def adjusted_p(self) -> Array:
-        """The same, adjusted for the number of pairs, see ``adjusted``."""
+        """The same, adjusted for the number of pairs, see ``adjusted``; pairs with too skewed scores count as well."""
+        p = self.p.copy()
+        for (one, other), pair in self.pairs.items():
+            if not np.isnan(pair.skew_images):
+                p[one, other] = p[other, one] = 1
         scored = np.ix_(self.scored, self.scored)
-        result = np.full(self.p.shape, np.nan)
-        result[scored] = adjusted(self.p[scored], complete=not np.isnan(self.scores[:, self.scored]).any())
-        return result
+        result = np.full(p.shape, np.nan)
+        result[scored] = adjusted(p[scored], complete=not np.isnan(self.scores[:, self.scored]).any())
+        return np.where(np.isnan(self.p), np.nan, result)
 
     @property
     def error(self) -> float:
         """Share of the family-wise error that the first step of the correction leaves for a one-sided test."""
-        return 1 / max(2 * sum(not np.isnan(pair.p[0]) for pair in self.pairs.values()), 2)
+        return 1 / max(2 * sum(not np.isnan(pair.effect.variance) for pair in self.pairs.values()), 2)
 
     def win_probability(self, one: int, other: int) -> Mean:
         """Return the probability that a method has the better score on an image; ties count half.
