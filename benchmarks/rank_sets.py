@@ -5,7 +5,7 @@ better method, beside paired t-tests, Wilcoxon's signed-rank test and sign-flip 
 that share cut-outs and scenes, and retrained models; coverage of the intervals of means, rates, probabilities of
 winning, and α. Rates have their standard errors.
 
-    python benchmarks/rank_sets.py --studies 1000
+    python benchmarks/rank_sets.py
 """
 
 import argparse
@@ -386,6 +386,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--studies", type=int, default=1000)
+    parser.add_argument("--correlated-studies", type=int, default=200, help="of clusters and training seeds")
     parser.add_argument(
         "--alpha-studies", type=int, default=0, help="sets for the coverage of α; 4000 in the docs"
     )
@@ -396,7 +397,9 @@ def main() -> None:
     print_table([*head, "means tested", "false better, paired t"], false_better(studies))
     print_table(["design with one better method", WINS, MEANS, *PEERS], power(studies))
     head = ["design", "images", "false better, wins", "ranked first, wins"]
-    print_table([*head, "false better, means", "ranked first, means"], correlated(studies))
+    print_table(
+        [*head, "false better, means", "ranked first, means"], correlated(arguments.correlated_studies)
+    )
     print_table(["95 % interval of", "images", "coverage"], coverages(studies))
     if arguments.alpha_studies:
         head = ["α", "images", "level", "interval above α", "interval below α"]
