@@ -26,7 +26,7 @@ HEADS: Mapping[str, str] = MappingProxyType(
         "rank_high": "worst rank",
         "lead": "lead",
         "lead_over": "lead over",
-        "lead_p": "p of the lead (Holm)",
+        "lead_p": "p of the lead (adjusted)",
         "above_baselines": "better than every baseline",
         "mean_worst": "mean, missing scores worst",
         "mean_best": "mean, missing scores best",

@@ -114,7 +114,7 @@ def test_the_heat_map_has_rank_set_mean_interval_and_alpha() -> None:
         (
             CLEAR.assign(lead_p=0.0),
             "yes<small>a by 1 [0.5, 1.5] over b, p &lt; 0.001</small>",
-            "(p &lt; 0.001 after Holm&#39;s correction)",
+            "(p &lt; 0.001, adjusted for all comparisons)",
         ),
         (
             TIED,
