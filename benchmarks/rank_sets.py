@@ -240,6 +240,21 @@ def false_better(studies: int) -> Iterator[list[object]]:
                 f"{tested:.2f}",
                 share(means, pairwise(student), studies),
             ]
+    for images in SIZES:
+
+        def of_both(scores: Array, factors: Factors) -> Better:
+            return ours(WINS)(scores, factors)[:2, :2]
+
+        false = share(partial(rare_failures, images), of_both, studies)
+        yield ["2 of 10 methods, one best on 9 of 10 images, else last", images, false, "–", "–", "–"]
+
+
+def rare_failures(images: int, source: np.random.Generator) -> tuple[Array, Factors]:
+    """Two of ten methods with equal win rates: one is best on nine of ten images and last on the others."""
+    scores = source.normal(size=(images, 10))
+    scores[:, 0] = np.where(source.random(images) < 0.1, -20, 20)
+    scores[:, 1] = 10
+    return scores, NO_FACTORS
 
 
 def power(studies: int) -> Iterator[list[object]]:

@@ -239,6 +239,18 @@ def test_scores_of_0_and_1_and_two_methods_have_the_exact_sign_test(by: Literal[
     assert Comparison(two).p[0, 1] == pytest.approx(stats.binomtest(wins, 20, alternative="greater").pvalue)
 
 
+def test_a_method_that_rarely_fails_badly_is_not_better_because_its_failures_are_absent() -> None:
+    """Both have the win rate 0.9: one is best on nine of ten images and last on the others, one always second."""
+    source, wrong = generator(3), 0
+    for _ in range(300):
+        scores = source.normal(size=(20, 10))
+        scores[:, 0], scores[:, 1] = np.where(source.random(20) < 0.1, -20, 20), 10
+        wrong += int(rank_sets(scores).better[0, 1])
+    assert wrong / 300 <= 0.05
+    sure = source.normal(size=(12, 3)) + np.array([9.0, 0, 0])  # a method that always wins is still better
+    assert rank_sets(sure).better[0, 1:].all()
+
+
 def test_means_of_scores_that_are_too_skewed_for_their_number_are_not_compared() -> None:
     scores = np.stack([generator().lognormal(0, 1.5, 60), generator(1).normal(5, 1, 60)], axis=1)
     pair = Comparison(scores, by=MEANS).pairs[0, 1]

@@ -24,6 +24,7 @@ from saliency_assay.reliability.variance import (
     Factors,
     Mean,
     Moments,
+    mean_of,
     skewness,
 )
 
@@ -169,6 +170,15 @@ class Comparison:
         return effect.detectable((1 - level) * self.error) * (1 if self.by == WINS else self.scale)
 
     @cached_property
+    def _has_equal_sizes(self) -> bool:
+        """True if all differences that are not 0 have one size, also those of images that are not in the sample."""
+        return (
+            self.by == MEANS
+            or self.scored.sum() == 2
+            or len(np.unique(self.scores[~np.isnan(self.scores)])) <= 2
+        )
+
+    @cached_property
     def _differences(self) -> dict[tuple[int, int], tuple[Array, Array]]:
         values = self.rates if self.by == WINS else self.scores
         return {pair: self._difference(values, *pair) for pair in combinations(range(values.shape[1]), 2)}
@@ -211,12 +221,17 @@ class Comparison:
         if np.isnan(effect.variance):
             return Pair(effect, design.images, p, skew_images)
         sizes = np.abs(difference[difference != 0])
-        if not design.levels and (len(sizes) == 0 or np.ptp(sizes) <= ROUNDING):
+        if not design.levels and (len(sizes) == 0 or (self._has_equal_sizes and np.ptp(sizes) <= ROUNDING)):
             wins = int(np.count_nonzero(difference > 0))
             p = _sign_test(wins, len(sizes)), _sign_test(len(sizes) - wins, len(sizes))
         else:
             least = 0.5 ** design.effective_count(difference, clusters=effect.is_constant or self.by == WINS)
             tail = effect.p_value()
+            if self.by == WINS and not design.levels and abs(np.sign(difference).sum()) == len(sizes):
+                # No image prefers the other method. One more image, which prefers it as much as possible, stands for
+                # those that are too rare to be in the sample.
+                unopposed = mean_of(np.append(difference, -np.sign(effect.value)))
+                tail = replace(unopposed, skewness=0.0).p_value()
             p = max(tail, least), max(1 - tail, least)
             if self.by == MEANS:
                 skewed = max(abs(skewness(self.scores[defined, place])) for place in (one, other))

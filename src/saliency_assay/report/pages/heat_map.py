@@ -252,7 +252,9 @@ def _lead_cell(scores: pd.DataFrame) -> LeadCell | None:
         size = (
             f"{marked} has the highest win rate, but the mean of {over} is better by {number(-row['lead'])}"
         )
-        return LeadCell(verdict, f"{size}, {p}", f"{size}; it is {is_better} ({p}, adjusted for all comparisons)")
+        return LeadCell(
+            verdict, f"{size}, {p}", f"{size}; it is {is_better} ({p}, adjusted for all comparisons)"
+        )
     note = f"{marked} leads by {size} over {over}; it is {is_better} ({p}, adjusted for all comparisons)"
     return LeadCell(verdict, f"{marked} by {size} over {over}, {p}", note)
 
