@@ -72,7 +72,7 @@ TINY = {
     "attribution": "--size 8 --width 3 --patch 4 --depth 1 --heads 1 --rounds 1 --samples 2 --batch-size 2 --images 2 "
     "--only passes",
     "perturbation": "--size 32 --width 1 --rounds 1 --batch-size 1 --only captum --squares 4",
-    "rank_sets": "--studies 1 --correlated-studies 1",
+    "rank_sets": "--studies 1 --correlated-studies 1 --alpha-studies 1",
     "order_intervals": "--studies 1",
     "reliability": "--images 20 --methods 4 --metrics 2 --resamples 20",
     "folder": "--images 20 --classes 2 --size 8",
