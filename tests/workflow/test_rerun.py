@@ -458,6 +458,10 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
         configured(reliability__level=0.95),
         of_rules("tabulate_reliability", "plot_reliability") | REPORT,
     ),
+    "what ranks compare": (
+        configured(reliability__ranks="means"),
+        of_rules("tabulate_reliability", "plot_reliability") | REPORT,
+    ),
     "images in a gallery": (
         configured(report__gallery_images=2),
         of_rules("plot_gallery", "plot_masks", "plot_independence", "plot_pairs") | REPORT,

@@ -1,6 +1,7 @@
 """Results of a run: the same for the same seeds, at the paths in DESIGN, and with their provenance."""
 
 import json
+import math
 import os
 import re
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from checkout import PROJECT, Checkout
 from saliency_assay import metrics, models
 from saliency_assay.models.classifier import digest
 from saliency_assay.pipeline.plan import mask_bytes
+from saliency_assay.reliability.order_tables import UNTESTED
 from saliency_assay.runtime.provenance import digest_of_file
 from saliency_assay.storage import score_tables
 from saliency_assay.storage.zarr_store import open_store
@@ -387,7 +389,10 @@ def test_methods_are_rated_in_every_kind_of_study(study: str, finished_once: Che
     lower = {"iir_difference", "infidelity", "sensitivity_max", "accuracy"}
     assert (order["direction"] == np.where(order["metric"].isin(lower), "lower", "higher")).all()
     assert len(order[["data", "model"]].drop_duplicates()) == 1
-    assert set(order["over"]) == {"cut-outs × scenes" if study == "bam" else "images"}
+    over = {"bam": "cut-outs × scenes", "retrain": UNTESTED}.get(study, "images")  # one seed
+    assert set(order["over"]) == {over}
+    pairs = pd.read_csv(folder / "pairs.csv")
+    assert len(pairs) == len(order[["metric", "variant"]].drop_duplicates()) * math.comb(len(methods), 2)
     scored = order["rank_low"].notna()
     assert (order.loc[scored, "rank_low"] <= order.loc[scored, "rank_high"]).all()
     rankings = pd.read_csv(folder / "rankings.csv")
