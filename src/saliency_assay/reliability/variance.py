@@ -85,7 +85,7 @@ class Mean:
         z, count = -float(ndtri(tail)), self._independent_count(tail)
         center = (self.value + z**2 / (2 * count)) / (1 + z**2 / count)
         half = z * (self.value * (1 - self.value) / count + (z / count / 2) ** 2) ** 0.5 / (1 + z**2 / count)
-        return max(center - half, 0.0), min(center + half, 1.0)
+        return min(max(center - half, 0.0), self.value), max(min(center + half, 1.0), self.value)
 
     def exact_interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return the interval of a share in [0, 1]: Clopper & Pearson's (1934), exact for independent 0s and 1s.

@@ -277,9 +277,10 @@ def test_hits_and_misses_have_a_rate_and_no_box() -> None:
     assert not axes.patches
     assert marks(axes, "D") == [[(pytest.approx(3 / 8), 0)]]
     whiskers = axes.containers[0].lines[2][0].get_segments()[0][:, 0]
-    by_image = [1, 0, 0.5, 0]
-    half = 1.96 * np.std(by_image, ddof=1) / 2
-    assert whiskers == pytest.approx([0, 3 / 8 + half])  # 3 / 8 − half is below 0
+    rate, images, z = 3 / 8, 4, 1.959964  # Wilson's interval of four images
+    center = (rate + z**2 / (2 * images)) / (1 + z**2 / images)
+    half = z / (1 + z**2 / images) * (rate * (1 - rate) / images + z**2 / (4 * images**2)) ** 0.5
+    assert whiskers == pytest.approx([center - half, center + half])
     assert written(axes) == [("no score", 1)]
     assert figure.legends[0].get_texts()[0].get_text() == "whiskers: 95 % interval of the mean over images"
     boxed = boxes(metric_results({("hit", "entry", "some", 0): [1, 0, 0.5]}))
