@@ -83,7 +83,7 @@ SHOWN = {
 OF_A_METRIC = "differences may be significant although boxes or intervals overlap"
 WORDS_OF_CAPTIONS = {
     "Results of all studies": "nor what the results on other data would be",
-    "Which metrics can be trusted": "may do so with more images",
+    "Which metrics can be trusted": "their required number is stated",
     "Descriptions and cost of the methods": "passes depend only on the parameters",
     "Definitions and reliability of the metrics": "not whether the order is correct",
     "Configuration, versions, data and run times": "queueing time is not included",

@@ -112,7 +112,7 @@ ALL = {
     "report",
     "all",
 }
-RELIABILITY = ("reliability", "agreement", "order", "consistency", "rankings", "variance")
+RELIABILITY = ("reliability", "agreement", "order", "pairs", "consistency", "rankings", "variance")
 NOTHING: set[str] = set()
 REPORT = {"report", "all"}
 

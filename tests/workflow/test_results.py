@@ -97,7 +97,8 @@ TABLES = (
 RATED = ("bam", "captions", "digits", "retrain")
 RELIABILITY = {
     "tables": [
-        f"{name}.csv" for name in ("reliability", "agreement", "order", "consistency", "rankings", "variance")
+        f"{name}.csv"
+        for name in ("reliability", "agreement", "order", "pairs", "consistency", "rankings", "variance")
     ],
     "figures": [
         *(f"{name}.svg" for name in ("reliability", "agreement", "order", "consistency", "score_pairs")),
