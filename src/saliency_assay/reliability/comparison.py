@@ -99,13 +99,11 @@ class Comparison:
     @cached_property
     def pairs(self) -> dict[tuple[int, int], Pair]:
         """Comparisons of each method with the following ones."""
+        moments = {pair: self._moments(*pair) for pair in self._differences}
         pooled = {
-            name: _pooled_squares(
-                [self._moments(*pair) for pair in self._differences], name, self.scored.sum()
-            )
-            for name in self.factors
+            name: _pooled_squares(list(moments.values()), name, self.scored.sum()) for name in self.factors
         }
-        means = {pair: self._moments(*pair).mean(pooled) for pair in self._differences}
+        means = {pair: of_pair.mean(pooled) for pair, of_pair in moments.items()}
         if self.by == WINS:  # differences of ranks are bounded; a correction for skewness costs power
             means = {pair: replace(mean, skewness=0.0) for pair, mean in means.items()}
         return {pair: self._compared(*pair, mean) for pair, mean in means.items()}

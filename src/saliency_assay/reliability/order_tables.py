@@ -23,39 +23,12 @@ from saliency_assay.reliability.tables import NO_CLUSTERS, SCORED, Scores, clust
 from saliency_assay.reliability.variance import IMAGES, SEEDS, SKEWNESS, Factors, Mean, mean_of, skewness
 
 ORDERED = ["metric", "variant", "direction", "data", "model", "method", "baseline", "seeds", "over", "images"]
-ORDERED += [
-    "undefined",
-    "mean",
-    "low",
-    "high",
-    "mean_worst",
-    "mean_best",
-    "win_rate",
-    "rank_low",
-    "rank_high",
-]
-ORDERED += [
-    "lead",
-    "lead_low",
-    "lead_high",
-    "lead_over",
-    "lead_p",
-    "above_baselines",
-    "best_share",
-    "ranked_by",
-]
+ORDERED += ["undefined", "mean", "low", "high", "mean_worst", "mean_best", "win_rate"]
+ORDERED += ["rank_low", "rank_high", "lead", "lead_low", "lead_high", "lead_over", "lead_p"]
+ORDERED += ["above_baselines", "best_share", "ranked_by"]
 COMPARED = [*SCORED, "method", "other", "images", "difference", "difference_low", "difference_high"]
-COMPARED += [
-    "difference_p",
-    "skew_images",
-    "wins",
-    "wins_low",
-    "wins_high",
-    "wins_p",
-    "wins_worst",
-    "wins_best",
-]
-COMPARED += ["detectable", "images_needed", "equivalent_p", "finding"]
+COMPARED += ["difference_p", "skew_images", "wins", "wins_low", "wins_high", "wins_p", "wins_worst"]
+COMPARED += ["wins_best", "detectable", "images_needed", "equivalent_p", "finding"]
 BETTER, WORSE, EQUIVALENT, OPEN, UNTESTED_PAIR = (
     "better",
     "worse",
@@ -69,7 +42,7 @@ UNTESTED = "no training seeds to compare"
 
 @dataclass(frozen=True)
 class Rule:
-    """How methods are ranked and compared."""
+    """Rule by which methods are ranked and compared."""
 
     by: RankedBy = WINS
     """``wins`` or ``means``: what decides rank sets, see ``comparison.Comparison``."""
@@ -190,7 +163,7 @@ class ComparedScores:
         self.is_rate = bool(len(defined)) and bool(((defined == 0) | (defined == 1)).all())
         low, high = limits or (-np.inf, np.inf)
         # A range refers to default parameters; with others, scores can exceed it.
-        self.limits = min([low, *defined.min(keepdims=True)], default=low), max([high, *defined])
+        self.limits = float(defined.min(initial=low)), float(defined.max(initial=high))
         self.by_wins, self.by_means = (Comparison(self.scores, factors, by) for by in (WINS, MEANS))
         self.deciding = self.by_wins if rule.by == WINS else self.by_means
         self.ranks = ranks_of(self.deciding, rule.level, tested=self.tested)
@@ -244,7 +217,7 @@ class ComparedScores:
             ends = wins.exact_interval(self.rule.level) if self.tested else (np.nan, np.nan)
             row |= dict(zip(("wins_low", "wins_high"), ends, strict=True))
             row |= {"wins_p": _two_sided(p_wins, one, other)}
-            won, count = np.nan_to_num(wins.value) * both.sum(), len(both)
+            count, won = len(both), wins.value * both.sum() if both.any() else 0.0
             row |= {"wins_worst": won / count, "wins_best": (won + count - both.sum()) / count}
             row |= dict.fromkeys(("detectable", "images_needed"), np.nan)
             if self.tested:

@@ -28,7 +28,7 @@ SHOWN = (CLEAR, RELIABLE)
 """Kinds of verdicts on metrics under which an order of the methods was shown."""
 
 CHANCE_REASON = "a model is not shown to be better than chance"
-NOISE_REASON = "one training seed: differences between methods cannot be told from training noise"
+NOISE_REASON = "one training seed: differences between methods cannot be distinguished from training noise"
 
 DECIDED = (BETTER, WORSE, EQUIVALENT)
 """Values of ``finding`` in ``pairs.csv`` that decide a comparison."""
@@ -54,7 +54,7 @@ class Verdict:
     kind: str
     """One of ``KINDS``."""
     reasons: tuple[str, ...]
-    """What was shown, or what is missing."""
+    """Facts that were shown, or that are missing."""
     images: float = np.nan
     """Number of images that would change a verdict ``TOO_FEW`` if differences are as large as observed; infinite if no
     number would, NaN if it is unknown."""

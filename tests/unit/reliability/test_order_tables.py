@@ -46,12 +46,12 @@ def test_every_pair_has_both_answers() -> None:
 
 def test_lower_is_better_changes_only_the_signs() -> None:
     values = noise(2, 40) + np.array([[2.0], [0.0]])
-    found = [
+    pairs = [
         order_tables(table_of(dict(zip("ab", sign * values, strict=True))), {"aopc": direction})[1]
         for sign, direction in ((1, "higher"), (-1, "lower"))
     ]
-    pd.testing.assert_frame_equal(*found)
-    assert found[0]["finding"].item() == "better"
+    pd.testing.assert_frame_equal(*pairs)
+    assert pairs[0]["finding"].item() == "better"
 
 
 def test_intervals_end_at_the_range_of_the_score() -> None:

@@ -164,7 +164,7 @@ def test_skewed_scores_are_named_as_such() -> None:
 def test_one_training_seed_ranks_nothing() -> None:
     rows = order_rows({"a": (1, 3), "b": (1, 3), "random": (1, 3)}, over=UNTESTED, lead_p=NAN)
     text = order_words(rows, pair_rows(rows, finding="not tested"))
-    assert "cannot be told from training noise" in text
+    assert "cannot be distinguished from training noise" in text
     assert "first" not in text
     assert "evidence" not in text
     assert "distinguishable" not in text

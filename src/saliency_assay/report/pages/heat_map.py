@@ -26,7 +26,7 @@ from saliency_assay.report.pages.words import (
 )
 
 MOST_HORIZONTAL = 6  # columns above which the names of metrics are rotated
-UNTESTED_NOTE = "there is one training seed, so differences cannot be told from training noise"
+UNTESTED_NOTE = "there is one training seed, so differences cannot be distinguished from training noise"
 MANY_METHODS = 20  # methods above which a heat map scrolls in a separate area
 
 

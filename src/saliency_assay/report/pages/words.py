@@ -27,7 +27,7 @@ FEW = 30  # images ranked by two metrics below which these are not compared
 UNDEFINED = verdicts.MISSING
 MOST = 0.5  # a larger share of the images counts as "most images"
 CIRCLE = "every method is significantly worse than another one on the images for which both have a score"
-NOISE = "There is one training seed: differences between methods cannot be told from training noise."
+NOISE = "There is one training seed: differences between methods cannot be distinguished from training noise."
 RANKED_BY = {
     WINS: "compare win rates (the probability of a better score than another method on an image)",
     MEANS: "compare means",

@@ -12,7 +12,7 @@ ARCHITECTURE = "ResNet-50"
 
 
 class Setting(TypedDict):
-    """How a study differs from the paper."""
+    """Differences of a study from the paper."""
 
     phrase: str
     """Words that follow the verdict of a claim; empty if the setting does not differ."""
