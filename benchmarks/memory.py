@@ -28,8 +28,8 @@ from saliency_assay.storage import zarr_store
 from saliency_assay.studies.retrain.masks import remasked
 from saliency_assay.studies.retrain.occluded import Occluded, layers_of
 from saliency_assay.studies.retrain.parameters import pixels
+from saliency_assay.training.hyperparameters import training_from
 from saliency_assay.training.loop import train
-from saliency_assay.training.settings import training_from
 
 KINDS = ("resident", "streamed")
 

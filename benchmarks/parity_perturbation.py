@@ -219,7 +219,7 @@ def extremal_differences(
         start = torch.rand(len(images), convolution.cells, generator=generator())
         largest = round(0.2 * height * width)
         share = (largest - 0.5) / prod(convolution.shape)  # of TorchRay's reference, which is rounded up
-        for variant in extremal.VARIANTS:
+        for variant in ("preserve", "delete"):
             for perturbation in ("blur", "black"):
                 levels = extremal.perturbed(model, images, perturbation)
                 parameters = extremal.optimized(

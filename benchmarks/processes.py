@@ -17,8 +17,8 @@ from common import CLASSES, classifier, parser_of
 from training import loop_training
 
 from saliency_assay.runtime.distributed import joined, leading
+from saliency_assay.training.hyperparameters import training_from
 from saliency_assay.training.loop import RESIDENT_LIMIT
-from saliency_assay.training.settings import training_from
 
 
 def measure(options: argparse.Namespace) -> float:

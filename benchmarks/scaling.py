@@ -32,9 +32,10 @@ import yaml
 from torch.utils.flop_counter import FlopCounterMode
 
 from saliency_assay.catalog import CATALOG
-from saliency_assay.config.read import read
-from saliency_assay.config.records import Config, Metric, Model
-from saliency_assay.config.records import Method as Entry
+from saliency_assay.config.configuration import Configuration, read
+from saliency_assay.config.methods import Method
+from saliency_assay.config.metrics import Metric
+from saliency_assay.config.models import Model
 from saliency_assay.methods.cost import Map, passes
 from saliency_assay.models.classifier import Blueprint, Classifier, build
 from saliency_assay.pipeline.combined import SEPARATE
@@ -50,7 +51,7 @@ from saliency_assay.pipeline.stand_ins import (
 from saliency_assay.registry.records import resolve
 from saliency_assay.registry.signatures import declared
 from saliency_assay.runtime.shards import shard_of
-from saliency_assay.training.settings import finetuning
+from saliency_assay.training.hyperparameters import finetuning
 
 ROOT = Path(__file__).resolve().parents[1]
 TRAINING_PASSES, GRADIENT_PASSES, FORWARD_PASSES = 3, 2, 1
@@ -115,7 +116,7 @@ def _counted(architecture: str, parameters: str, size: int, classes: int, channe
 class Counts:
     """Numbers of images, sizes and passes in one configuration."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Configuration) -> None:
         self.config = config
         self._evaluations: dict[tuple[str, bool], int] = {}
 
@@ -144,10 +145,10 @@ class Counts:
             model.architecture, yaml.safe_dump(model.parameters), size, classes, 1 if masks else channels
         )
 
-    def map_passes(self, method: Entry, model: Model) -> float:
+    def map_passes(self, method: Method, model: Model) -> float:
         """Return the forward passes for the map of one image; 0 for a custom method, whose passes are unknown."""
         _, size = self.size(model.data)
-        base = self.map_passes(method.base, model) if method.base else None
+        base = self.map_passes(method.smoothed, model) if method.smoothed else None
         if not (record := CATALOG.methods.get(method.method)):
             return 0
         unit = GRADIENT_PASSES if "gradients" in record.needs else FORWARD_PASSES
@@ -163,7 +164,7 @@ class Counts:
         evaluations = epochs if settings["evaluate"] == "epoch" else min(epochs, 1)
         return float(TRAINING_PASSES * epochs * (train - validation) + evaluations * (validation + test))
 
-    def scoring(self, metric: Metric, method: Entry | None, model: Model) -> float:
+    def scoring(self, metric: Metric, method: Method | None, model: Model) -> float:
         """Return the forward passes of a metric for one image, including those of a method whose maps it recomputes.
 
         See ``count_evaluations``.

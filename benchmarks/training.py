@@ -32,8 +32,8 @@ from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import evaluating, exact_float32, logits, to_pixels
 from saliency_assay.storage import zarr_store
 from saliency_assay.studies.retrain.occluded import Layer, Occluded
+from saliency_assay.training.hyperparameters import Training, training_from
 from saliency_assay.training.loop import RESIDENT_LIMIT, train
-from saliency_assay.training.settings import Training, training_from
 
 
 def bare_training(model: Classifier, images: torch.Tensor, labels: torch.Tensor, settings: Training) -> float:

@@ -6,9 +6,8 @@ from typing import Any, TypeVar
 import pytest
 import yaml
 
+from saliency_assay.config.configuration import Catalog, Configuration, read
 from saliency_assay.config.errors import ConfigError
-from saliency_assay.config.read import read
-from saliency_assay.config.records import Catalog, Config
 from saliency_assay.data import DataKind
 from saliency_assay.methods import Method
 from saliency_assay.metrics import Metric, Score
@@ -176,7 +175,7 @@ def without(place: str) -> Any:
     return raw
 
 
-def reading(raw: Any) -> Config:
+def reading(raw: Any) -> Configuration:
     return read(raw, catalog=CATALOG, source=FILE)
 
 

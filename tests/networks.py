@@ -15,8 +15,8 @@ from torchvision import models
 from torchvision.models.convnext import CNBlockConfig
 
 from saliency_assay.models.classifier import Classifier
+from saliency_assay.training.hyperparameters import training_from
 from saliency_assay.training.loop import train
-from saliency_assay.training.settings import training_from
 
 CLASSES, SIZE = 3, 32
 SETTINGS = training_from({"epochs": 1, "batch_size": 4, "learning_rate": 0.01, "momentum": 0.5})

@@ -23,9 +23,9 @@ from saliency_assay.runtime.distributed import gathered, joined, processes
 from saliency_assay.runtime.job import run_job
 from saliency_assay.runtime.launch import rank
 from saliency_assay.runtime.provenance import SOURCE
+from saliency_assay.training.hyperparameters import Training, training_from
 from saliency_assay.training.loop import train
 from saliency_assay.training.replica import whole_batch_norm, whole_dropout
-from saliency_assay.training.settings import Training, training_from
 
 COUNT, CLASSES, SIZE = 160, 3, 16
 SETTINGS = training_from(

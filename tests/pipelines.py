@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 
 from saliency_assay.catalog import CATALOG
-from saliency_assay.config.read import read
+from saliency_assay.config.configuration import read
 from saliency_assay.pipeline.inputs import Inputs
 from saliency_assay.pipeline.job_settings import JobSettings
 from saliency_assay.pipeline.params import Params

@@ -38,25 +38,28 @@ NETWORK, FETCH = {"urllib", "http", "requests", "ftplib"}, PACKAGE / "data/downl
 """Libraries that access the network, and the only module that may import them."""
 HEAVY = {"torch", "pandas", "zarr", "numpy", "scipy", "sklearn", "matplotlib", "PIL", "vl_convert"}
 """Libraries that no module imported by the Snakefile may load, because every job parses the Snakefile."""
-PARSED = ("check", "settings", "read", "inputs", "params")
+PARSED = ("check", "settings", "inputs", "params")
 """Fields of records whose functions and classes are used when the Snakefile is parsed."""
 KINDS = sorted(PACKAGE.glob("studies/*/__init__.py"))
 REGISTRIES = {
     **{
-        PACKAGE / name / "__init__.py": {"registry.properties", "registry.records", "registry.signatures"}
+        PACKAGE / name / "__init__.py": {
+            *("registry.directions", "registry.properties", "registry.records", "registry.signatures")
+        }
         for name in ("data", "models", "methods", "metrics")
     },
-    **{path: {"registry.properties", "registry.study_kind"} for path in KINDS},
+    **{path: {"registry.directions", "registry.properties", "registry.study_kind"} for path in KINDS},
     PACKAGE / "studies/__init__.py": {module_name(path) for path in KINDS},
 }
 """Modules of records, with the project's modules that they may import."""
-NAMESAKES = {PACKAGE / name for name in ("config/settings.py", "data/__init__.py", "data/caption.py")}
+NAMESAKES = {PACKAGE / name for name in ("config/data.py", "data/__init__.py", "data/caption.py")}
 """Modules that may name ``bam`` and ``caption``, which are also kinds of data."""
 READERS = {
     *(PACKAGE / "api").glob("*.py"),
     PACKAGE / "catalog.py",
     PACKAGE / "plot.py",
-    PACKAGE / "config/settings.py",
+    PACKAGE / "config/data.py",
+    PACKAGE / "config/metrics.py",
     PACKAGE / "studies/__init__.py",
 }
 """Modules that may import a registry, because they are in no job's digest of code."""

@@ -12,9 +12,9 @@ from typing import Any, get_args
 import yaml
 
 from saliency_assay.catalog import CATALOG
-from saliency_assay.config import settings
+from saliency_assay.config import configuration, data, methods, metrics, models, scored_study, studies
+from saliency_assay.config.fields import Settings
 from saliency_assay.registry.records import resolve
-from saliency_assay.registry.settings import Settings
 from tools.source_tree import ROOT
 
 SCHEMA, PAGE = ROOT / "config/schema.yaml", ROOT / "docs/configuration.md"
@@ -35,33 +35,34 @@ def _study_models() -> Iterator[tuple[type[Settings], str]]:
 
 
 HEADINGS: Mapping[type[Settings], str] = {
-    settings.Configuration: "Top level",
-    settings.DataSettings: "Data",
-    settings.PlainData: "Data in packages",
-    settings.FolderData: "Data in folders",
-    settings.ImageFolderData: "Data of kind folder",
-    settings.ComposedData: "Data of objects and scenes",
-    settings.SyntheticData: "Data of kind synthetic",
-    settings.BamData: "Data of kind bam",
-    settings.CocoSource: "Annotated images",
-    settings.CaptionData: "Data of kind caption",
-    settings.ModelSettings: "Models",
-    settings.RegisteredModel: "Registered architectures",
-    settings.CustomModel: "Custom networks",
-    settings.Normalization: "Normalization",
-    settings.RegisteredMethod: "Methods",
-    settings.CustomMethod: "Custom methods",
-    settings.RegisteredMetric: "Metrics",
-    settings.CustomMetric: "Custom metrics",
-    settings.StudySettings: "Studies",
+    configuration.Configuration: "Top level",
+    data.DataEntry: "Data",
+    data.PlainData: "Data in packages",
+    data.FolderData: "Data in folders",
+    data.ImageFolderData: "Data of kind folder",
+    data.ComposedData: "Data of objects and scenes",
+    data.SyntheticData: "Data of kind synthetic",
+    data.BamData: "Data of kind bam",
+    data.CocoSource: "Annotated images",
+    data.CaptionData: "Data of kind caption",
+    models.Model: "Models",
+    models.RegisteredModel: "Registered architectures",
+    models.CustomModel: "Custom networks",
+    models.Normalization: "Normalization",
+    methods.RegisteredMethod: "Methods",
+    methods.CustomMethod: "Custom methods",
+    metrics.RegisteredMetric: "Metrics",
+    metrics.CustomMetric: "Custom metrics",
+    studies.Study: "Studies",
+    scored_study.ScoredStudy: "Studies that score one model",
     **dict(_study_models()),
-    settings.ReliabilitySettings: "Reliability",
-    settings.ReportSettings: "Report",
+    configuration.ReliabilitySettings: "Reliability",
+    configuration.ReportSettings: "Report",
 }
 """All models with their headings, in the order of the page."""
 TOP = (
-    settings.Configuration, settings.DataSettings, settings.ModelSettings, settings.RegisteredMethod,
-    settings.RegisteredMetric, settings.StudySettings, settings.ReliabilitySettings, settings.ReportSettings,
+    configuration.Configuration, data.DataEntry, models.Model, methods.RegisteredMethod,
+    metrics.RegisteredMetric, studies.Study, configuration.ReliabilitySettings, configuration.ReportSettings,
 )  # fmt: skip
 """Models whose section is on the top level of headings."""
 
@@ -126,7 +127,7 @@ def schema_text() -> str:
     """Return the JSON Schema of a configuration as YAML."""
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **_clean(_schema_of(settings.configuration_of(KINDS))),
+        **_clean(_schema_of(configuration.configuration_of(KINDS))),
     }
     text = yaml.safe_dump(schema, sort_keys=False, allow_unicode=True, width=110)
     return f"# Generated from the models of the configuration: {COMMAND}\n{text}"
@@ -155,18 +156,21 @@ def _rename_limits(schema: Any) -> Any:
 
 
 def _clean(schema: Any) -> Any:
-    """Remove content without use in editors: titles that repeat keys, null defaults of absent keys, links."""
+    """Remove content without use in editors: titles that repeat keys, defaults that stand for an absent key, links."""
     if isinstance(schema, list):
         return [_clean(entry) for entry in schema]
     if not isinstance(schema, dict):
         return schema
     cleaned: dict[str, Any] = {}
+    not_empty = any(schema.get(f"min{counted}") for counted in ("Items", "Length", "Properties"))
     for key, value in schema.items():
         if key in ("properties", "$defs"):
             cleaned[key] = {name: _clean(entry) for name, entry in value.items()}
         elif key == "description":
             cleaned[key] = LINK.sub(r"\1", value)
-        elif key not in ("title", "discriminator") and not (key == "default" and value is None):
+        elif key not in ("title", "discriminator") and not (
+            key == "default" and (value is None or (not_empty and not value))
+        ):
             cleaned[key] = _clean(value)
     if "patternProperties" in cleaned:
         cleaned["additionalProperties"] = False
@@ -193,7 +197,7 @@ def _row(key: str, schema: Mapping[str, Any], required: list[str], definitions: 
     default = schema.get("default")
     if key in required:
         default_text = "required"
-    elif default is None or default == {} or "$ref" in schema:
+    elif default in (None, "", {}) or (default == [] and "minItems" in schema) or "$ref" in schema:
         default_text = "–"
     else:
         default_text = f"`{default if isinstance(default, str) else json.dumps(default)}`"

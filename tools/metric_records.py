@@ -12,7 +12,6 @@ from pathlib import Path
 import yaml
 
 from saliency_assay.metrics import METRICS, Metric
-from saliency_assay.registry.directions import phrase
 from saliency_assay.runtime.project import ROOT
 from tools.pages import DOCS
 
@@ -84,7 +83,7 @@ def interval(low: float, high: float) -> str:
 def rows_of(metric: Metric) -> list[tuple[str, str]]:
     """Return the rows of a metric's table as pairs of name and text."""
     scores = [
-        f"`{score.name}`: {phrase(score.direction)}, {interval(*score.range)}" for score in metric.scores
+        f"`{score.name}`: {score.direction.phrase}, {interval(*score.range)}" for score in metric.scores
     ]
     parameters = [f"`{name}` {yaml_text(parameter.default)}" for name, parameter in metric.parameters.items()]
     unreduced = "none: no map" if metric.name == "tcav" else "none: raw maps"

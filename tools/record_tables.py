@@ -8,7 +8,6 @@ from saliency_assay.data import DATA_KINDS
 from saliency_assay.methods import METHODS
 from saliency_assay.metrics import METRICS
 from saliency_assay.models import ARCHITECTURES
-from saliency_assay.registry.directions import arrow
 from saliency_assay.registry.records import Parameter
 from tools.metric_records import interval, yaml_text
 from tools.pages import DOCS, link_of
@@ -58,7 +57,7 @@ def metric_table() -> Rows:
     for metric in METRICS:
         if metric.scores_single_maps:
             scores = (
-                f"`{each.name}` {arrow(each.direction)} {interval(*each.range)}" for each in metric.scores
+                f"`{each.name}` {each.direction.arrow} {interval(*each.range)}" for each in metric.scores
             )
             needs = (NEEDS[name] for name in metric.takes if name in NEEDS)
             yield metric.name, metric.summary, ", ".join(scores), ", ".join(needs), metric.reference

@@ -1,12 +1,12 @@
 """All registries, by name, for the configuration; importing the records does not import their callables."""
 
-from saliency_assay.config.records import Catalog
+from saliency_assay.config.configuration import Catalog
 from saliency_assay.data import DATA_KINDS
 from saliency_assay.methods import METHODS
 from saliency_assay.metrics import METRICS
 from saliency_assay.models import ARCHITECTURES
 from saliency_assay.studies import STUDY_KINDS
-from saliency_assay.training.settings import PARAMETERS
+from saliency_assay.training.hyperparameters import PARAMETERS
 
 CATALOG = Catalog(
     data_kinds={record.name: record for record in DATA_KINDS},

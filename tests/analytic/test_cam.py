@@ -25,10 +25,12 @@ from support import (
 from torch import Tensor, nn
 
 from saliency_assay.methods.cam import cam, gradcam, gradcam_plus_plus, layercam, scorecam
-from saliency_assay.methods.feature_maps import UPSAMPLINGS, cam_layers
+from saliency_assay.methods.feature_maps import cam_layers
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.resnet import resnet8
 from saliency_assay.models.vit import vit
+
+UPSAMPLINGS = ("bilinear", "bicubic", "nearest")
 
 IMAGES, TARGETS = random_images(6, size=6), cyclic_targets(6)
 

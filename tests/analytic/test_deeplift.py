@@ -30,10 +30,12 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from saliency_assay.methods.canonical import normalized
-from saliency_assay.methods.deeplift import RULES, contributions, deep_shap, deeplift, fit_network
+from saliency_assay.methods.deeplift import contributions, deep_shap, deeplift, fit_network
 from saliency_assay.methods.gradient import gradient
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.resnet import BasicBlock, resnet8
+
+RULES = ("rescale", "reveal_cancel")
 
 IMAGES, TARGETS = random_images(5), cyclic_targets(5)
 BACKGROUND = random_images(3, seed=8)

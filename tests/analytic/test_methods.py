@@ -30,7 +30,6 @@ from saliency_assay.methods.gradient import gradient, gradient_x_input, sensitiv
 from saliency_assay.methods.guided import guided_backprop
 from saliency_assay.methods.model_free import constant, edge, random
 from saliency_assay.methods.path import (
-    RULES,
     integrated_gradients,
     integrated_gradients_smoothgrad,
     mean_gradient,
@@ -38,6 +37,8 @@ from saliency_assay.methods.path import (
 )
 from saliency_assay.methods.sampling import sample_seeds, standard_normal
 from saliency_assay.methods.smoothing import smoothgrad, smoothgrad_squared, vargrad
+
+RULES = ("middle", "trapezoid", "left", "right", "gauss_legendre")
 
 IMAGES, TARGETS = random_images(6, size=6), cyclic_targets(6)
 PIXELS = IMAGES[0].numel()

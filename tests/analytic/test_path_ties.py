@@ -8,8 +8,10 @@ import torch
 from support import CLASSES, cyclic_targets, exact, generator, random_images, with_random_state
 from torch import Tensor, nn
 
-from saliency_assay.methods.path import RULES, integrated_gradients
+from saliency_assay.methods.path import integrated_gradients
 from saliency_assay.methods.xrai import _attributions
+
+RULES = ("middle", "trapezoid", "left", "right", "gauss_legendre")
 
 SIZE = 16
 IMAGES, TARGETS = random_images(4, size=SIZE), cyclic_targets(4)

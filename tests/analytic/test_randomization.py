@@ -36,7 +36,7 @@ from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.cnn import mnist_cnn, reliability_cnn, vgg16, vgg16_bn
 from saliency_assay.models.resnet import resnet8
 from saliency_assay.models.state import copy_of
-from saliency_assay.registry.directions import oriented
+from saliency_assay.registry.directions import Direction
 
 NAN = float("nan")
 MEASURES = ("spearman", "spearman_absolute", "ssim")
@@ -132,7 +132,8 @@ def test_an_unrelated_map_is_better_than_the_same_one_and_than_its_reverse(measu
         if score.name == f"randomization_{measure}"
     )
     same, reverse, unrelated = (
-        oriented(likeness(first, other)[:, index].numpy(), direction) for other in (first, 1 - first, second)
+        Direction(direction).oriented(likeness(first, other)[:, index].numpy())
+        for other in (first, 1 - first, second)
     )
     assert (likeness(first, 1 - first)[:, index] < -0.4).all()
     assert (unrelated > same).all()

@@ -29,9 +29,11 @@ from zennit.rules import Epsilon, Norm, ZBox
 from saliency_assay.methods.canonical import canonical, normalized
 from saliency_assay.methods.gradient import gradient_x_input
 from saliency_assay.methods.layers import Add
-from saliency_assay.methods.relevance import INPUT_RULES, deep_taylor, lrp_alpha_beta, lrp_epsilon
+from saliency_assay.methods.relevance import deep_taylor, lrp_alpha_beta, lrp_epsilon
 from saliency_assay.methods.relevance_rules import StackedAdd
 from saliency_assay.models.classifier import Classifier
+
+INPUT_RULES = ("z_box", "w_squared", "same")
 
 Array = np.ndarray
 Method = Callable[..., Tensor]

@@ -17,8 +17,8 @@ from saliency_assay.methods import METHODS, Method, optimal
 from saliency_assay.metrics import Metric
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import exact_float32
+from saliency_assay.training.hyperparameters import training_from
 from saliency_assay.training.loop import train
-from saliency_assay.training.settings import training_from
 
 pytestmark = [
     pytest.mark.gpu,

@@ -31,11 +31,10 @@ from saliency_assay.metrics.perturbation import LEAST_ROWS
 from saliency_assay.metrics.reductions import REDUCTIONS, reduce
 from saliency_assay.metrics.scored import Scored
 from saliency_assay.models.classifier import Classifier
-from saliency_assay.registry.directions import target_of
 from saliency_assay.registry.records import Parameter, module_of, resolve
 from saliency_assay.registry.signatures import declared
 from saliency_assay.studies.bam.metric_tables import spread
-from saliency_assay.training.settings import PARAMETERS as TRAINING
+from saliency_assay.training.hyperparameters import PARAMETERS as TRAINING
 
 OF_A_SET = ["tcav"]
 """Those that have no score of an image: tests of their own hold them to what the page says."""
@@ -299,7 +298,7 @@ def test_scores_are_described(metric: Metric) -> None:
     names = [found.name for found in metric.scores]
     assert len(set(names)) == len(names) >= 1
     for found in metric.scores:
-        target = target_of(found.direction)
+        target = found.direction.target
         assert target is None or found.range[0] < target < found.range[1]  # an end is higher or lower
         assert found.range[0] < found.range[1]
         assert re.fullmatch(r"[a-z][a-z0-9_]*", found.name)

@@ -26,8 +26,8 @@ from saliency_assay.metrics.engine import Explainer, MetricInputs, model_respons
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import evaluating
 from saliency_assay.registry.records import resolve
+from saliency_assay.training.hyperparameters import training_from
 from saliency_assay.training.loop import _optimizer, _training_step, augment, remove_pixels
-from saliency_assay.training.settings import training_from
 from saliency_assay.training.state import Progress
 
 LIBRARY = "computed by a library on the CPU"

@@ -2,7 +2,6 @@
 
 import pytest
 
-from saliency_assay.registry.directions import target_of
 from saliency_assay.registry.records import resolve
 from saliency_assay.registry.study_kind import Outputs, StudyKind
 from saliency_assay.studies import STUDY_KINDS
@@ -12,13 +11,11 @@ each_kind = pytest.mark.parametrize("kind", STUDY_KINDS.values(), ids=lambda kin
 
 @each_kind
 def test_all_that_a_record_names_exists(kind: StudyKind) -> None:
-    references = [
-        name for name in (kind.settings, kind.read, kind.rated_scores, kind.latex, kind.cautions) if name
-    ]
+    references = [name for name in (kind.settings, kind.rated_scores, kind.latex, kind.cautions) if name]
     assert all(name.startswith("saliency_assay.studies.") for name in references)
     assert all(callable(resolve(name)) for name in (*references, kind.inputs, kind.params))
     assert kind.variants in ("variants", "models")
-    assert all(target_of(score.direction) is None for score in kind.scores)
+    assert all(score.direction.target is None for score in kind.scores)
 
 
 def test_galleries_have_no_ranks() -> None:

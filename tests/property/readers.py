@@ -17,7 +17,7 @@ from pycocotools import mask as rle
 
 from saliency_assay.api.networks import load_model
 from saliency_assay.catalog import CATALOG
-from saliency_assay.config.read import read as read_configuration
+from saliency_assay.config.configuration import read as read_configuration
 from saliency_assay.config.yaml_text import Loader, check_text
 from saliency_assay.data.bam.coco import Source, cut_out, find_instances
 from saliency_assay.data.bam.miniplaces import find_scenes, read_scene

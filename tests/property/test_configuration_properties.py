@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from saliency_assay.catalog import CATALOG as REGISTERED
+from saliency_assay.config.configuration import Catalog, read
 from saliency_assay.config.errors import ConfigError
-from saliency_assay.config.read import read
-from saliency_assay.config.records import Catalog
 
 SMALL = yaml.safe_load(BASE)
 DEMO = yaml.safe_load((FOLDER / "config.yaml").read_text())

@@ -22,8 +22,8 @@ from checkout import SMALLEST, Checkout
 from PIL import Image
 
 from saliency_assay.catalog import CATALOG
+from saliency_assay.config.configuration import read
 from saliency_assay.config.errors import ConfigError
-from saliency_assay.config.read import read
 from saliency_assay.config.yaml_text import check_text
 from saliency_assay.data.bam.classes import OBJECTS
 from saliency_assay.data.synthetic.sources import write_sources

@@ -19,7 +19,7 @@ import yaml
 from checkout import Checkout
 
 from saliency_assay.catalog import CATALOG
-from saliency_assay.config.read import read
+from saliency_assay.config.configuration import read
 from saliency_assay.storage import zarr_store
 from tools.pages import DOCS, FENCE, blocks, pages, write_files
 from tools.source_tree import ROOT

@@ -11,9 +11,9 @@ from checkout import PROJECT
 from mistakes import BASE, MISTAKES, Mistake, custom, row_of, write_weights
 
 from saliency_assay.catalog import CATALOG
+from saliency_assay.config.configuration import read
 from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.methods import unsupported
-from saliency_assay.config.read import read
 from saliency_assay.methods import METHODS, Method
 from saliency_assay.methods.model_check import check_of, problems
 from saliency_assay.models import ARCHITECTURES, Architecture

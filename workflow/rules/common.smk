@@ -6,7 +6,7 @@ import sys
 import yaml
 
 from saliency_assay.catalog import CATALOG
-from saliency_assay.config.read import read
+from saliency_assay.config.configuration import read
 from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.yaml_text import check_text
 from saliency_assay.pipeline.code_record import CODE_RECORD, CodeRecord

@@ -64,11 +64,9 @@ def resolve_choice(
     if isinstance(choice, str) and ":" not in choice:
         record = record_of(records, choice, kind)
         try:
-            parameters = with_defaults(record.parameters, values)
+            parameters = with_defaults(record.parameters, values, record.check)
         except ValueError as error:
             raise ValueError(f"{choice}: {error}") from None
-        if problem := resolve(record.check)(parameters) if record.check else "":
-            raise ValueError(f"{choice}: {problem}")
         return Choice(choice, resolve(record.function), parameters, record)
     function = resolve(choice) if isinstance(choice, str) else choice
     if not callable(function):

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from saliency_assay.config.errors import ConfigError
-from saliency_assay.config.records import Parameters
 from saliency_assay.registry.records import Parameter, module_of, unknown, with_defaults
 from saliency_assay.registry.signatures import source_of
 
+Parameters = dict[str, Any]
 V = TypeVar("V")
 
 
@@ -52,7 +52,12 @@ def look_up(place: str, kind: str, name: object, records: Mapping[str, V]) -> V:
 
 
 def parameters_of(
-    place: str, parameters: Mapping[str, Parameter], values: Mapping[Any, Any], keys: Iterable[str] = ()
+    place: str,
+    parameters: Mapping[str, Parameter],
+    values: Mapping[Any, Any],
+    keys: Iterable[str] = (),
+    *,
+    check: str = "",
 ) -> Parameters:
     """Return the values of all ``parameters`` of a registered object: checked ``values``, and defaults of the rest.
 
@@ -61,15 +66,16 @@ def parameters_of(
         parameters: the parameters of the object's registry record.
         values: the values in the entry, without its other ``keys``.
         keys: the other valid keys of the entry, for the error.
+        check: function of the record that checks combinations of parameters; empty if it has none.
 
     Raises:
-        ConfigError: a parameter that does not exist, or a value out of range.
+        ConfigError: a parameter that does not exist, a value out of range, or values that contradict each other.
     """
     for key in values:
         if key not in parameters:
             raise ConfigError(f"{place}: {unknown('key', key, [*parameters, *keys])}")
     try:
-        return with_defaults(parameters, values)
+        return with_defaults(parameters, values, check)
     except ValueError as error:
         raise ConfigError(f"{place}.{error}") from None
 

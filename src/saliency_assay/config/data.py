@@ -1,189 +1,373 @@
-"""Checks of the section ``data``: the sources of each entry, and the names of its sets."""
+"""The section ``data``: its keys, and checks of the sources of each entry."""
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, Tag
 
 from saliency_assay.config.checks import file, folder, look_up, parameters_of
 from saliency_assay.config.errors import ConfigError
-from saliency_assay.config.records import Catalog, DataEntry, Parameters
-from saliency_assay.config.settings import (
-    BamData,
-    CaptionData,
-    CocoSource,
-    ComposedData,
-    DataSettings,
-    ImageFolderData,
-    SyntheticData,
+from saliency_assay.config.fields import (
+    LABEL,
+    NUMBER,
+    Derived,
+    Distinct,
+    Entry,
+    Line,
+    Number,
+    OrAbsent,
+    Positive,
+    Sequence,
+    Settings,
+    Text,
 )
+from saliency_assay.data import DATA_KINDS
 from saliency_assay.data.bam.classes import OBJECTS, SCENES
 from saliency_assay.data.bam.set_names import set_label, set_names
 from saliency_assay.data.image_lists import BOX_SUFFIXES, columns_of, is_list
 from saliency_assay.registry.labels import label_of
 from saliency_assay.runtime.shards import too_many
 
+COMPOSED = ("bam", "synthetic", "caption")
+"""Kinds of data with keys in addition to the parameters in their registry records."""
+FOLDERS = tuple(kind.name for kind in DATA_KINDS if kind.sources)
+PLAIN = tuple(kind.name for kind in DATA_KINDS if kind.name not in (*COMPOSED, *FOLDERS))
 
-def read_data(name: str, entry: DataSettings, catalog: Catalog) -> DataEntry:
-    """Return the checked record of the entry ``data.name``.
+DATA_KIND = "The kind of data."
 
-    Raises:
-        ConfigError: a kind, key, value, file or folder does not exist or is not valid.
-    """
-    place = f"data.{name}"
-    kind = look_up(f"{place}.kind", "kind of data", entry.kind, catalog.data_kinds)
-    sources = _sources(place, entry)
-    parameters = parameters_of(place, kind.parameters, entry.parameters, entry.own_keys())
-    files: tuple[str, ...] = ()
-    if isinstance(entry, ImageFolderData):
-        images = _image_sources(place, entry, parameters)
-        parameters |= images
-        files = tuple(path for path in images.values() if Path(path).is_file())
-    else:
-        parameters |= {key: folder(f"{place}.{key}", getattr(entry, key)) for key in kind.sources}
-    for least, greatest in (("smallest", "largest"), ("variant_smallest", "variant_largest")):
-        if parameters.get(least, 0) >= parameters.get(greatest, 1):
-            problem = f"found {parameters[least]}, expected less than {greatest} ({parameters[greatest]})"
-            raise ConfigError(f"{place}.{least}: {problem}")
-    common_sets = _common_sets(place, entry, sources)
-    if fault := too_many(entry.shards, entry.max_explained_images):
-        raise ConfigError(f"{place}.shards: {fault}")
-    return DataEntry(
-        name=name,
-        label=label_of(name, entry.label, kind),
-        kind=kind.name,
-        function=kind.function,
-        max_explained_images=entry.max_explained_images,
-        explanation_order=entry.explanation_order,
-        shards=entry.shards,
-        resident_limit=entry.resident_limit,
-        labels=kind.labels,
-        members=(*kind.sets, *common_sets),
-        member_labels={**kind.set_labels, **common_sets},
-        parameters=parameters,
-        files=(
-            *(str(path) for pattern in kind.files for path in sorted(Path(parameters["path"]).glob(pattern))),
-            *files,
-        ),
-        masks=bool(kind.sets) or has_masks(parameters),
-        **sources,
+
+class DataEntry(Entry):
+    """Keys of every data set. Any other key is a parameter of the [kind of data](data.md)."""
+
+    kind: str = Field(description=DATA_KIND)
+    label: Line = Field("", description=LABEL)
+    max_explained_images: Positive = Field(
+        1000,
+        description="Maximum number of explained images: test images for which saliency maps are computed.",
+    )
+    explanation_order: Literal["balanced", "first"] = Field(
+        "balanced",
+        description="Selection of the explained images: balanced over the classes, or the first test images.",
+    )
+    shards: Positive = Field(
+        1,
+        description="Number of shards into which the explained images are divided. Each shard has its own jobs and at "
+        "least one block of 256 images.",
+    )
+    resident_limit: Annotated[float, Field(gt=0), NUMBER] = Field(
+        8,
+        description="Largest training set, in GB, that is kept on the device. Larger sets are loaded batch by batch.",
+    )
+
+    function: Derived[str] = ""
+    labels: Derived[tuple[str, ...]] = ()
+    """Labels of its images."""
+    members: Derived[Mapping[str, str]] = Field({})
+    """Sets that it provides, without the name of the entry, and their labels; empty for one set of its name."""
+    files: Derived[tuple[str, ...]] = ()
+    """Lists and files with a fixed name that the kind reads; their content is part of the settings of jobs."""
+    objects: Derived[tuple[str, ...]] = ()
+    scenes: Derived[tuple[str, ...]] = ()
+    common_object: Derived[str] = ""
+    """For composed kinds: the object of the commonality series, of the patch δ and of the TCAV concept."""
+    source: Derived[str] = ""
+    """For kind ``caption``: the set of the images without captions."""
+
+    def complete(self, name: str, catalog: Any) -> None:
+        """Check the entry ``data.name`` and set the derived fields.
+
+        Raises:
+            ConfigError: a kind, key, value, file or folder does not exist or is not valid.
+        """
+        place = f"data.{name}"
+        kind = look_up(f"{place}.kind", "kind of data", self.kind, catalog.data_kinds)
+        common_sets = self._common_sets(place)
+        parameters = parameters_of(place, kind.parameters, self.parameters, self.own_keys())
+        sources = self._sources(place, parameters, kind.sources)
+        self.parameters = parameters | sources
+        for least, greatest in (("smallest", "largest"), ("variant_smallest", "variant_largest")):
+            if parameters.get(least, 0) >= parameters.get(greatest, 1):
+                problem = f"found {parameters[least]}, expected less than {greatest} ({parameters[greatest]})"
+                raise ConfigError(f"{place}.{least}: {problem}")
+        if fault := too_many(self.shards, self.max_explained_images):
+            raise ConfigError(f"{place}.shards: {fault}")
+        self.name, self.label = name, label_of(name, self.label, kind)
+        self.function, self.labels = kind.function, kind.labels
+        self.members = {member: kind.set_labels[member] for member in kind.sets} | common_sets
+        fixed = (path for pattern in kind.files for path in sorted(Path(sources["path"]).glob(pattern)))
+        self.files = (*map(str, fixed), *self._listed_files(sources))
+
+    def _sources(self, place: str, parameters: Mapping[str, Any], keys: Mapping[str, Any]) -> dict[str, str]:
+        """Return the paths of folders and files that become parameters of the function."""
+        return {key: folder(f"{place}.{key}", getattr(self, key)) for key in keys}
+
+    def _listed_files(self, sources: Mapping[str, str]) -> tuple[str, ...]:
+        return ()
+
+    def _common_sets(self, place: str) -> dict[str, str]:
+        """Return the members of the entry's commonality series and their labels; empty without a series."""
+        return {}
+
+    @property
+    def has_masks(self) -> bool:
+        """True if its images have masks of an object or a caption."""
+        return bool(self.members)
+
+    @property
+    def sets(self) -> tuple[str, ...]:
+        """Names of the sets that it provides."""
+        return tuple(self.labels_of_sets)
+
+    @property
+    def labels_of_sets(self) -> dict[str, str]:
+        """Label of each set that it provides."""
+        labels = {
+            f"{self.name}_{member}": f"{self.label} ({label})".replace(") (", ", ")
+            for member, label in self.members.items()
+        }
+        return labels or {self.name: self.label}
+
+    def labels_of(self, name: str) -> tuple[str, ...]:
+        """Return the labels of the images of the set ``name``.
+
+        Sets of the commonality series contain at most one kind of object, so they have no object label.
+        """
+        return ("scene",) if self.is_common(name) else self.labels
+
+    def is_common(self, name: str) -> bool:
+        """Return True if the set ``name`` belongs to the commonality series: one object, in some scene classes."""
+        member = name.removeprefix(f"{self.name}_")
+        return bool(self.members) and (member == "0s_k" or member.startswith("os_k"))
+
+    def shards_of(self, name: str) -> int:
+        """Return the number of shards of the set ``name``.
+
+        Sets of the commonality series are never split, because only one of their scene classes is explained.
+        """
+        return 1 if self.is_common(name) else self.shards
+
+
+class PlainData(DataEntry):
+    """Images that are part of a Python package."""
+
+    kind: str = Field(description=DATA_KIND, json_schema_extra={"enum": list(PLAIN)})
+
+
+class FolderData(DataEntry):
+    """Images in a folder on your machine."""
+
+    kind: str = Field(
+        description=DATA_KIND, json_schema_extra={"enum": [name for name in FOLDERS if name != "folder"]}
+    )
+    path: Text = Field(
+        description="The folder of the data. [Data](data.md) lists the files that each kind expects."
     )
 
 
-def has_masks(parameters: Parameters) -> bool:
-    """Return True if the images of a folder or list have masks."""
-    path = parameters.get("path", "")
-    return "masks" in parameters or (is_list(path) and "mask" in columns_of(Path(path)))
+class ImageFolderData(FolderData):
+    """Image files, with or without masks of their objects."""
+
+    kind: Literal["folder"] = Field(description=DATA_KIND)
+    path: Text = Field(
+        description="The folder of the images, with one folder per class, or a CSV file that [lists "
+        "images](data.md#lists-of-images) with their labels."
+    )
+    masks: OrAbsent[Text] = Field(
+        None,
+        description="[Masks](data.md#masks) of the objects: a folder of PNG files, or a CSV or JSON file of boxes.",
+    )
+
+    def _sources(self, place: str, parameters: Mapping[str, Any], keys: Mapping[str, Any]) -> dict[str, str]:
+        """Return the path of a folder or list of images, and that of its masks if it has any.
+
+        Raises:
+            ConfigError: a folder or file does not exist, or a key contradicts the list.
+        """
+        if not is_list(self.path):
+            sources = {"path": folder(f"{place}.path", self.path)}
+        else:
+            sources = {"path": file(f"{place}.path", self.path)}
+            try:
+                columns = columns_of(Path(self.path))
+            except (OSError, ValueError) as error:
+                raise ConfigError(f"{place}.path: {error}") from None
+            if self.masks and "mask" in columns:
+                raise ConfigError(
+                    f"{place}.masks: found {self.masks!r}, expected none with the column mask of {self.path}"
+                )
+            if parameters["test_folder"] != "auto":
+                expected = "expected only with a folder of images; a list has the column split"
+                raise ConfigError(f"{place}.test_folder: found {parameters['test_folder']!r}, {expected}")
+        if self.masks is None:
+            return sources
+        is_boxes = Path(self.masks).is_file() and Path(self.masks).suffix.lower() in BOX_SUFFIXES
+        if not is_boxes and (
+            not Path(self.masks).is_dir() or Path(self.masks).resolve() == Path(self.path).resolve()
+        ):
+            suffixes = ", ".join(BOX_SUFFIXES)
+            expected = f"a folder of masks that exists, other than path, or a file of boxes ({suffixes})"
+            raise ConfigError(f"{place}.masks: found {self.masks!r}, expected {expected}")
+        return {**sources, "masks": self.masks}
+
+    def _listed_files(self, sources: Mapping[str, str]) -> tuple[str, ...]:
+        return tuple(path for path in sources.values() if Path(path).is_file())
+
+    @property
+    def has_masks(self) -> bool:
+        """True if the folder or list has masks."""
+        return self.masks is not None or (is_list(self.path) and "mask" in columns_of(Path(self.path)))
 
 
-def _image_sources(place: str, entry: ImageFolderData, parameters: Parameters) -> dict[str, str]:
-    """Return the path of a folder or list of images, and that of its masks if it has any.
+class ComposedData(DataEntry):
+    """Objects pasted on scenes. An entry `NAME` provides several sets, such as `NAME_os`, `NAME_0s` and `NAME_og`."""
 
-    Raises:
-        ConfigError: a folder or file does not exist, or a key contradicts the list.
-    """
-    if not is_list(entry.path):
-        sources = {"path": folder(f"{place}.path", entry.path)}
-    else:
-        sources = {"path": file(f"{place}.path", entry.path)}
+    commonality: Distinct[Number] = Field(
+        (),
+        description="Values of k, the share of scene classes whose images all contain the common object. Each value "
+        "adds a set `NAME_os_kNN`, where NN is the number of these classes.",
+    )
+    common_object: Text = Field(
+        "dog",
+        description="The object in the sets `NAME_os_kNN`, in the patches for IIR, and in the TCAV concept.",
+    )
+
+    def _common_sets(self, place: str) -> dict[str, str]:
+        # Checked only if it is used: a list of objects without the default ``dog`` is valid without a series.
+        if not self.commonality:
+            return {}
+        look_up(f"{place}.common_object", "object", self.common_object, dict.fromkeys(self.objects))
+        scenes = len(self.scenes)
         try:
-            columns = columns_of(Path(entry.path))
-        except (OSError, ValueError) as error:
-            raise ConfigError(f"{place}.path: {error}") from None
-        if entry.masks and "mask" in columns:
-            raise ConfigError(
-                f"{place}.masks: found {entry.masks!r}, expected none with the column mask of {entry.path}"
-            )
-        if parameters["test_folder"] != "auto":
-            expected = "expected only with a folder of images; a list has the column split"
-            raise ConfigError(f"{place}.test_folder: found {parameters['test_folder']!r}, {expected}")
-    if entry.masks is None:
-        return sources
-    is_boxes = Path(entry.masks).is_file() and Path(entry.masks).suffix.lower() in BOX_SUFFIXES
-    if not is_boxes and (
-        not Path(entry.masks).is_dir() or Path(entry.masks).resolve() == Path(entry.path).resolve()
-    ):
-        expected = (
-            f"a folder of masks that exists, other than path, or a file of boxes ({', '.join(BOX_SUFFIXES)})"
-        )
-        raise ConfigError(f"{place}.masks: found {entry.masks!r}, expected {expected}")
-    return {**sources, "masks": entry.masks}
+            names = set_names(self.commonality, scenes)
+        except ValueError as error:
+            raise ConfigError(f"{place}.{error}") from None
+        return {name: set_label(name, self.common_object, scenes) for name in names}
 
 
-def _sources(place: str, entry: DataSettings) -> Parameters:
-    """Return the fields of ``DataEntry`` that only composed kinds of data have."""
-    if isinstance(entry, CaptionData):
-        return {
-            "source": entry.source,
-            "classes": entry.classes,
-            "captions": entry.captions or entry.classes,
-        }
-    if isinstance(entry, BamData):
-        return {
-            "coco": _coco(f"{place}.coco", entry.coco),
-            "miniplaces": folder(f"{place}.miniplaces", entry.miniplaces),
-            "objects": entry.objects,
-            "scenes": entry.scenes,
-            "common_object": _common_object(place, entry, entry.objects),
-        }
-    if isinstance(entry, SyntheticData):
-        return {
-            "objects": OBJECTS,
-            "scenes": SCENES,
-            "common_object": _common_object(place, entry, OBJECTS),
-        }
-    return {}
+class SyntheticData(ComposedData):
+    """Synthetic objects pasted on synthetic scenes."""
+
+    kind: Literal["synthetic"] = Field(description=DATA_KIND)
+    objects: Derived[tuple[str, ...]] = OBJECTS
+    scenes: Derived[tuple[str, ...]] = SCENES
 
 
-def _common_object(place: str, entry: ComposedData, objects: tuple[str, ...]) -> str:
-    """Return the common object, checked only if it is used.
+class CocoSource(Settings):
+    """Annotated COCO images: an entry of the list under `coco`."""
 
-    A list of objects without the default ``dog`` is therefore valid as long as no commonality is requested.
-    """
-    if entry.commonality:
-        look_up(f"{place}.common_object", "object", entry.common_object, dict.fromkeys(objects))
-    return entry.common_object
+    annotations: Text = Field(description="JSON file of instance annotations.")
+    images: Text = Field(description="Folder of the annotated images.")
 
 
-def _common_sets(place: str, entry: DataSettings, sources: Parameters) -> dict[str, str]:
-    """Return the members of the entry's commonality series and their labels; empty without a series."""
-    if not isinstance(entry, ComposedData) or not entry.commonality:
+def _coco_form(value: Any) -> str | None:
+    return "folder" if isinstance(value, str) else "pairs" if isinstance(value, list) else None
+
+
+Coco = Annotated[
+    Annotated[Text, Tag("folder")] | Annotated[Sequence[CocoSource], Field(min_length=1), Tag("pairs")],
+    Discriminator(_coco_form, custom_error_type="coco", custom_error_message="expected a string or a list"),
+]
+
+
+class BamData(ComposedData):
+    """COCO objects pasted on MiniPlaces scenes."""
+
+    kind: Literal["bam"] = Field(description=DATA_KIND)
+    coco: Coco = Field(
+        description="The COCO folder, which contains `annotations/instances_SPLIT.json` and `SPLIT/` for each split; "
+        "or a list of annotation files, each with its image folder."
+    )
+    miniplaces: Text = Field(
+        description="The MiniPlaces folder (`images/train/b/bedroom/*.jpg`, `train.txt`, …), or a folder with one "
+        "subfolder for each scene."
+    )
+    objects: Distinct[str] = Field(
+        OBJECTS,
+        min_length=2,
+        description="COCO categories of the pasted objects: the object labels.",
+    )
+    scenes: Distinct[str] = Field(
+        SCENES, min_length=2, description="Scene categories of the backgrounds: the scene labels."
+    )
+
+    def _sources(self, place: str, parameters: Mapping[str, Any], keys: Mapping[str, Any]) -> dict[str, str]:
+        for index, (instances, images) in enumerate(self.coco_sources(place)):
+            file(f"{place}.coco.{index}.annotations", instances)
+            folder(f"{place}.coco.{index}.images", images)
+        folder(f"{place}.miniplaces", self.miniplaces)
         return {}
-    scenes = len(sources["scenes"])
-    try:
-        names = set_names(entry.commonality, scenes)
-    except ValueError as error:
-        raise ConfigError(f"{place}.{error}") from None
-    return {name: set_label(name, sources["common_object"], scenes) for name in names}
+
+    def coco_sources(self, place: str = "data") -> tuple[tuple[str, str], ...]:
+        """Return pairs of an annotation file and its image folder.
+
+        Raises:
+            ConfigError: the COCO folder does not exist or has no annotations.
+        """
+        if not isinstance(self.coco, str):
+            return tuple((source.annotations, source.images) for source in self.coco)
+        root = Path(folder(f"{place}.coco", self.coco))
+        annotations = sorted(root.glob("annotations/instances_*.json"))
+        if not annotations:
+            expected = "expected annotations/instances_NAME.json in it"
+            raise ConfigError(f"{place}.coco: found {self.coco!r}, {expected}")
+        return tuple((str(path), str(root / path.stem.removeprefix("instances_"))) for path in annotations)
 
 
-def check_sources(data: Mapping[str, DataEntry]) -> None:
-    """Check that the source of each entry of kind ``caption`` is a set with classes.
+class CaptionData(DataEntry):
+    """Images with captions. An entry `NAME` provides the sets `NAME_both`, `NAME_image` and `NAME_caption`."""
+
+    kind: Literal["caption"] = Field(description=DATA_KIND)
+    source: str = Field(description="The data set from which the images are taken.")
+    classes: Distinct[str] = Field(min_length=2, max_length=2, description="Two classes of `source`.")
+    captions: Distinct[Text] = Field(
+        (),
+        min_length=2,
+        max_length=2,
+        description="The caption of each class, in the order of `classes`; by default the class names.",
+    )
+
+    def complete(self, name: str, catalog: Any) -> None:
+        """Check the entry and set the derived fields, as for every kind of data."""
+        super().complete(name, catalog)
+        self.captions = self.captions or self.classes
+
+
+def _data_model(entry: Any) -> str:
+    """Return the tag of the model that validates an entry under ``data``."""
+    kind = entry.get("kind") if isinstance(entry, dict) else None
+    if kind == "folder":
+        return "images"
+    return kind if kind in COMPOSED else "folder" if kind in FOLDERS else "plain"
+
+
+AnyData = Annotated[
+    Annotated[BamData, Tag("bam")]
+    | Annotated[SyntheticData, Tag("synthetic")]
+    | Annotated[CaptionData, Tag("caption")]
+    | Annotated[ImageFolderData, Tag("images")]
+    | Annotated[FolderData, Tag("folder")]
+    | Annotated[PlainData, Tag("plain")],
+    Discriminator(_data_model),
+]
+
+
+def check_sets(data: Mapping[str, DataEntry]) -> None:
+    """Check that no two entries provide sets of the same name, and the source of each entry of kind ``caption``.
 
     Raises:
-        ConfigError: the source does not exist, has other labels, or has captions itself.
+        ConfigError: a name is not unique; or a source does not exist, has other labels, or has captions itself.
     """
-    sets = {name: entry for entry in data.values() for name in entry.sets}
+    makers: dict[str, DataEntry] = {}
+    for entry in data.values():
+        for name in entry.sets:
+            if name in makers:
+                other = f"which data.{makers[name].name} makes too"
+                raise ConfigError(f"data.{entry.name}: makes the set {name!r}, {other}; rename one")
+            makers[name] = entry
     class_sets = {
-        name: entry for name, entry in sets.items() if entry.labels == ("class",) and not entry.source
+        name: entry for name, entry in makers.items() if entry.labels == ("class",) and not entry.source
     }
     for entry in data.values():
         if entry.source:
             look_up(f"data.{entry.name}.source", "set with classes", entry.source, class_sets)
-
-
-def _coco(place: str, value: str | tuple[CocoSource, ...]) -> tuple[tuple[str, str], ...]:
-    """Return pairs of annotation file and image folder, which exist.
-
-    ``value`` is the COCO folder, or the listed pairs.
-    """
-    if isinstance(value, str):
-        root = Path(folder(place, value))
-        annotations = sorted(root.glob("annotations/instances_*.json"))
-        if not annotations:
-            raise ConfigError(f"{place}: found {value!r}, expected annotations/instances_NAME.json in it")
-        pairs = [(str(path), str(root / path.stem.removeprefix("instances_"))) for path in annotations]
-    else:
-        pairs = [(source.annotations, source.images) for source in value]
-    for index, (instances, images) in enumerate(pairs):
-        file(f"{place}.{index}.annotations", instances)
-        folder(f"{place}.{index}.images", images)
-    return tuple(pairs)

@@ -1,11 +1,13 @@
 """Display names of the entries of a configuration."""
 
 from collections.abc import Collection, Container, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from saliency_assay.config.errors import ConfigError
-from saliency_assay.config.records import Catalog, Config
 from saliency_assay.registry.labels import Labels, method_places, score_labels
+
+if TYPE_CHECKING:
+    from saliency_assay.config.configuration import Configuration
 
 R = TypeVar("R")
 
@@ -28,7 +30,7 @@ def check_distinct(section: str, records: Mapping[str, Any], entries: Collection
         names[record.label] = name
 
 
-def labels_of(config: Config, catalog: Catalog, studies: Iterable[str] | None = None) -> Labels:
+def labels_of(config: "Configuration", studies: Iterable[str] | None = None) -> Labels:
     """Return the labels of the entries that these studies use, by default those of all entries.
 
     All mappings are sorted, because the order of entries in the configuration must not rerun jobs.
@@ -43,7 +45,7 @@ def labels_of(config: Config, catalog: Catalog, studies: Iterable[str] | None = 
         metrics = _only(config.metrics, {name for study in selected_studies for name in study.metrics})
         sets = {study.data for study in selected_studies} | {model.data for model in models.values()}
         data = {name: entry for name, entry in config.data.items() if sets & {name, *entry.sets}}
-    kinds = [catalog.study_kinds[study.kind] for study in selected_studies]
+    kinds = [config.catalog.study_kinds[study.kind] for study in selected_studies]
     sub_variants = {name: metric.sub_variants for name, metric in metrics.items() if metric.sub_variants}
     shared = {pattern: text for kind in kinds for pattern, text in kind.sub_variants.items()}
     scores = [(score, label) for metric in metrics.values() for score, label in metric.labels.items()]
@@ -51,7 +53,7 @@ def labels_of(config: Config, catalog: Catalog, studies: Iterable[str] | None = 
     set_labels = [label for entry in data.values() for label in entry.labels_of_sets.items()]
     places = method_places(
         {name: (method.method, method.uses_model) for name, method in config.methods.items()},
-        {name: record.uses_model for name, record in catalog.methods.items()},
+        {name: record.uses_model for name, record in config.catalog.methods.items()},
     )
     return Labels(
         methods=_labels(methods)
@@ -63,7 +65,9 @@ def labels_of(config: Config, catalog: Catalog, studies: Iterable[str] | None = 
         studies={study.name: study.label for study in sorted(selected_studies, key=lambda study: study.name)},
         entry_scores={
             name: score_labels(
-                metric.labels, metric.label, catalog.metrics[metric.metric].label if metric.metric else ""
+                metric.labels,
+                metric.label,
+                config.catalog.metrics[metric.metric].label if metric.metric else "",
             )
             for name, metric in sorted(metrics.items())
         },

@@ -1,14 +1,28 @@
-"""Checks of the section ``methods``, and of the layers that methods need of the models of a study."""
+"""The section ``methods``, and checks of the layers that methods need of the models of a study."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Discriminator, Field, Tag
 
 from saliency_assay.config.checks import custom_parameters, files_of, look_up, parameters_of
 from saliency_assay.config.errors import ConfigError
-from saliency_assay.config.records import Catalog, Method, Model, Study
-from saliency_assay.config.settings import CustomMethod, RegisteredMethod
+from saliency_assay.config.fields import (
+    FILES,
+    FUNCTION,
+    LABEL,
+    WITHOUT_FUNCTION,
+    Derived,
+    Distinct,
+    Entry,
+    Line,
+    OrAbsent,
+    Positive,
+    Text,
+    entry_kind,
+)
+from saliency_assay.config.models import Model
 from saliency_assay.registry.labels import label_of
-from saliency_assay.registry.records import resolve
 from saliency_assay.registry.signatures import GENERATOR, check_call, describe_function
 
 POSITIONAL = ("model", "images", "targets")
@@ -16,61 +30,126 @@ POSITIONAL = ("model", "images", "targets")
 WITHOUT_RELU = "; or use lrp_epsilon or integrated_gradients, which need no ReLU"
 
 
-def read_methods(
-    entries: Mapping[str, RegisteredMethod | CustomMethod], catalog: Catalog
-) -> dict[str, Method]:
-    """Return the records of all entries, in their order.
+class Method(Entry):
+    """An entry under ``methods``: a registered method, or a custom function."""
 
-    Smoothing methods are read after the others, whose records their ``base`` may name.
-    """
-    plain = {name: entry for name, entry in entries.items() if getattr(entry, "base", None) is None}
-    records = {name: _method(name, entry, {}, catalog) for name, entry in plain.items()}
-    records |= {
-        name: _method(name, entry, records, catalog) for name, entry in entries.items() if name not in plain
-    }
-    return {name: records[name] for name in entries}
+    label: Line = Field("", description=LABEL)
+
+    method: Derived[str] = ""
+    """Name of the registered method; empty for a custom function."""
+    function: Derived[str] = ""
+    needs: Derived[tuple[str, ...]] = ()
+    noise_group: Derived[str] = ""
+    """Part of the seed of its noise: methods of one group use the same samples."""
+    smoothed: Derived["Method | None"] = None
+    """The method that this one smooths."""
+    background: Derived[int] = 0
+    """Number of training images that it is passed as a background sample."""
+    uses_model: Derived[bool] = True
+    """False for baselines that do not use the model."""
+    summary: Derived[str] = ""
+    """Summary of a custom function, from its docstring."""
+    files: Derived[tuple[str, ...]] = ()
+    """Files that a custom function or that of its base reads; their content is part of the settings of jobs."""
+
+    def complete(self, name: str, others: "Mapping[str, Method]", catalog: Any) -> None:
+        """Check the entry ``methods.name``, whose ``base`` may be one of ``others``, and set the derived fields.
+
+        Raises:
+            ConfigError: the entry is not valid.
+        """
+        raise NotImplementedError
+
+    @property
+    def registered(self) -> bool:
+        """True if neither the method nor the method that it smooths is a custom function."""
+        return bool(self.method) and (self.smoothed is None or self.smoothed.registered)
 
 
-def _method(
-    name: str,
-    entry: RegisteredMethod | CustomMethod,
-    others: Mapping[str, Method],
-    catalog: Catalog,
-) -> Method:
-    """Return the checked record of the entry ``methods.name``, whose ``base`` may be one of ``others``."""
-    place = f"methods.{name}"
-    if isinstance(entry, CustomMethod):
-        return _custom_method(name, entry)
-    record = look_up(place, "method", name if entry.method is None else entry.method, catalog.methods)
-    keys = ("method", "label", *record.takes)
-    # Optional keys that this method does not take are passed on as parameters, to be reported as unknown keys.
-    misplaced = dict.fromkeys(entry.model_fields_set - {"parameters", *keys})
-    parameters = parameters_of(place, record.parameters, {**misplaced, **entry.parameters}, keys)
-    misfit = resolve(record.check)(parameters) if record.check else ""
-    if misfit:
-        raise ConfigError(f"{place}.{misfit}")
-    base = None if entry.base is None else _base(place, entry.base, others, catalog)
-    return Method(
-        name=name,
-        label=label_of(name, entry.label, record),
-        method=record.name,
-        function=record.function,
-        parameters=parameters,
-        needs=tuple(dict.fromkeys([*record.needs, *(base.needs if base else ())])),
-        noise_group=record.noise_group or record.name,
-        base=base,
-        background=entry.background if "background" in record.takes else 0,
-        uses_model=record.uses_model,
-        files=base.files if base else (),
+class RegisteredMethod(Method):
+    """A registered method. Any other key is a parameter of the method."""
+
+    model_config = WITHOUT_FUNCTION
+
+    method: str = Field(
+        "", description="The registered [method](methods.md); by default the name of the entry."
+    )
+    label: Line = Field("", description=LABEL)
+    base: OrAbsent[str] = Field(
+        None,
+        description="Only for smoothing methods: the method to smooth, an entry under `methods` or a registered "
+        "method.",
+    )
+    background: Positive = Field(
+        100, description="Only for methods that use training images: the number of these images."
     )
 
+    def complete(self, name: str, others: Mapping[str, Method], catalog: Any) -> None:
+        """Check the entry, and set the fields that follow from the record of the method."""
+        place = f"methods.{name}"
+        is_named = "method" in self.model_fields_set
+        record = look_up(place, "method", self.method if is_named else name, catalog.methods)
+        keys = ("method", "label", *record.takes)
+        # Optional keys that this method does not take are passed on as parameters, to be reported as unknown keys.
+        misplaced = dict.fromkeys(self.model_fields_set - {"parameters", *keys})
+        values = {**misplaced, **self.parameters}
+        self.parameters = parameters_of(place, record.parameters, values, keys, check=record.check)
+        self.smoothed = None if self.base is None else _base(place, self.base, others, catalog)
+        self.name, self.label, self.method = name, label_of(name, self.label, record), record.name
+        self.function, self.uses_model = record.function, record.uses_model
+        self.needs = tuple(dict.fromkeys([*record.needs, *(self.smoothed.needs if self.smoothed else ())]))
+        self.noise_group = record.noise_group or record.name
+        self.background = self.background if "background" in record.takes else 0
+        self.files = self.smoothed.files if self.smoothed else ()
 
-def _base(place: str, base_name: str, others: Mapping[str, Method], catalog: Catalog) -> Method:
+
+class CustomMethod(Method):
+    """A custom method. Any other key is a parameter of the function."""
+
+    function: str = Field(description=f"The function that computes maps, {FUNCTION}")
+    files: Distinct[Text] = Field((), description=FILES)
+    label: Line = Field("", description=LABEL)
+
+    def complete(self, name: str, others: Mapping[str, Method], catalog: Any) -> None:
+        """Check the call against the source code of the function, which is not run, and set the derived fields."""
+        place = f"methods.{name}"
+        if "method" in self.parameters:
+            raise ConfigError(f"{place}: found both function and method, expected one of them")
+        try:
+            check_call(self.function, self.parameters, positional=POSITIONAL)
+        except ValueError as error:
+            raise ConfigError(f"{place}.{error}") from None
+        description = describe_function(self.function, passed=(*POSITIONAL, GENERATOR))
+        self.parameters = custom_parameters(place, {**description.defaults, **self.parameters})
+        self.name, self.label, self.summary = name, label_of(name, self.label), description.summary
+        self.noise_group = self.function
+        self.files = files_of(place, self.function, self.files)
+
+
+AnyMethod = Annotated[
+    Annotated[RegisteredMethod, Tag("registered")] | Annotated[CustomMethod, Tag("custom")],
+    Discriminator(entry_kind),
+]
+
+
+def complete_methods(entries: Mapping[str, Method], catalog: Any) -> None:
+    """Complete all entries, smoothing methods after the others, which their ``base`` may name."""
+    smoothing = {name for name, entry in entries.items() if getattr(entry, "base", None) is not None}
+    plain = {name: entry for name, entry in entries.items() if name not in smoothing}
+    for name, entry in plain.items():
+        entry.complete(name, {}, catalog)
+    for name in entries:
+        if name in smoothing:
+            entries[name].complete(name, plain, catalog)
+
+
+def _base(place: str, name: str, others: Mapping[str, Method], catalog: Any) -> Method:
     """Return the method to smooth: an entry, or a registered method with its defaults."""
-    if base_name not in others and base_name in catalog.methods:
-        base = _method(base_name, RegisteredMethod(), {}, catalog)
+    if name not in others and name in catalog.methods:
+        base: Method = RegisteredMethod()
+        base.complete(name, {}, catalog)
     else:
-        base = look_up(f"{place}.base", "method", base_name, others)
+        base = look_up(f"{place}.base", "method", name, others)
     record = catalog.methods.get(base.method)
     if reason := record.unsmoothable if record else "":
         problem = f"found {base.name}, which {reason}"
@@ -78,30 +157,8 @@ def _base(place: str, base_name: str, others: Mapping[str, Method], catalog: Cat
     return base
 
 
-def _custom_method(name: str, entry: CustomMethod) -> Method:
-    """Return the record of a custom method, its parameters checked against the source code of the function."""
-    place = f"methods.{name}"
-    if "method" in entry.parameters:
-        raise ConfigError(f"{place}: found both function and method, expected one of them")
-    try:
-        check_call(entry.function, entry.parameters, positional=POSITIONAL)
-    except ValueError as error:
-        raise ConfigError(f"{place}.{error}") from None
-    description = describe_function(entry.function, passed=(*POSITIONAL, GENERATOR))
-    return Method(
-        name,
-        label_of(name, entry.label),
-        "",
-        entry.function,
-        custom_parameters(place, {**description.defaults, **entry.parameters}),
-        noise_group=entry.function,
-        summary=description.summary,
-        files=files_of(place, entry.function, entry.files),
-    )
-
-
 def check_needs(
-    study: Study, models: Mapping[str, Model], methods: Mapping[str, Method], catalog: Catalog
+    study: Any, models: Mapping[str, Model], methods: Mapping[str, Method], architectures: Mapping[str, Any]
 ) -> None:
     """Check that the models of a study have the layers that its methods need.
 
@@ -112,22 +169,19 @@ def check_needs(
         for model in study.all_models:
             problem = unsupported(methods[name].needs, models[model])
             if problem:
-                valid_architectures = [
-                    other
-                    for other, record in catalog.architectures.items()
-                    if not unsupported(methods[name].needs, record)
-                ]
-                is_custom = (
-                    models[model].architecture not in catalog.architectures and not models[model].cam_layer
-                )
-                valid = (
-                    f"models.{model}.cam_layer set to one"
-                    if is_custom
-                    else ", ".join(valid_architectures) or "none"
-                )
+                architecture = models[model].architecture
+                if architecture not in architectures and not models[model].cam_layer:
+                    valid = f"models.{model}.cam_layer set to one"
+                else:
+                    suitable = (
+                        other
+                        for other, record in architectures.items()
+                        if not unsupported(methods[name].needs, record)
+                    )
+                    valid = ", ".join(suitable) or "none"
                 raise ConfigError(
-                    f"studies.{study.name}.methods: {name} {problem}, which {models[model].architecture} "
-                    f"(models.{model}) does not have; valid: {valid}{WITHOUT_RELU if 'ReLU' in problem else ''}"
+                    f"studies.{study.name}.methods: {name} {problem}, which {architecture} (models.{model}) does not "
+                    f"have; valid: {valid}{WITHOUT_RELU if 'ReLU' in problem else ''}"
                 )
 
 

@@ -1,119 +1,232 @@
-"""Checks of the section ``metrics``: registered and custom metrics."""
+"""The section ``metrics``: registered and custom metrics."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from math import inf
+from typing import Annotated, Any, Literal
 
-from saliency_assay.config.checks import custom_parameters, files_of, look_up, parameters_of
+from pydantic import Discriminator, Field, Tag
+
+from saliency_assay.config.checks import Parameters, custom_parameters, files_of, look_up, parameters_of
 from saliency_assay.config.errors import ConfigError
-from saliency_assay.config.records import Catalog, Metric, Model, Parameters, Study
-from saliency_assay.config.settings import CustomMetric, RegisteredMetric
+from saliency_assay.config.fields import (
+    FILES,
+    FUNCTION,
+    LABEL,
+    WITHOUT_FUNCTION,
+    Derived,
+    Distinct,
+    Entry,
+    Line,
+    Number,
+    OrAbsent,
+    Text,
+    entry_kind,
+)
+from saliency_assay.config.models import Model
+from saliency_assay.metrics import BOXES, Figure, Score
+from saliency_assay.registry.directions import Direction
 from saliency_assay.registry.labels import label_of
-from saliency_assay.registry.properties import OTHER
-from saliency_assay.registry.records import resolve
+from saliency_assay.registry.properties import COMPLEXITY, FAITHFULNESS, OTHER
 from saliency_assay.registry.signatures import GENERATOR, OFFERED, check_call, describe_function
-from saliency_assay.training.settings import finetuning, training_from
+from saliency_assay.training.hyperparameters import finetuning, training_from
 
 POSITIONAL = ("predict", "images", "targets", "maps")
 """Positional arguments of a metric."""
-DIRECTIONS = ("direction", "target")
-"""Keys that define which scores of a custom metric are better."""
 
 
-@dataclass(frozen=True)
-class Boxes:
-    """The figure of a custom metric: box plots of its scores."""
+class Metric(Entry):
+    """An entry under ``metrics``: a registered metric, or a custom function."""
 
-    function: str = "saliency_assay.studies.fidelity.figures:boxes"
-    reads: tuple[str, ...] = ()
+    label: Line = Field("", description=LABEL)
+
+    metric: Derived[str] = ""
+    """Name of the registered metric; empty for a custom function."""
+    function: Derived[str] = ""
+    scores_single_maps: Derived[bool] = True
+    takes: Derived[tuple[str, ...]] = ()
+    """Arguments in addition to its parameters."""
+    responses: Derived[str] = ""
+    scores: Derived[tuple[Score, ...]] = ()
+    sub_variants: Derived[Mapping[str, str]] = Field({})
+    """Patterns of the labels of sub-variants (``registry.labels``)."""
+    figures: Derived[Mapping[str, Figure]] = Field({})
+    measures: Derived[str] = ""
+    """Property of a map that it measures (``registry.properties``)."""
+    summary: Derived[str] = ""
+    training: Derived[dict[Any, Any]] = Field({})
+    """Training parameters of the fine-tuned model, if the metric takes one, that differ from those of the model."""
+    files: Derived[tuple[str, ...]] = ()
+    """Files that a custom function reads; their content is part of the settings of jobs."""
+
+    def complete(self, name: str, catalog: Any) -> None:
+        """Check the entry ``metrics.name`` and set the derived fields.
+
+        Raises:
+            ConfigError: the entry is not valid.
+        """
+        raise NotImplementedError
+
+    @property
+    def directions(self) -> dict[str, Direction]:
+        """Direction of each of its scores."""
+        return {score.name: score.direction for score in self.scores}
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Label of each of its scores, as registered."""
+        return {score.name: score.label for score in self.scores}
+
+    @property
+    def units(self) -> dict[str, str]:
+        """Unit or statistic of each of its scores, for axes; empty if it has none."""
+        return {score.name: score.unit for score in self.scores}
+
+    @property
+    def score_summaries(self) -> dict[str, str]:
+        """Description of each of its scores."""
+        return {score.name: score.summary or self.summary for score in self.scores}
+
+    def _check_name(self, name: str, catalog: Any) -> None:
+        """Check that an entry of another metric does not have the name of one that kinds of study use by its name."""
+        namesake = catalog.metrics.get(name)
+        kinds = [kind.name for kind in catalog.study_kinds.values() if name in kind.metrics]
+        if kinds or (namesake and not namesake.scores_single_maps):
+            owner = f" of {' and '.join(kinds)} studies" if kinds else ""
+            raise ConfigError(
+                f"metrics.{name}: is the name of a registered metric{owner}, expected another name"
+            )
 
 
-BOXES = Boxes()
+class RegisteredMetric(Metric):
+    """A registered metric. Any other key is a parameter of the metric."""
+
+    model_config = WITHOUT_FUNCTION
+
+    metric: str = Field(
+        "", description="The registered [metric](metrics.md); by default the name of the entry."
+    )
+    label: Line = Field("", description=LABEL)
+    training: dict[Any, Any] = Field(
+        {},
+        description="Only for metrics that [fine-tune the model](metrics.md#f_fidelity): [training "
+        "parameters](models.md#training) that differ from those of the model.",
+    )
+
+    def complete(self, name: str, catalog: Any) -> None:
+        """Check the entry, and set the fields that follow from the record of the metric."""
+        place = f"metrics.{name}"
+        registered_name = self.metric if "metric" in self.model_fields_set else name
+        if registered_name != name:
+            self._check_name(name, catalog)
+        for key in ("direction", "target"):
+            if key in self.parameters:
+                expected = "which has its own; expected only with function"
+                raise ConfigError(f"{place}.{key}: found with a registered metric, {expected}")
+        record = look_up(place, "metric", registered_name, catalog.metrics)
+        if not record.scores_single_maps and record.name != name:
+            raise ConfigError(
+                f"{place}.metric: found {record.name!r}, expected only for an entry of that name"
+            )
+        keys = [key for key in self.own_keys() if key != "training" or record.finetuning]
+        self.parameters = parameters_of(place, record.parameters, self.parameters, keys, check=record.check)
+        self.training = self._finetuning(place, record, catalog)
+        self.name, self.label, self.metric = name, label_of(name, self.label, record), record.name
+        self.function, self.responses, self.takes = record.function, record.responses, record.takes
+        self.scores, self.sub_variants, self.figures = record.scores, record.sub_variants, record.figures
+        self.measures, self.summary = record.measures, record.summary
+        self.scores_single_maps = record.scores_single_maps
+
+    def _finetuning(self, place: str, record: Any, catalog: Any) -> Parameters:
+        """Return the training parameters of the fine-tuned model that differ from those of the explained model.
+
+        Raises:
+            ConfigError: one does not exist, has no valid value, or follows from a parameter of the metric; or the
+                metric does not fine-tune the model.
+        """
+        if self.training and not record.finetuning:
+            valid = ", ".join(name for name, other in catalog.metrics.items() if other.finetuning)
+            actual = f"found with {record.name}, which does not fine-tune the model"
+            raise ConfigError(f"{place}.training: {actual}; expected only with {valid}")
+        for key, parameter in record.finetuning.items():
+            if key in self.training:
+                raise ConfigError(
+                    f"{place}.training.{key}: found a value, expected none: it is {place}.{parameter}"
+                )
+        parameters_of(f"{place}.training", catalog.training, self.training)
+        return {**self.training, **{key: self.parameters[name] for key, name in record.finetuning.items()}}
 
 
-def read_metrics(
-    entries: Mapping[str, RegisteredMetric | CustomMetric], requested: Iterable[str], catalog: Catalog
+class CustomMetric(Metric):
+    """A custom metric. It has either `direction` or `target`. Any other key is a parameter of the function."""
+
+    function: str = Field(description=f"The function that scores maps, {FUNCTION}")
+    files: Distinct[Text] = Field((), description=FILES)
+    label: Line = Field("", description=LABEL)
+    direction: OrAbsent[Literal["higher", "lower"]] = Field(None, description="Which scores are better.")
+    target: OrAbsent[Number] = Field(None, description="The ideal score; scores closer to it are better.")
+    measures: Line = Field(
+        OTHER,
+        description=f"Property of a map that it measures, such as `{FAITHFULNESS}` or `{COMPLEXITY}`, by which heat"
+        " maps group metrics.",
+    )
+
+    def complete(self, name: str, catalog: Any) -> None:
+        """Check the entry, whose only score has its name, against the source code of the function."""
+        place = f"metrics.{name}"
+        self._check_name(name, catalog)
+        if "metric" in self.parameters:
+            raise ConfigError(f"{place}: found both function and metric, expected one of them")
+        try:
+            self.takes = check_call(self.function, self.parameters, positional=POSITIONAL, offered=OFFERED)
+        except ValueError as error:
+            raise ConfigError(f"{place}.{error}") from None
+        description = describe_function(self.function, passed=(*POSITIONAL, GENERATOR, *OFFERED))
+        self.parameters = custom_parameters(place, {**description.defaults, **self.parameters})
+        self.name, self.label = name, label_of(name, self.label)
+        self.summary = description.summary or self.function
+        self.scores = (Score(name, self._direction(place), (-inf, inf), self.label),)
+        self.figures = {"scores": BOXES}
+        self.files = files_of(place, self.function, self.files)
+
+    def _direction(self, place: str) -> Direction:
+        """Return the direction from ``direction`` or ``target``.
+
+        Raises:
+            ConfigError: the entry has both, or neither.
+        """
+        if self.direction and self.target is not None:
+            raise ConfigError(f"{place}: found both direction and target, expected one of them")
+        if self.direction:
+            return Direction(self.direction)
+        if self.target is None:
+            expected = "expected higher or lower, or target, the ideal value, in its place"
+            raise ConfigError(f"{place}.direction: missing, {expected}")
+        return Direction.closer_to(float(self.target))
+
+
+AnyMetric = Annotated[
+    Annotated[RegisteredMetric, Tag("registered")] | Annotated[CustomMetric, Tag("custom")],
+    Discriminator(entry_kind),
+]
+
+
+def complete_metrics(
+    entries: Mapping[str, Metric], requested: Iterable[str], catalog: Any
 ) -> dict[str, Metric]:
-    """Return the records of all entries and of registered metrics without an entry that studies use.
+    """Complete all entries, and return them with the registered metrics without an entry that studies use.
 
     The latter are metrics that compare models, and those ``requested`` by name.
     """
-    records = {name: _metric(name, entry, catalog) for name, entry in entries.items()}
+    metrics = dict(entries)
     for name, record in catalog.metrics.items():
-        if name not in records and (not record.scores_single_maps or name in requested):
-            records[name] = _metric(name, RegisteredMetric(), catalog)
-    return records
+        if name not in metrics and (not record.scores_single_maps or name in requested):
+            metrics[name] = RegisteredMetric()
+    for name, metric in metrics.items():
+        metric.complete(name, catalog)
+    return metrics
 
 
-def _metric(name: str, entry: RegisteredMetric | CustomMetric, catalog: Catalog) -> Metric:
-    """Return the checked record of the entry ``metrics.name``."""
-    place = f"metrics.{name}"
-    namesake = catalog.metrics.get(name)
-    kinds = [kind.name for kind in catalog.study_kinds.values() if name in kind.metrics]
-    is_reserved = kinds or (namesake and not namesake.scores_single_maps)
-    if is_reserved and (isinstance(entry, CustomMetric) or entry.metric not in (None, name)):
-        owner = f" of {' and '.join(kinds)} studies" if kinds else ""
-        raise ConfigError(f"{place}: is the name of a registered metric{owner}, expected another name")
-    if isinstance(entry, CustomMetric):
-        return _custom_metric(name, entry)
-    for key in DIRECTIONS:
-        if key in entry.parameters:
-            raise ConfigError(
-                f"{place}.{key}: found with a registered metric, which has its own; expected only with function"
-            )
-    record = look_up(place, "metric", name if entry.metric is None else entry.metric, catalog.metrics)
-    if not record.scores_single_maps and record.name != name:
-        raise ConfigError(f"{place}.metric: found {record.name!r}, expected only for an entry of that name")
-    keys = [key for key in entry.own_keys() if key != "training" or record.finetuning]
-    parameters = parameters_of(place, record.parameters, entry.parameters, keys)
-    training = _finetuning(place, entry, record, parameters, catalog)
-    misfit = resolve(record.check)(parameters) if record.check else ""
-    if misfit:
-        raise ConfigError(f"{place}.{misfit}")
-    return Metric(
-        name=name,
-        label=label_of(name, entry.label, record),
-        metric=record.name,
-        function=record.function,
-        parameters=parameters,
-        scores_single_maps=record.scores_single_maps,
-        takes=record.takes,
-        responses=record.responses,
-        directions={score.name: score.direction for score in record.scores},
-        labels={score.name: score.label for score in record.scores},
-        units={score.name: score.unit for score in record.scores},
-        sub_variants=record.sub_variants,
-        figures=dict(record.figures),
-        measures=record.measures,
-        summary=record.summary,
-        score_summaries={score.name: score.summary or record.summary for score in record.scores},
-        training=training,
-    )
-
-
-def _finetuning(
-    place: str, entry: RegisteredMetric, record: Any, parameters: Parameters, catalog: Catalog
-) -> Parameters:
-    """Return the training parameters of the fine-tuned model that differ from those of the explained model.
-
-    Raises:
-        ConfigError: one does not exist, has no valid value, or follows from a parameter of the metric; or the metric
-            does not fine-tune the model.
-    """
-    if entry.training and not record.finetuning:
-        valid = ", ".join(name for name, other in catalog.metrics.items() if other.finetuning)
-        actual = f"found with {record.name}, which does not fine-tune the model"
-        raise ConfigError(f"{place}.training: {actual}; expected only with {valid}")
-    for key, parameter in record.finetuning.items():
-        if key in entry.training:
-            raise ConfigError(
-                f"{place}.training.{key}: found a value, expected none: it is {place}.{parameter}"
-            )
-    parameters_of(f"{place}.training", catalog.training, entry.training)
-    return {**entry.training, **{key: parameters[name] for key, name in record.finetuning.items()}}
-
-
-def check_finetuning(study: Study, models: Mapping[str, Model], metrics: Mapping[str, Metric]) -> None:
+def check_finetuning(study: Any, models: Mapping[str, Model], metrics: Mapping[str, Metric]) -> None:
     """Check that the models of a study can be trained with the training parameters of its metrics.
 
     Raises:
@@ -127,7 +240,7 @@ def check_finetuning(study: Study, models: Mapping[str, Model], metrics: Mapping
                 raise ConfigError(f"metrics.{metric.name}.training.{error} (models.{model})") from None
 
 
-def check_scores(study: Study, metrics: Mapping[str, Metric]) -> None:
+def check_scores(study: Any, metrics: Mapping[str, Metric]) -> None:
     """Check that no other metric of a study has a score of the name of a custom metric.
 
     Scores of equal names are variants of one score, with one direction.
@@ -143,51 +256,3 @@ def check_scores(study: Study, metrics: Mapping[str, Metric]) -> None:
                     f"metrics.{custom.name}: is the name of a score of metrics.{other.name}, with which studies."
                     f"{study.name} compares it; expected another name"
                 )
-
-
-def _custom_metric(name: str, entry: CustomMetric) -> Metric:
-    """Return the record of a custom metric, whose only score has the name of the entry."""
-    place = f"metrics.{name}"
-    if "metric" in entry.parameters:
-        raise ConfigError(f"{place}: found both function and metric, expected one of them")
-    try:
-        takes = check_call(entry.function, entry.parameters, positional=POSITIONAL, offered=OFFERED)
-    except ValueError as error:
-        raise ConfigError(f"{place}.{error}") from None
-    description = describe_function(entry.function, passed=(*POSITIONAL, GENERATOR, *OFFERED))
-    label = label_of(name, entry.label)
-    return Metric(
-        name=name,
-        label=label,
-        metric="",
-        function=entry.function,
-        parameters=custom_parameters(place, {**description.defaults, **entry.parameters}),
-        scores_single_maps=True,
-        takes=takes,
-        responses="",
-        directions={name: _direction(place, entry)},
-        labels={name: label},
-        units={name: ""},
-        sub_variants={},
-        figures={"scores": BOXES},
-        measures=entry.measures or OTHER,
-        summary=description.summary or entry.function,
-        score_summaries={name: description.summary or entry.function},
-        files=files_of(place, entry.function, entry.files),
-    )
-
-
-def _direction(place: str, entry: CustomMetric) -> str:
-    """Return the direction of a custom metric from its ``direction`` or ``target``.
-
-    Raises:
-        ConfigError: the entry has both, or neither.
-    """
-    if entry.direction and entry.target is not None:
-        raise ConfigError(f"{place}: found both direction and target, expected one of them")
-    if entry.direction:
-        return entry.direction
-    if entry.target is None:
-        expected = "expected higher or lower, or target, the ideal value, in its place"
-        raise ConfigError(f"{place}.direction: missing, {expected}")
-    return f"target {float(entry.target)!r}".removesuffix(".0")

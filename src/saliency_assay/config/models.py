@@ -1,167 +1,244 @@
-"""Checks of the section ``models``: registered architectures and custom networks."""
+"""The section ``models``: registered architectures, networks of libraries, and custom networks."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib.util import find_spec
 from itertools import product
-from typing import Any
+from typing import Annotated, Any, ClassVar, Literal
 
-from saliency_assay.config.checks import custom_parameters, file, files_of, look_up, parameters_of
+from pydantic import Discriminator, Field, Tag
+
+from saliency_assay.config.checks import Parameters, custom_parameters, file, files_of, look_up, parameters_of
+from saliency_assay.config.data import DataEntry
 from saliency_assay.config.errors import ConfigError
-from saliency_assay.config.records import Catalog, DataEntry, Model, Parameters
-from saliency_assay.config.settings import CustomModel, ModelSettings, RegisteredModel
+from saliency_assay.config.fields import (
+    FILES,
+    FUNCTION,
+    LABEL,
+    NUMBER,
+    Derived,
+    Distinct,
+    Entry,
+    Line,
+    Number,
+    OrAbsent,
+    Positive,
+    Sequence,
+    Settings,
+    Text,
+    entry_kind,
+)
 from saliency_assay.models import checks
 from saliency_assay.models.families import BUILDERS, Layered, family_of
 from saliency_assay.registry.labels import label_of
 from saliency_assay.registry.records import short_repr, unknown
 from saliency_assay.registry.signatures import GENERATOR, check_call
-from saliency_assay.training.settings import training_from
+from saliency_assay.training.hyperparameters import training_from
 
 BUILDER = ("classes", "channels", GENERATOR)
 """Keyword arguments of a function that builds a network."""
 
 
-def read_model(
-    name: str,
-    entry: RegisteredModel | CustomModel,
-    data: Mapping[str, DataEntry],
-    catalog: Catalog,
-) -> Model:
-    """Return the record of an entry, checked against the sets of ``data``, the registry and the named files.
+class Normalization(Settings):
+    """Normalization of pixels in [0, 1], with one value per channel."""
 
-    Raises:
-        ConfigError: the entry is not valid; the message describes the first fault.
-    """
-    place = f"models.{name}"
-    network = _network_fields(place, entry, catalog)
-    sets = {set_name: maker for maker in data.values() for set_name in maker.sets}
-    maker = look_up(f"{place}.data", "set", entry.data, sets)
-    look_up(f"{place}.trained_on", "label", entry.trained_on, dict.fromkeys(maker.labels_of(entry.data)))
-    weights = file(f"{place}.weights", entry.weights) if entry.weights else ""
-    training = parameters_of(f"{place}.training", catalog.training, entry.training)
-    _check_training(f"{place}.training", training)
-    if not weights and training.get("epochs") == 0:
-        raise ConfigError(
-            f"{place}.training.epochs: found 0, expected at least 1, or weights to be used as they are"
-        )
-    return Model(
-        name=name,
-        label=label_of(name, entry.label, catalog.architectures.get(network["architecture"])),
-        **network,
-        data=entry.data,
-        trained_on=entry.trained_on,
-        target=entry.target,
-        weights=weights,
-        batch_size=entry.batch_size,
-        training=training,
-        trials=_trials(place, entry.search or {}, training, catalog),
-        normalization=_normalization(place, entry),
-        token_grid=entry.token_grid or (),
-        files=files_of(place, entry.function, entry.files) if isinstance(entry, CustomModel) else (),
+    mean: Sequence[Number] = Field(min_length=1, description="Mean of each channel.")
+    std: Sequence[Annotated[float, Field(gt=0), NUMBER]] = Field(
+        min_length=1, description="Standard deviation of each channel."
     )
 
+    @property
+    def channels(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Mean and standard deviation of each channel."""
+        return tuple(map(float, self.mean)), tuple(map(float, self.std))
 
-def _network_fields(place: str, entry: RegisteredModel | CustomModel, catalog: Catalog) -> dict[str, Any]:
-    return (
-        _custom_fields(place, entry)
-        if isinstance(entry, CustomModel)
-        else _registered_fields(place, entry, catalog)
+
+class Model(Entry):
+    """Keys of every model."""
+
+    replaced_keys: ClassVar[Mapping[str, str]] = {"trained_on": "label"}
+
+    data: str = Field(description="The training set.")
+    trained_on: str = Field(
+        description="The label that the model learns, such as `object`, `scene` or `class`."
+    )
+    label: Line = Field("", description=LABEL)
+    target: Literal["label", "predicted"] = Field(
+        "label",
+        description="The class that maps explain: the image's label (`label`) or the predicted class (`predicted`).",
+    )
+    weights: Text = Field(
+        "",
+        description="File with [initial weights](models.md#initial-weights); by default, they are random.",
+    )
+    batch_size: Positive = Field(
+        64,
+        description="Images per batch in evaluation, attribution and scoring; attribution uses at most 256.",
+    )
+    normalization: OrAbsent[Normalization] = Field(
+        None,
+        description="Mean and standard deviation for normalizing pixels in [0, 1]. The default depends on "
+        "[`weights`](models.md#initial-weights).",
+    )
+    training: dict[Any, Any] = Field({}, description="[Training parameters](models.md#training).")
+    cam_layer: Text = Field(
+        "",
+        description="Path of the layer for Grad-CAM, as for `torch.nn.Module.get_submodule`; a negative number counts "
+        "from the end, as in `blocks.-1`. Registered architectures have a default.",
+    )
+    token_grid: Annotated[Sequence[Positive], Field(min_length=2, max_length=2)] = Field(
+        (),
+        description="Rows and columns of the tokens that the CAM layer returns; by default, the largest grid of the "
+        "images' aspect ratio. The tokens before the grid, such as a class token, are dropped.",
+    )
+    concept_layers: Distinct[Text] = Field(
+        (),
+        min_length=1,
+        description="Paths of the layers for TCAV, from first to last. Registered architectures have a default.",
+    )
+    search: dict[Any, Annotated[Distinct[Any], Field(min_length=1)]] = Field(
+        {},
+        min_length=1,
+        description="Values of training parameters for a [search](models.md#hyperparameter-search) by validation "
+        "accuracy.",
     )
 
+    architecture: Derived[str] = ""
+    function: Derived[str] = ""
+    """Function that builds the network; for a custom network also its ``architecture``."""
+    files: Derived[tuple[str, ...]] = ()
+    """Files that a custom function reads; their content is part of the settings of jobs."""
+    trials: Derived[tuple[Parameters, ...]] = ()
+    """Training parameters of each trial of a search; each replaces values in ``training``."""
+    head_is_pool_linear: Derived[bool] = False
+    """True if the logits are one linear layer over the spatial mean of ``cam_layer``, which CAM needs."""
+    has_relu: Derived[bool] = True
+    """False for an architecture of other activations; True for a custom network, which is checked once it is built."""
+    has_attention: Derived[bool] = True
+    """False for an architecture without attention over all tokens; True for a custom network, as ``has_relu``."""
 
-def _registered_fields(place: str, entry: RegisteredModel, catalog: Catalog) -> dict[str, Any]:
-    """Return the fields of ``Model`` that describe a registered architecture, or a network of a library."""
-    library, slash, network = entry.architecture.partition("/")
-    if slash and library in BUILDERS:
-        return _library_fields(place, entry, library, network)
-    architectures = catalog.architectures
-    if entry.architecture not in architectures:
-        valid = [*architectures, *(f"{name}/NAME" for name in BUILDERS)]
-        raise ConfigError(f"{place}.architecture: {unknown('architecture', entry.architecture, valid)}")
-    record = architectures[entry.architecture]
-    return {
-        "architecture": record.name,
-        "function": record.function,
-        **_layers(entry, record),
-        "parameters": parameters_of(place, record.parameters, entry.parameters, entry.own_keys()),
-    }
+    def complete(self, name: str, data: Mapping[str, DataEntry], catalog: Any) -> None:
+        """Check the entry ``models.name`` against the sets of ``data``, and set defaults and derived fields.
 
+        Raises:
+            ConfigError: the entry is not valid; the message describes the first fault.
+        """
+        place = f"models.{name}"
+        record = self._complete_network(place, catalog)
+        self._set_layers(record)
+        sets = {set_name: maker for maker in data.values() for set_name in maker.sets}
+        maker = look_up(f"{place}.data", "set", self.data, sets)
+        look_up(f"{place}.trained_on", "label", self.trained_on, dict.fromkeys(maker.labels_of(self.data)))
+        if self.weights:
+            file(f"{place}.weights", self.weights)
+        self.training = parameters_of(f"{place}.training", catalog.training, self.training)
+        _check_training(f"{place}.training", self.training)
+        if not self.weights and self.training["epochs"] == 0:
+            raise ConfigError(
+                f"{place}.training.epochs: found 0, expected at least 1, or weights to be used as they are"
+            )
+        self.trials = self._trials(place, catalog)
+        if self.normalization and (problem := checks.normalization(*self.normalization.channels)):
+            raise ConfigError(f"{place}.normalization: {problem}")
+        self.name = name
+        self.label = label_of(name, self.label, catalog.architectures.get(self.architecture))
 
-def _library_fields(place: str, entry: RegisteredModel, library: str, network: str) -> dict[str, Any]:
-    """Return the fields of ``Model`` that describe a network of torchvision or timm, whose builder checks the rest."""
-    if find_spec(library) is None:
-        raise ConfigError(
-            f"{place}.architecture: found {entry.architecture!r}, but {library} is not installed; "
-            f"run .venv/bin/pip install {library}"
+    def _complete_network(self, place: str, catalog: Any) -> Layered | None:
+        """Check architecture and parameters, and return the record of the architecture, if there is one."""
+        raise NotImplementedError
+
+    def _set_layers(self, record: Layered | None) -> None:
+        """Set the layers to those of the architecture, unless the entry has its own."""
+        self.cam_layer = self.cam_layer or (record.cam_layer if record else "")
+        self.concept_layers = self.concept_layers or (record.concept_layers if record else ())
+        self.has_relu = record is None or record.has_relu
+        self.has_attention = record is None or record.has_attention
+        self.head_is_pool_linear = bool(
+            record and record.head_is_pool_linear and self.cam_layer == record.cam_layer
         )
-    return {
-        "architecture": entry.architecture,
-        "function": BUILDERS[library],
-        **_layers(entry, family_of(library, network)),
-        "parameters": {"name": network, **custom_parameters(place, entry.parameters)},
-    }
+
+    def _trials(self, place: str, catalog: Any) -> tuple[Parameters, ...]:
+        """Return all combinations of the values in ``search``; those of the last parameter vary fastest.
+
+        Raises:
+            ConfigError: a parameter does not exist, a value is out of range, trials would not be trained or not be
+                evaluated on the same validation images.
+        """
+        if not self.search:
+            return ()
+        for name, values in self.search.items():
+            parameter = look_up(f"{place}.search", "parameter", name, catalog.training)
+            for value in values:
+                if problem := parameter.problem(value):
+                    raise ConfigError(f"{place}.search.{name}: found {short_repr(value)}, {problem}")
+        reason = "the search chooses by validation accuracy"
+        if "validation_share" in self.search:
+            expected = "expected a fixed training.validation_share"
+            raise ConfigError(f"{place}.search: found 'validation_share', {expected}: {reason}")
+        if not self.training["validation_share"]:
+            raise ConfigError(f"{place}.training.validation_share: found 0, expected above 0: {reason}")
+        searched = self.search.get("epochs", ())
+        for section, epochs in (("training", [self.training["epochs"]]), ("search", searched)):
+            if 0 in epochs:
+                raise ConfigError(f"{place}.{section}.epochs: found 0, expected at least 1: {reason}")
+        trials = tuple(
+            dict(zip(self.search, values, strict=True)) for values in product(*self.search.values())
+        )
+        for trial in trials:
+            _check_training(f"{place}.search", {**self.training, **trial})
+        return trials
 
 
-def _layers(entry: ModelSettings, record: Layered | None) -> dict[str, Any]:
-    """Return the layers of an entry, with defaults from the record of its architecture."""
-    cam_layer = entry.cam_layer or (record.cam_layer if record else "")
-    return {
-        "cam_layer": cam_layer,
-        "concept_layers": entry.concept_layers or (record.concept_layers if record else ()),
-        "has_relu": record is None or record.has_relu,
-        "has_attention": record is None or record.has_attention,
-        "head_is_pool_linear": bool(record and record.head_is_pool_linear and cam_layer == record.cam_layer),
-    }
+class RegisteredModel(Model):
+    """A model with a registered architecture. Any other key is a parameter of the architecture."""
+
+    architecture: str = Field(
+        description="The registered [architecture](models.md#architectures), or a network of "
+        "[torchvision or timm](models.md#torchvision-and-timm), such as `timm/vit_small_patch16_224`."
+    )
+
+    def _complete_network(self, place: str, catalog: Any) -> Layered | None:
+        library, slash, network = self.architecture.partition("/")
+        if slash and library in BUILDERS:  # whose builder checks the rest
+            if find_spec(library) is None:
+                raise ConfigError(
+                    f"{place}.architecture: found {self.architecture!r}, but {library} is not installed; "
+                    f"run .venv/bin/pip install {library}"
+                )
+            self.function = BUILDERS[library]
+            self.parameters = {"name": network, **custom_parameters(place, self.parameters)}
+            return family_of(library, network)
+        if self.architecture not in catalog.architectures:
+            valid = [*catalog.architectures, *(f"{name}/NAME" for name in BUILDERS)]
+            raise ConfigError(f"{place}.architecture: {unknown('architecture', self.architecture, valid)}")
+        record = catalog.architectures[self.architecture]
+        self.function = record.function
+        self.parameters = parameters_of(place, record.parameters, self.parameters, self.own_keys())
+        layered: Layered = record
+        return layered
 
 
-def _custom_fields(place: str, entry: CustomModel) -> dict[str, Any]:
-    """Return the fields of ``Model`` that describe a custom network.
+class CustomModel(Model):
+    """A model whose network is built by a custom function. Any other key is a parameter of the function."""
 
-    The call is checked against the source code of the function, which is not run.
-    """
-    if "architecture" in entry.parameters:
-        raise ConfigError(f"{place}: found both function and architecture, expected one of them")
-    try:
-        check_call(entry.function, entry.parameters, positional=(), named=BUILDER)
-    except ValueError as error:
-        raise ConfigError(f"{place}.{error}") from None
-    return {
-        "architecture": entry.function,
-        "function": entry.function,
-        **_layers(entry, None),
-        "parameters": custom_parameters(place, entry.parameters),
-    }
+    function: str = Field(description=f"The function that builds the network, {FUNCTION}")
+    files: Distinct[Text] = Field((), description=FILES)
 
-
-def _normalization(place: str, entry: ModelSettings) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
-    """Return the mean and standard deviation of each channel; None if the entry has none."""
-    if entry.normalization is None:
-        return None
-    mean, std = (tuple(map(float, values)) for values in (entry.normalization.mean, entry.normalization.std))
-    if problem := checks.normalization(mean, std):
-        raise ConfigError(f"{place}.normalization: {problem}")
-    return mean, std
+    def _complete_network(self, place: str, catalog: Any) -> None:
+        if "architecture" in self.parameters:
+            raise ConfigError(f"{place}: found both function and architecture, expected one of them")
+        try:
+            check_call(self.function, self.parameters, positional=(), named=BUILDER)
+        except ValueError as error:
+            raise ConfigError(f"{place}.{error}") from None
+        self.architecture = self.function
+        self.parameters = custom_parameters(place, self.parameters)
+        self.files = files_of(place, self.function, self.files)
 
 
-def _trials(
-    place: str, search: Mapping[str, Sequence[Any]], training: Parameters, catalog: Catalog
-) -> tuple[Parameters, ...]:
-    """Return all combinations of the values in ``search``; those of the last parameter vary fastest.
-
-    Raises:
-        ConfigError: a parameter does not exist, a value is out of range, or there are no validation images or epochs.
-    """
-    if not search:
-        return ()
-    for name, values in search.items():
-        parameter = look_up(f"{place}.search", "parameter", name, catalog.training)
-        for value in values:
-            if problem := parameter.problem(value):
-                raise ConfigError(f"{place}.search.{name}: found {short_repr(value)}, {problem}")
-    _check_search(place, search, training)
-    trials = tuple(dict(zip(search, values, strict=True)) for values in product(*search.values()))
-    for trial in trials:
-        _check_training(f"{place}.search", {**training, **trial})
-    return trials
+AnyModel = Annotated[
+    Annotated[RegisteredModel, Tag("registered")] | Annotated[CustomModel, Tag("custom")],
+    Discriminator(entry_kind),
+]
 
 
 def _check_training(place: str, training: Parameters) -> None:
@@ -174,20 +251,3 @@ def _check_training(place: str, training: Parameters) -> None:
         training_from(training)
     except ValueError as error:
         raise ConfigError(f"{place}.{error}") from None
-
-
-def _check_search(place: str, search: Mapping[str, Sequence[Any]], training: Parameters) -> None:
-    """Check that every trial is trained, and evaluated on the same validation images.
-
-    Raises:
-        ConfigError: there are no validation images, they differ between trials, or a trial has no epochs.
-    """
-    reason = "the search chooses by validation accuracy"
-    if "validation_share" in search:
-        expected = "expected a fixed training.validation_share"
-        raise ConfigError(f"{place}.search: found 'validation_share', {expected}: {reason}")
-    if not training["validation_share"]:
-        raise ConfigError(f"{place}.training.validation_share: found 0, expected above 0: {reason}")
-    for section, epochs in (("training", [training["epochs"]]), ("search", search.get("epochs", ()))):
-        if 0 in epochs:
-            raise ConfigError(f"{place}.{section}.epochs: found 0, expected at least 1: {reason}")

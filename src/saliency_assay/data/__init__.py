@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from saliency_assay.registry.records import Limits, Parameter
+from saliency_assay.registry.records import Parameter
 from saliency_assay.registry.signatures import parameters_of
 
 SEED = Parameter(0, minimum=0)  # every kind has this parameter; it seeds the generator passed to the builder
@@ -29,7 +29,6 @@ class DataKind:
         labels: names of the labels of each image.
         sets: suffixes of the aligned data sets that one entry produces; empty if the entry is a single data set.
         set_labels: names of ``sets`` in figures, tables and pages.
-        limits: valid values of the builder's parameters, where not all values of their type are valid.
         table: all parameters of a kind that is built in several steps; empty if they are those of ``function``.
         sources: keys of folders or lists, which are passed to the builder unchanged.
         files: glob patterns, relative to ``path``, of the files that the builder reads. Their content counts as a
@@ -46,7 +45,6 @@ class DataKind:
     labels: tuple[str, ...] = ("class",)
     sets: tuple[str, ...] = ()
     set_labels: Mapping[str, str] = field(default_factory=dict)
-    limits: Mapping[str, Limits] = field(default_factory=dict)
     table: Mapping[str, Parameter] = field(default_factory=dict)
     sources: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
@@ -58,13 +56,8 @@ class DataKind:
         if self.table:
             return self.table
         excluded = ("block", "classes", "captions", "masks", *self.sources)
-        return {**parameters_of(self.function, apart=excluded, limits=self.limits), "seed": SEED}
+        return {**parameters_of(self.function, apart=excluded), "seed": SEED}
 
-
-_SHARE = Limits(minimum=0, maximum=1)
-_COUNT = Limits(minimum=0)
-_SIZE = Limits(minimum=8, maximum=1024)
-_TEST_SHARE = Limits(minimum=0.01, maximum=0.5)
 
 _BAM: Mapping[str, Parameter] = {
     "size": Parameter(64, minimum=8, maximum=1024),
@@ -131,7 +124,6 @@ DATA_KINDS = (
         set_labels={"both": "picture and caption", "image": "picture alone", "caption": "caption alone"},
         summary="images of two classes of another data set, each next to a caption that names one of the classes",
         reference="Yeh et al. 2019, On the (In)fidelity and Sensitivity of Explanations, section 5",
-        limits={"image_noise": _SHARE, "caption_noise": _SHARE, "images_per_class": _COUNT},
     ),
     DataKind(
         name="digits",
@@ -139,7 +131,6 @@ DATA_KINDS = (
         function="saliency_assay.data.readers.digits:digits",
         summary="scikit-learn's 1,797 handwritten digits, 8 × 8 pixels, enlarged",
         reference="Alpaydin and Kaynak 1998, Optical Recognition of Handwritten Digits, UCI repository",
-        limits={"size": Limits(minimum=8, maximum=256), "test_share": _TEST_SHARE},
     ),
     DataKind(
         name="mnist",
@@ -147,7 +138,6 @@ DATA_KINDS = (
         function="saliency_assay.data.readers.mnist:mnist",
         summary="70,000 handwritten digits, 28 × 28 pixels, from the four original files",
         reference="LeCun et al. 1998, Gradient-based Learning Applied to Document Recognition",
-        limits={"size": _SIZE, "images_per_class": _COUNT},
         sources=("path",),
         files=("*-ubyte", "*-ubyte.gz"),
     ),
@@ -157,7 +147,6 @@ DATA_KINDS = (
         function="saliency_assay.data.readers.cifar10:cifar10",
         summary="60,000 real images of ten classes, 32 × 32 pixels, from the original files, binary version",
         reference="Krizhevsky 2009, Learning Multiple Layers of Features from Tiny Images",
-        limits={"size": _SIZE, "images_per_class": _COUNT},
         sources=("path",),
         files=tuple(
             f"{folder}{name}"
@@ -171,7 +160,6 @@ DATA_KINDS = (
         function="saliency_assay.data.readers.stl10:stl10",
         summary="STL-10's 13,000 labeled real images of ten classes, 96 × 96 pixels, from the original binary files",
         reference="Coates, Ng and Lee 2011, An Analysis of Single-Layer Networks in Unsupervised Feature Learning",
-        limits={"size": _SIZE, "images_per_class": _COUNT},
         sources=("path",),
         files=("t*_[Xy].bin", "class_names.txt", "stl10_binary/t*_[Xy].bin", "stl10_binary/class_names.txt"),
     ),
@@ -181,14 +169,6 @@ DATA_KINDS = (
         function="saliency_assay.data.readers.folder:folder",
         summary="image files of any size, in one folder per class or in a list, with or without masks of objects",
         reference="Russakovsky et al. 2015, ImageNet Large Scale Visual Recognition Challenge",
-        limits={
-            "size": _SIZE,
-            "crop_share": Limits(minimum=0.1, maximum=1),
-            "images_per_class": _COUNT,
-            "test_images_per_class": _COUNT,
-            "test_folder": Limits(choices=("auto", "test", "val")),
-            "test_share": _TEST_SHARE,
-        },
         sources=("path",),
         files=("val/val_annotations.txt",),
         count_classes="saliency_assay.data.readers.folder:count_classes",

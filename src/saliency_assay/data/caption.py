@@ -15,6 +15,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from saliency_assay.data.images import Block, Pixels, sample_per_class
 from saliency_assay.data.splits import TEST, TRAIN, Ints, Split
+from saliency_assay.registry.limits import NonNegativeInt, Share
 from saliency_assay.registry.records import unknown
 
 logger = logging.getLogger(__name__)
@@ -51,9 +52,9 @@ def compose(
     *,
     classes: Sequence[str],
     captions: Sequence[str] = (),
-    image_noise: float = 0.0,
-    caption_noise: float = 0.0,
-    images_per_class: int = 0,
+    image_noise: Share = 0.0,
+    caption_noise: Share = 0.0,
+    images_per_class: NonNegativeInt = 0,
     generator: np.random.Generator,
     block: int = 256,
 ) -> tuple[dict[str, tuple[str, ...]], Iterator[Block]]:

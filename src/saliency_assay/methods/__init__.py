@@ -3,11 +3,10 @@
 To add a method, write its function in a module of this package and its record in ``METHODS``.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
-from saliency_assay.registry.records import Limits, Parameter
+from saliency_assay.registry.records import Parameter
 from saliency_assay.registry.signatures import parameters_of
 
 
@@ -40,8 +39,6 @@ class Method:
     noise_group: str = ""
     """Name of the method whose random samples this one reuses for the same seed; empty for independent samples."""
     uses_model: bool = True
-    limits: Mapping[str, Limits] = field(default_factory=dict)
-    """Valid values of the parameters that do not accept every value of their type."""
     check: str = ""
     """``package.module:name`` of a function that returns why parameters are inconsistent; it must not import torch."""
     one_channel: bool = False
@@ -50,7 +47,10 @@ class Method:
     @cached_property
     def parameters(self) -> dict[str, Parameter]:
         """Return the keyword-only parameters of its function, by name."""
-        return parameters_of(self.function, apart=self.takes, limits=self.limits)
+        return parameters_of(
+            self.function,
+            apart=self.takes,
+        )
 
     @property
     def unsmoothable(self) -> str:
@@ -60,21 +60,7 @@ class Method:
         return "" if self.uses_model and not self.stochastic else "is stochastic or does not use the model"
 
 
-_BASELINE = {"baseline": Limits(choices=("black", "mean"))}
-_OUTPUT = {"output": Limits(choices=("probability", "logit"))}
-_SMOOTHING = {
-    "samples": Limits(minimum=1),
-    "noise": Limits(minimum=0),
-    "distribution": Limits(choices=("gaussian", "uniform")),
-}
-_PATH = {
-    "steps": Limits(minimum=1),
-    "rule": Limits(choices=("middle", "trapezoid", "left", "right", "gauss_legendre")),
-    **_BASELINE,
-}
 _ATTENTION = ("gradients", "layers", "attention")
-_INPUT_RULES = ("z_box", "w_squared", "same")
-_UPSAMPLING = {"upsampling": Limits(choices=("bilinear", "bicubic", "nearest"))}
 
 METHODS: tuple[Method, ...] = (
     Method(
@@ -102,7 +88,6 @@ METHODS: tuple[Method, ...] = (
         "Shrikumar et al., 2016",
         "gradient ⊙ (image − baseline image)",
         needs=("gradients",),
-        limits=_BASELINE,
     ),
     Method(
         "guided_backprop",
@@ -120,7 +105,6 @@ METHODS: tuple[Method, ...] = (
         "sum of the CAM layer's channels, weighted by the linear layer after global average pooling",
         one_channel=True,
         needs=("cam_layer", "pool_linear_head"),
-        limits=_UPSAMPLING,
     ),
     Method(
         "gradcam",
@@ -131,7 +115,6 @@ METHODS: tuple[Method, ...] = (
         signed=False,
         one_channel=True,
         needs=("gradients", "cam_layer"),
-        limits=_UPSAMPLING,
     ),
     Method(
         "gradcam_plus_plus",
@@ -142,7 +125,6 @@ METHODS: tuple[Method, ...] = (
         signed=False,
         one_channel=True,
         needs=("gradients", "cam_layer"),
-        limits=_UPSAMPLING,
     ),
     Method(
         "layercam",
@@ -153,7 +135,6 @@ METHODS: tuple[Method, ...] = (
         signed=False,
         one_channel=True,
         needs=("gradients", "cam_layer"),
-        limits=_UPSAMPLING,
     ),
     Method(
         "scorecam",
@@ -166,7 +147,6 @@ METHODS: tuple[Method, ...] = (
         passes=None,  # one for each channel of the layer
         needs=("cam_layer",),
         checked_as="gradcam",
-        limits={**_BASELINE, **_UPSAMPLING},
     ),
     Method(
         "guided_gradcam",
@@ -176,7 +156,6 @@ METHODS: tuple[Method, ...] = (
         "guided backpropagation ⊙ Grad-CAM",
         passes=2,
         needs=("gradients", "relu", "cam_layer"),
-        limits=_UPSAMPLING,
     ),
     Method(
         "smoothgrad",
@@ -189,7 +168,6 @@ METHODS: tuple[Method, ...] = (
         checked_as="gradient",
         takes=("base",),
         stochastic=True,
-        limits=_SMOOTHING,
     ),
     Method(
         "smoothgrad_squared",
@@ -204,7 +182,6 @@ METHODS: tuple[Method, ...] = (
         takes=("base",),
         stochastic=True,
         noise_group="smoothgrad",
-        limits=_SMOOTHING,
     ),
     Method(
         "vargrad",
@@ -219,7 +196,6 @@ METHODS: tuple[Method, ...] = (
         takes=("base",),
         stochastic=True,
         noise_group="smoothgrad",
-        limits=_SMOOTHING,
     ),
     Method(
         "integrated_gradients",
@@ -230,7 +206,6 @@ METHODS: tuple[Method, ...] = (
         passes="saliency_assay.methods.cost:steps",
         needs=("gradients",),
         checked_as="gradient",
-        limits=_PATH,
         check="saliency_assay.methods.checks:steps",
     ),
     Method(
@@ -243,7 +218,6 @@ METHODS: tuple[Method, ...] = (
         needs=("gradients",),
         checked_as="gradient",
         stochastic=True,
-        limits={**_PATH, **_SMOOTHING},
         check="saliency_assay.methods.checks:steps",
     ),
     Method(
@@ -257,7 +231,6 @@ METHODS: tuple[Method, ...] = (
         checked_as="gradient",
         takes=("background",),
         stochastic=True,
-        limits={"samples": Limits(minimum=1)},
     ),
     Method(
         "guided_ig",
@@ -268,12 +241,6 @@ METHODS: tuple[Method, ...] = (
         passes="saliency_assay.methods.cost:steps",
         needs=("gradients",),
         checked_as="gradient",
-        limits={
-            "steps": Limits(minimum=1),
-            "fraction": Limits(minimum=0.001, maximum=1),
-            "max_dist": Limits(minimum=0, maximum=1),
-            **_BASELINE,
-        },
     ),
     Method(
         "blur_ig",
@@ -284,7 +251,6 @@ METHODS: tuple[Method, ...] = (
         passes="saliency_assay.methods.cost:steps",
         needs=("gradients",),
         checked_as="gradient",
-        limits={"steps": Limits(minimum=2), "max_sigma": Limits(minimum=0.01, maximum=1)},
     ),
     Method(
         "xrai",
@@ -296,11 +262,6 @@ METHODS: tuple[Method, ...] = (
         passes="saliency_assay.methods.cost:steps_from_two_baselines",
         needs=("gradients",),
         checked_as="gradient",
-        limits={
-            "steps": Limits(minimum=1),
-            "channels": Limits(choices=("sum", "max")),
-            "resolution": Limits(minimum=1),
-        },
     ),
     Method(
         "occlusion",
@@ -310,11 +271,6 @@ METHODS: tuple[Method, ...] = (
         "decrease of the target's logit when a sliding window covers part of the image",
         one_channel=True,
         passes="saliency_assay.methods.cost:windows",
-        limits={
-            "window": Limits(minimum=0, maximum=1),
-            "stride": Limits(minimum=0, maximum=1),
-            "fill": Limits(choices=("black", "mean")),
-        },
         check="saliency_assay.methods.checks:window",
     ),
     Method(
@@ -324,12 +280,6 @@ METHODS: tuple[Method, ...] = (
         "Bach et al., 2015; Montavon et al., 2018",
         "layer-wise relevance propagation, with positive contributions weighted by α and negative ones by β",
         needs=("gradients", "relu", "layers"),
-        limits={
-            "alpha": Limits(minimum=1),
-            "beta": Limits(minimum=0),
-            "biases": Limits(choices=("ignored", "counted")),
-            "input_rule": Limits(choices=_INPUT_RULES),
-        },
         check="saliency_assay.methods.checks:alpha_beta",
     ),
     Method(
@@ -339,7 +289,6 @@ METHODS: tuple[Method, ...] = (
         "Bach et al., 2015",
         "layer-wise relevance propagation in proportion to the contributions, stabilized by ε",
         needs=("gradients", "layers"),
-        limits={"epsilon": Limits(minimum=1e-12), "input_rule": Limits(choices=_INPUT_RULES)},
     ),
     Method(
         "deep_taylor",
@@ -348,7 +297,6 @@ METHODS: tuple[Method, ...] = (
         "Montavon et al., 2017",
         "relevance, propagated layer by layer in proportion to the positive contributions",
         needs=("gradients", "relu", "layers"),
-        limits={"rule": Limits(choices=("z_plus", "w_squared")), "input_rule": Limits(choices=_INPUT_RULES)},
     ),
     Method(
         "fullgrad",
@@ -359,7 +307,6 @@ METHODS: tuple[Method, ...] = (
         signed=False,
         one_channel=True,
         needs=("gradients", "relu", "layers"),
-        limits={"rescale": Limits(choices=("layer", "channel"))},
     ),
     Method(
         "deeplift",
@@ -368,7 +315,6 @@ METHODS: tuple[Method, ...] = (
         "Shrikumar et al., 2017",
         "contribution of each pixel to the difference of the target's logit from that of a baseline image",
         needs=("gradients", "layers"),
-        limits={"rule": Limits(choices=("rescale", "reveal_cancel")), **_BASELINE},
     ),
     Method(
         "deep_shap",
@@ -390,7 +336,6 @@ METHODS: tuple[Method, ...] = (
         signed=False,
         one_channel=True,
         needs=_ATTENTION,
-        limits=_UPSAMPLING,
     ),
     Method(
         "attention_rollout",
@@ -401,7 +346,6 @@ METHODS: tuple[Method, ...] = (
         signed=False,
         one_channel=True,
         needs=_ATTENTION,
-        limits=_UPSAMPLING,
     ),
     Method(
         "gradient_weighted_attention",
@@ -412,7 +356,6 @@ METHODS: tuple[Method, ...] = (
         signed=False,
         one_channel=True,
         needs=_ATTENTION,
-        limits=_UPSAMPLING,
     ),
     Method(
         "transformer_attribution",
@@ -424,7 +367,6 @@ METHODS: tuple[Method, ...] = (
         one_channel=True,
         passes=3,  # the gradient, and relevance by the rule z⁺, which needs a second product in each layer
         needs=_ATTENTION,
-        limits=_UPSAMPLING,
     ),
     Method(
         "attnlrp",
@@ -434,11 +376,6 @@ METHODS: tuple[Method, ...] = (
         "layer-wise relevance propagation through attention weights, too",
         passes=2,  # the rule γ needs a second product in each layer
         needs=("gradients", "layers"),
-        limits={
-            "epsilon": Limits(minimum=1e-12),
-            "gamma_linear": Limits(minimum=0),
-            "gamma_convolution": Limits(minimum=0),
-        },
     ),
     Method(
         "kernel_shap",
@@ -449,12 +386,6 @@ METHODS: tuple[Method, ...] = (
         one_channel=True,
         passes="saliency_assay.methods.cost:coalitions",
         stochastic=True,
-        limits={
-            "features": Limits(choices=("grid", "superpixels")),
-            "segments": Limits(minimum=1),
-            "samples": Limits(minimum=1),
-            **_BASELINE,
-        },
         check="saliency_assay.methods.checks:coalitions",
     ),
     Method(
@@ -466,15 +397,6 @@ METHODS: tuple[Method, ...] = (
         one_channel=True,
         passes="saliency_assay.methods.cost:samples",
         stochastic=True,
-        limits={
-            "features": Limits(choices=("grid", "superpixels")),
-            "segments": Limits(minimum=1),
-            "samples": Limits(minimum=1),
-            "kernel_width": Limits(minimum=1e-3),
-            "ridge": Limits(minimum=1e-12),
-            **_BASELINE,
-            **_OUTPUT,
-        },
     ),
     Method(
         "rise",
@@ -486,13 +408,6 @@ METHODS: tuple[Method, ...] = (
         one_channel=True,
         passes="saliency_assay.methods.cost:samples",
         stochastic=True,
-        limits={
-            "samples": Limits(minimum=1),
-            "cells": Limits(minimum=2),
-            "probability": Limits(minimum=1e-3, maximum=1),
-            **_BASELINE,
-            **_OUTPUT,
-        },
     ),
     Method(
         "extremal_perturbation",
@@ -505,14 +420,6 @@ METHODS: tuple[Method, ...] = (
         passes="saliency_assay.methods.cost:steps",
         needs=("gradients",),
         checked_as="gradient",
-        limits={
-            "area": Limits(minimum=1e-3, maximum=1),
-            "steps": Limits(minimum=1),
-            "variant": Limits(choices=("preserve", "delete")),
-            "perturbation": Limits(choices=("blur", "black", "mean")),
-            "cell": Limits(minimum=1e-3, maximum=1),
-            "sigma": Limits(minimum=1e-3, maximum=1),
-        },
         check="saliency_assay.methods.checks:cell_and_sigma",
     ),
     Method(
@@ -523,12 +430,6 @@ METHODS: tuple[Method, ...] = (
         "map with the lowest infidelity when squares of pixels are removed",
         one_channel=True,
         passes="saliency_assay.methods.cost:squares",
-        limits={
-            "smallest": Limits(minimum=1),
-            "largest": Limits(minimum=1),
-            "squares": Limits(minimum=0),
-            "ridge": Limits(minimum=0),
-        },
         check="saliency_assay.methods.checks:sides",
         noise_group="square",  # its name in version 0.1, so that samples stay the same
     ),
@@ -549,11 +450,6 @@ METHODS: tuple[Method, ...] = (
         "map with the lowest infidelity when the image is replaced by a noisy baseline image",
         passes="saliency_assay.methods.cost:shared_samples",
         stochastic=True,
-        limits={
-            "samples": Limits(minimum=1),
-            "noise": Limits(minimum=0),
-            "protocol": Limits(choices=("printed", "released")),
-        },
         noise_group="noisy_baseline",  # as for "optimal_square"
     ),
     Method(

@@ -19,8 +19,9 @@ from saliency_assay.methods.attention_layers import (
 )
 from saliency_assay.methods.canonical import canonical_for, check_form, network_of, normalized
 from saliency_assay.methods.differentiate import check_inputs, check_logits
-from saliency_assay.methods.feature_maps import check_upsampling, token_grid, upsampled
+from saliency_assay.methods.feature_maps import token_grid, upsampled
 from saliency_assay.methods.relevance import attention_relevance
+from saliency_assay.registry.limits import Upsampling
 
 
 def raw_attention(
@@ -29,7 +30,7 @@ def raw_attention(
     targets: Tensor,
     *,
     generator: torch.Generator,
-    upsampling: str = "bilinear",
+    upsampling: Upsampling = "bilinear",
 ) -> Tensor:
     """Compute the mean over the heads of the last layer's attention weights, upsampled to ``[N, 1, H, W]``.
 
@@ -49,7 +50,7 @@ def attention_rollout(
     targets: Tensor,
     *,
     generator: torch.Generator,
-    upsampling: str = "bilinear",
+    upsampling: Upsampling = "bilinear",
 ) -> Tensor:
     """Compute attention rollout, Ã_L ⋯ Ã_1 with Ã_l = ½ mean_h A_l + ½ I, upsampled to ``[N, 1, H, W]``.
 
@@ -70,7 +71,7 @@ def gradient_weighted_attention(
     targets: Tensor,
     *,
     generator: torch.Generator,
-    upsampling: str = "bilinear",
+    upsampling: Upsampling = "bilinear",
 ) -> Tensor:
     """Compute (I + Ā_L) ⋯ (I + Ā_1) with Ā_l = mean_h max(A_l ⊙ ∂f_t / ∂A_l, 0), upsampled to ``[N, 1, H, W]``.
 
@@ -93,7 +94,7 @@ def transformer_attribution(
     targets: Tensor,
     *,
     generator: torch.Generator,
-    upsampling: str = "bilinear",
+    upsampling: Upsampling = "bilinear",
 ) -> Tensor:
     """Compute (I + Ā_L) ⋯ (I + Ā_1) with Ā_l = mean_h max(R_l ⊙ ∂f_t / ∂A_l, 0), upsampled to ``[N, 1, H, W]``.
 
@@ -138,7 +139,6 @@ def _attention(
     logits read: 1 for the class token, or equal shares of all tokens if the logits depend on their mean.
     """
     check_inputs(images, targets)
-    check_upsampling(upsampling)
     network = canonical_for(method, model)
     calls = attention_layers(network)
     kind = type(network_of(model)).__name__

@@ -1,10 +1,13 @@
 """Blur integrated gradients: gradients on the path from a blurred image to the image."""
 
+from typing import Annotated
+
 import torch
 from torch import Tensor, nn
 
 from saliency_assay.methods.differentiate import check_inputs, input_gradient
 from saliency_assay.methods.passes import reported
+from saliency_assay.registry.limits import Limits
 from saliency_assay.runtime.transfer import to_device
 
 TRUNCATE = 4.0  # standard deviations after which the Gaussian is cut off
@@ -16,8 +19,8 @@ def blur_ig(
     targets: Tensor,
     *,
     generator: torch.Generator,
-    steps: int = 100,
-    max_sigma: float = 0.22,
+    steps: Annotated[int, Limits(minimum=2)] = 100,
+    max_sigma: Annotated[float, Limits(minimum=0.01, maximum=1)] = 0.22,
 ) -> Tensor:
     """Compute ∫ ∂f_t(L_σ) / ∂L_σ ⊙ ∂L_σ / ∂σ dσ from the largest σ to 0, ``[N, C, H, W]``, signed.
 
@@ -26,15 +29,8 @@ def blur_ig(
     is approximated by the trapezoid rule, Σ_k ½ (g_k + g_{k+1}) ⊙ (L_k − L_{k+1}), with g_k the gradient at L_k and
     ``steps`` equidistant σ from 0, one pass each. A map sums to f_t(x) minus f_t of the most blurred image, up to the
     quadrature error. Xu et al. (2020).
-
-    Raises:
-        ValueError: fewer than 2 steps, or ``max_sigma`` is not above 0.
     """
     check_inputs(images, targets)
-    if steps < 2 or max_sigma <= 0:
-        raise ValueError(
-            f"steps, max_sigma: found {steps}, {max_sigma}, expected at least 2 steps and a share above 0"
-        )
     height, width = images.shape[2:]
     largest = max_sigma * max(height, width)
     pixels = images.detach().contiguous()

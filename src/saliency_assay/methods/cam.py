@@ -15,6 +15,7 @@ from saliency_assay.methods.feature_maps import (
 )
 from saliency_assay.methods.passes import passes_of
 from saliency_assay.models.classifier import Classifier
+from saliency_assay.registry.limits import Baseline, Upsampling
 
 
 def cam(
@@ -24,7 +25,7 @@ def cam(
     *,
     generator: torch.Generator,
     relu: bool = False,
-    upsampling: str = "bilinear",
+    upsampling: Upsampling = "bilinear",
 ) -> Tensor:
     """Compute Σ_k w_tk A_k, upsampled to ``[N, 1, H, W]``; with ``relu`` its positive part.
 
@@ -56,7 +57,7 @@ def gradcam(
     *,
     generator: torch.Generator,
     relu: bool = True,
-    upsampling: str = "bilinear",
+    upsampling: Upsampling = "bilinear",
 ) -> Tensor:
     """Compute max(Σ_k ᾱ_k A_k, 0) with ᾱ_k the spatial mean of ∂f_t / ∂A_k, upsampled to ``[N, 1, H, W]``.
 
@@ -80,7 +81,7 @@ def gradcam_plus_plus(
     *,
     generator: torch.Generator,
     relu: bool = True,
-    upsampling: str = "bilinear",
+    upsampling: Upsampling = "bilinear",
 ) -> Tensor:
     """Compute max(Σ_k w_k A_k, 0) with w_k = Σ_ij α_kij max(g_kij, 0) and g = ∂f_t / ∂A, as ``[N, 1, H, W]``.
 
@@ -110,7 +111,7 @@ def layercam(
     *,
     generator: torch.Generator,
     relu: bool = True,
-    upsampling: str = "bilinear",
+    upsampling: Upsampling = "bilinear",
 ) -> Tensor:
     """Compute max(Σ_k max(∂f_t / ∂A_k, 0) ⊙ A_k, 0), upsampled to ``[N, 1, H, W]``; A as in ``gradcam``.
 
@@ -132,9 +133,9 @@ def scorecam(
     targets: Tensor,
     *,
     generator: torch.Generator,
-    baseline: str = "mean",
+    baseline: Baseline = "mean",
     relu: bool = True,
-    upsampling: str = "bilinear",
+    upsampling: Upsampling = "bilinear",
 ) -> Tensor:
     """Compute max(Σ_k w_k A_k, 0) with w the softmax over k of f_t(x ⊙ H_k + x′ ⊙ (1 − H_k)), as ``[N, 1, H, W]``.
 

@@ -1,4 +1,4 @@
-"""Checks of parameter combinations, run when a workflow is planned and again by the functions themselves.
+"""Checks of parameter combinations: the field ``check`` of the records of methods and metrics.
 
 Each check takes a function's parameters and returns why they are inconsistent, or an empty string. The Snakefile runs
 them, so this module must not import torch.
@@ -8,16 +8,6 @@ from collections.abc import Mapping
 from typing import Any
 
 Parameters = Mapping[str, Any]
-
-
-def raise_for(problem: str) -> None:
-    """Raise the problem that a check returned, if any.
-
-    Raises:
-        ValueError: ``problem`` is not empty.
-    """
-    if problem:
-        raise ValueError(problem)
 
 
 def alpha_beta(parameters: Parameters) -> str:

@@ -8,7 +8,7 @@ chain rule for multipliers (Shrikumar et al., 2017, equation 3).
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor, fx, nn
@@ -25,8 +25,7 @@ from saliency_assay.methods.differentiate import (
 )
 from saliency_assay.methods.layers import Add, MatMul, Mean, Multiply
 from saliency_assay.methods.passes import passes_of
-
-RULES = ("rescale", "reveal_cancel")
+from saliency_assay.registry.limits import Baseline, Limits
 
 COMPLETENESS = 1e-2
 """Error of the sum of a map, relative to the largest logit, that is put down to rounding in float32."""
@@ -39,8 +38,8 @@ def deeplift(
     targets: Tensor,
     *,
     generator: torch.Generator,
-    rule: str = "reveal_cancel",
-    baseline: str = "black",
+    rule: Annotated[str, Limits(choices=("rescale", "reveal_cancel"))] = "reveal_cancel",
+    baseline: Baseline = "black",
 ) -> Tensor:
     """Compute (x − x′) ⊙ m with DeepLIFT's multipliers m from pixels to the target's logit, ``[N, C, H, W]``, signed.
 
@@ -48,11 +47,9 @@ def deeplift(
     3.5.3; ``rule`` applies to every activation.
 
     Raises:
-        ValueError: unknown rule or baseline, or an error of ``fit_network`` or ``contributions``.
+        ValueError: an error of ``baselines.baseline``, ``fit_network`` or ``contributions``.
     """
     check_inputs(images, targets)
-    if rule not in RULES:
-        raise ValueError(f"rule: found {rule!r}, valid: {', '.join(RULES)}")
     reference = baseline_color(model, images, baseline).expand(1, *images.shape[1:])
     network = fit_network("deeplift", model)
     maps, logits = contributions(

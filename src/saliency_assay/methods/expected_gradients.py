@@ -6,6 +6,7 @@ from torch import Tensor, nn
 from saliency_assay.methods.differentiate import check_background, check_inputs, input_gradient
 from saliency_assay.methods.passes import passes_of, per_row
 from saliency_assay.methods.sampling import sample_seeds
+from saliency_assay.registry.limits import PositiveInt
 from saliency_assay.runtime.transfer import to_device
 
 
@@ -16,7 +17,7 @@ def expected_gradients(
     *,
     generator: torch.Generator,
     background: Tensor,
-    samples: int = 100,
+    samples: PositiveInt = 100,
 ) -> Tensor:
     """Compute E[(x − x′) ⊙ ∂f_t(x′ + α(x − x′)) / ∂x] over x′ and α, ``[N, C, H, W]``, signed.
 
@@ -29,8 +30,6 @@ def expected_gradients(
     """
     check_inputs(images, targets)
     check_background(images, background)
-    if samples < 1:
-        raise ValueError(f"samples: found {samples}, expected at least 1")
     images, background = images.detach(), background.detach()
     sources, positions = sample_starts(len(images), samples, len(background), generator)
     sources, distances = (

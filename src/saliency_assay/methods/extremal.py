@@ -3,22 +3,18 @@
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import ceil
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding_bag
 
-from saliency_assay.methods import checks
-from saliency_assay.methods.baselines import BASELINES
 from saliency_assay.methods.baselines import baseline as baseline_color
 from saliency_assay.methods.blur_ig import blur_matrix
 from saliency_assay.methods.differentiate import NO_GRADIENT, check_inputs, check_logits, gradient_of
 from saliency_assay.methods.passes import reported
+from saliency_assay.registry.limits import Limits, PositiveInt
 from saliency_assay.runtime.transfer import to_device
-
-VARIANTS = ("preserve", "delete")
-PERTURBATIONS = ("blur", *BASELINES)
 
 # Constants of the authors' code, TorchRay.
 LEVELS = 8  # of blur
@@ -34,12 +30,12 @@ def extremal_perturbation(
     targets: Tensor,
     *,
     generator: torch.Generator,
-    area: float = 0.1,
-    steps: int = 800,
-    variant: str = "preserve",
-    perturbation: str = "blur",
-    cell: float = 0.03125,
-    sigma: float = 0.09375,
+    area: Annotated[float, Limits(minimum=0.001, maximum=1)] = 0.1,
+    steps: PositiveInt = 800,
+    variant: Annotated[str, Limits(choices=("preserve", "delete"))] = "preserve",
+    perturbation: Annotated[str, Limits(choices=("blur", "black", "mean"))] = "blur",
+    cell: Annotated[float, Limits(minimum=0.001, maximum=1)] = 0.03125,
+    sigma: Annotated[float, Limits(minimum=0.001, maximum=1)] = 0.09375,
 ) -> Tensor:
     """Compute the mask m that maximizes f_t(x ⊗ m) − λ ‖sort(m) − r_a‖² / P, ``[N, 1, H, W]`` in [0, 1].
 
@@ -56,16 +52,9 @@ def extremal_perturbation(
     Nor are masks of several areas added up, as in the paper's pointing game.
 
     Raises:
-        ValueError: a parameter is out of range, unknown ``variant`` or ``perturbation``, or ``mean`` for a model that
-            is not a ``Classifier``.
+        ValueError: as ``baselines.baseline``.
     """
     check_inputs(images, targets)
-    if variant not in VARIANTS:
-        raise ValueError(f"variant: found {variant!r}, valid: {', '.join(VARIANTS)}")
-    if steps < 1 or not (0 < area <= 1 and 0 < cell <= 1 and 0 < sigma <= 1):
-        given = f"{steps}, {area}, {cell}, {sigma}"
-        raise ValueError(f"steps, area, cell, sigma: found {given}, expected at least 1 and shares in (0, 1]")
-    checks.raise_for(checks.cell_and_sigma({"cell": cell, "sigma": sigma}))
     images = images.detach()
     count, _, height, width = images.shape
     side = min(height, width)
@@ -125,10 +114,8 @@ def perturbed(model: nn.Module, images: Tensor, perturbation: str) -> Tensor:
     the image; in TorchRay, normalized images continue with 0 beyond their border, a color that not all models have.
 
     Raises:
-        ValueError: unknown ``perturbation``, or as ``baselines.baseline``.
+        ValueError: as ``baselines.baseline``.
     """
-    if perturbation not in PERTURBATIONS:
-        raise ValueError(f"perturbation: found {perturbation!r}, valid: {', '.join(PERTURBATIONS)}")
     if perturbation != "blur":
         color = baseline_color(model, images, perturbation).expand_as(images)
         return torch.stack([color.movedim(1, -1), images.movedim(1, -1)], 1).movedim(-1, 2)

@@ -13,22 +13,13 @@ from saliency_assay.methods.differentiate import check_inputs, gradient_of
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import uncompiled
 
-UPSAMPLINGS = ("bilinear", "bicubic", "nearest")
-
 
 def classifier_of(model: nn.Module, images: Tensor, targets: Tensor, upsampling: str) -> Classifier:
     """Check the arguments common to all CAM methods, and return the model as a ``Classifier``."""
     check_inputs(images, targets)
-    check_upsampling(upsampling)
     if not isinstance(model, Classifier):
         raise ValueError(f"model: found {type(model).__name__}, expected a Classifier, which has a cam_layer")
     return model
-
-
-def check_upsampling(upsampling: str) -> None:
-    """Raise a ``ValueError`` for an unknown interpolation."""
-    if upsampling not in UPSAMPLINGS:
-        raise ValueError(f"upsampling: found {upsampling!r}, valid: {', '.join(UPSAMPLINGS)}")
 
 
 def cam_layers(classifier: Classifier, images: Tensor) -> list[str]:

@@ -7,7 +7,7 @@ the bias ⊙ the gradient with respect to the layer's output: the full gradient.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor, fx, nn
@@ -24,6 +24,7 @@ from saliency_assay.methods.canonical import (
 from saliency_assay.methods.differentiate import autograd_errors, check_inputs, check_logits, gradient_of
 from saliency_assay.methods.feature_maps import rescaled
 from saliency_assay.methods.layers import Add, Mean
+from saliency_assay.registry.limits import Limits
 
 RESCALINGS = {"layer": (1, 2, 3), "channel": (2, 3)}
 """For each value of ``rescale``, the dimensions over which values are rescaled together."""
@@ -36,7 +37,12 @@ _LAYERS = (
 
 
 def fullgrad(
-    model: nn.Module, images: Tensor, targets: Tensor, *, generator: torch.Generator, rescale: str = "layer"
+    model: nn.Module,
+    images: Tensor,
+    targets: Tensor,
+    *,
+    generator: torch.Generator,
+    rescale: Annotated[str, Limits(choices=("layer", "channel"))] = "layer",
 ) -> Tensor:
     """Compute Σ_c ψ(∇f_t ⊙ x)_c + Σ_l Σ_c ψ(b_l ⊙ ∂f_t / ∂z_l)_c, ``[N, 1, H, W]``, at least 0.
 
@@ -47,11 +53,9 @@ def fullgrad(
     this layer's bias. Biases of linear layers have no position, so they are left out.
 
     Raises:
-        ValueError: unknown ``rescale``, or a layer whose offset is not its bias.
+        ValueError: a layer whose offset is not its bias.
     """
     check_inputs(images, targets)
-    if rescale not in RESCALINGS:
-        raise ValueError(f"rescale: found {rescale!r}, valid: {', '.join(RESCALINGS)}")
     network = canonical_for("fullgrad", model)
     _check_layers(network, type(network_of(model)).__name__)
     maps = torch.zeros_like(images[:, :1])

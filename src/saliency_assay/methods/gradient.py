@@ -5,6 +5,7 @@ from torch import Tensor, nn
 
 from saliency_assay.methods.baselines import baseline as baseline_color
 from saliency_assay.methods.differentiate import input_gradient
+from saliency_assay.registry.limits import Baseline
 
 
 def gradient(model: nn.Module, images: Tensor, targets: Tensor, *, generator: torch.Generator) -> Tensor:
@@ -21,7 +22,12 @@ def sensitivity(model: nn.Module, images: Tensor, targets: Tensor, *, generator:
 
 
 def gradient_x_input(
-    model: nn.Module, images: Tensor, targets: Tensor, *, generator: torch.Generator, baseline: str = "black"
+    model: nn.Module,
+    images: Tensor,
+    targets: Tensor,
+    *,
+    generator: torch.Generator,
+    baseline: Baseline = "black",
 ) -> Tensor:
     """Compute (x − x′) ⊙ ∂f_t(x) / ∂x, x′ the baseline, ``[N, C, H, W]``, signed (Shrikumar et al., 2016).
 

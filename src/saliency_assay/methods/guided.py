@@ -12,6 +12,7 @@ from saliency_assay.methods.cam import gradcam
 from saliency_assay.methods.differentiate import gradient_of, graph_nodes, score_pixels
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import uncompiled
+from saliency_assay.registry.limits import Upsampling
 
 IN_PLACE_OF_VIEW = "CopySlices"
 _LOWER_END = {
@@ -81,7 +82,7 @@ def guided_gradcam(
     targets: Tensor,
     *,
     generator: torch.Generator,
-    upsampling: str = "bilinear",
+    upsampling: Upsampling = "bilinear",
 ) -> Tensor:
     """Compute guided backpropagation ⊙ Grad-CAM (with its ReLU), ``[N, C, H, W]``, signed (Selvaraju et al., 2017)."""
     guided = guided_backprop(model, images, targets, generator=generator)

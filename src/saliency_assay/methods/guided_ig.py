@@ -1,6 +1,7 @@
 """Guided integrated gradients: a path to the image on which pixels with small gradients move first."""
 
 from math import ceil, inf
+from typing import Annotated
 
 import numpy as np
 import torch
@@ -9,6 +10,7 @@ from torch import Tensor, nn
 from saliency_assay.methods.baselines import baseline as baseline_color
 from saliency_assay.methods.differentiate import check_inputs, input_gradient
 from saliency_assay.methods.passes import per_row, reported
+from saliency_assay.registry.limits import Baseline, Limits, PositiveInt, Share
 
 TIES = {torch.float32: 1e-5, torch.float64: 1e-9}
 """Share of an image's largest absolute gradient within which gradients count as equal, so that rounding errors do not
@@ -21,10 +23,10 @@ def guided_ig(
     targets: Tensor,
     *,
     generator: torch.Generator,
-    steps: int = 200,
-    fraction: float = 0.25,
-    max_dist: float = 0.02,
-    baseline: str = "black",
+    steps: PositiveInt = 200,
+    fraction: Annotated[float, Limits(minimum=0.001, maximum=1)] = 0.25,
+    max_dist: Share = 0.02,
+    baseline: Baseline = "black",
 ) -> Tensor:
     """Compute (x − x′) ⊙ Σ_k (α_{k+1} − α_k) ⊙ ∂f_t(x_k) / ∂x, x′ the baseline, ``[N, C, H, W]``, signed.
 
@@ -42,14 +44,9 @@ def guided_ig(
     the batch size, but rounding can put the path of an image on another side of a kink and change its map visibly.
 
     Raises:
-        ValueError: a parameter out of range, or as ``baselines.baseline``.
+        ValueError: as ``baselines.baseline``.
     """
     check_inputs(images, targets)
-    if steps < 1 or not 0 < fraction <= 1 or not 0 <= max_dist <= 1:
-        raise ValueError(
-            f"steps, fraction, max_dist: found {steps}, {fraction}, {max_dist}, expected steps of at least 1, "
-            f"0 < fraction <= 1 and 0 <= max_dist <= 1"
-        )
     start = baseline_color(model, images, baseline).expand_as(images)
     spans = images.detach() - start
     distances = spans.abs()

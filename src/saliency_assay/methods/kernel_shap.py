@@ -10,6 +10,7 @@ from saliency_assay.methods.baselines import baseline as baseline_color
 from saliency_assay.methods.differentiate import check_inputs
 from saliency_assay.methods.sampling import sample_seeds
 from saliency_assay.methods.segments import BLOCK, coalition_values, paint, pixel_counts, segment
+from saliency_assay.registry.limits import Baseline, Features, PositiveInt
 from saliency_assay.runtime.transfer import to_device
 
 
@@ -19,10 +20,10 @@ def kernel_shap(
     targets: Tensor,
     *,
     generator: torch.Generator,
-    features: str = "grid",
-    segments: int = 16,
-    samples: int = 500,
-    baseline: str = "black",
+    features: Features = "grid",
+    segments: PositiveInt = 16,
+    samples: PositiveInt = 500,
+    baseline: Baseline = "black",
 ) -> Tensor:
     """Compute Shapley values of segments, each divided evenly among its segment's pixels, ``[N, 1, H, W]``.
 
@@ -37,7 +38,6 @@ def kernel_shap(
     labels = segment(images, features, segments)
     color = baseline_color(model, images, baseline)
     sizes = pixel_counts(labels)
-    checks.raise_for(checks.coalitions({"features": features, "segments": segments, "samples": samples}))
     members, weights = _padded_coalitions(sizes, samples, sample_seeds(len(images), 1, generator))
     values = coalition_values(model, images, targets, labels, members, color)
     games = zip(members, weights, values, sizes > 0, strict=True)
@@ -57,7 +57,8 @@ def coalitions(segments: int, samples: int, seed: int) -> tuple[Tensor, Tensor]:
     Raises:
         ValueError: ``samples`` is below 2^M − 2 and below 2 M + 2.
     """
-    checks.raise_for(checks.few_samples(segments, samples))
+    if problem := checks.few_samples(segments, samples):
+        raise ValueError(problem)
     total = 2**segments - 2
     sizes = range(1, segments)
     totals = _float64([(segments - 1) / (size * (segments - size)) for size in sizes])  # π over all of a size

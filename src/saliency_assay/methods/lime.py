@@ -1,5 +1,7 @@
 """LIME: a linear model of the segments of an image, fitted by ridge regression."""
 
+from typing import Annotated
+
 import torch
 from torch import Tensor, nn
 
@@ -7,6 +9,7 @@ from saliency_assay.methods.baselines import baseline as baseline_color
 from saliency_assay.methods.differentiate import check_inputs
 from saliency_assay.methods.sampling import sample_seeds
 from saliency_assay.methods.segments import BLOCK, coalition_values, paint, pixel_counts, segment
+from saliency_assay.registry.limits import Baseline, Features, Limits, Output, PositiveInt
 from saliency_assay.runtime.transfer import to_device
 
 
@@ -16,13 +19,13 @@ def lime(
     targets: Tensor,
     *,
     generator: torch.Generator,
-    features: str = "superpixels",
-    segments: int = 49,
-    samples: int = 1000,
-    kernel_width: float = 0.25,
-    ridge: float = 1.0,
-    baseline: str = "black",
-    output: str = "probability",
+    features: Features = "superpixels",
+    segments: PositiveInt = 49,
+    samples: PositiveInt = 1000,
+    kernel_width: Annotated[float, Limits(minimum=0.001)] = 0.25,
+    ridge: Annotated[float, Limits(minimum=1e-12)] = 1.0,
+    baseline: Baseline = "black",
+    output: Output = "probability",
 ) -> Tensor:
     """Compute the coefficients of a linear model of the segments, ``[N, 1, H, W]``, each at all pixels of its segment.
 
@@ -38,14 +41,9 @@ def lime(
     the value in Kernel SHAP is, because the sum of the coefficients has no meaning.
 
     Raises:
-        ValueError: a parameter is out of range or does not fit the images.
+        ValueError: a number of segments that does not fit the images.
     """
     check_inputs(images, targets)
-    if samples < 1 or kernel_width <= 0 or ridge <= 0:
-        given = f"{samples}, {kernel_width}, {ridge}"
-        raise ValueError(
-            f"samples, kernel_width, ridge: found {given}, expected at least 1, above 0 and above 0"
-        )
     labels = segment(images, features, segments)
     color = baseline_color(model, images, baseline)
     exists = pixel_counts(labels) > 0

@@ -3,10 +3,10 @@
 import torch
 from torch import Tensor, nn
 
-from saliency_assay.methods import checks
-from saliency_assay.methods.baselines import BASELINES, baseline
+from saliency_assay.methods.baselines import baseline
 from saliency_assay.methods.differentiate import check_inputs, target_logits
 from saliency_assay.methods.passes import passes_of
+from saliency_assay.registry.limits import Baseline, Share
 from saliency_assay.runtime.transfer import to_device
 
 
@@ -16,9 +16,9 @@ def occlusion(
     targets: Tensor,
     *,
     generator: torch.Generator,
-    window: float = 0.25,
-    stride: float = 0.125,
-    fill: str = "black",
+    window: Share = 0.25,
+    stride: Share = 0.125,
+    fill: Baseline = "black",
 ) -> Tensor:
     """Compute f_t(x) − f_t(x with a window filled), averaged over the windows that contain a pixel, ``[N, 1, H, W]``.
 
@@ -27,12 +27,9 @@ def occlusion(
     Zeiler & Fergus (2014), section 4.2. One pass for the image and one for each position of the window.
 
     Raises:
-        ValueError: unknown fill, or shares outside 0 <= stride <= window <= 1.
+        ValueError: as ``baselines.baseline``.
     """
     check_inputs(images, targets)
-    if fill not in BASELINES:
-        raise ValueError(f"fill: found {fill!r}, valid: {', '.join(BASELINES)}")
-    checks.raise_for(checks.window({"window": window, "stride": stride}))
     height, width = images.shape[2:]
     rows, columns = (to_device(_bands(side, window, stride), images.device) for side in (height, width))
     drops = _drops(model, images, targets, rows, columns, baseline(model, images, fill))

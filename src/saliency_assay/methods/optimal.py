@@ -9,13 +9,14 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Annotated
 
 import torch
 from torch import Tensor, nn
 
-from saliency_assay.methods import checks
 from saliency_assay.methods.differentiate import Predict, check_inputs, logits_of, target_logits
 from saliency_assay.methods.passes import passes_of, reported
+from saliency_assay.registry.limits import Limits, NonNegativeFloat, NonNegativeInt, PositiveInt
 from saliency_assay.runtime.transfer import to_device
 
 LARGEST = 10_000
@@ -107,10 +108,10 @@ def optimal_square(
     targets: Tensor,
     *,
     generator: torch.Generator,
-    smallest: int = 1,
-    largest: int = 10,
-    squares: int = 0,
-    ridge: float = 0.0,
+    smallest: PositiveInt = 1,
+    largest: PositiveInt = 10,
+    squares: NonNegativeInt = 0,
+    ridge: NonNegativeFloat = 0.0,
 ) -> Tensor:
     """Compute ψ = M⁺Δ, the global explanation with the least infidelity when squares turn black, ``[N, 1, H, W]``.
 
@@ -120,7 +121,7 @@ def optimal_square(
     gradients.
 
     Raises:
-        ValueError: a parameter out of range, squares and pixels both more than ``LARGEST``, or inputs that do not fit.
+        ValueError: squares and pixels both more than ``LARGEST``, or inputs that do not fit.
     """
     check_inputs(images, targets)
     # From the initial seed, since the generator's state differs between batches and all images share one design.
@@ -153,8 +154,6 @@ def make_design(
             f"squares: found {count} on {pixels} pixels, expected at most {LARGEST} of either; "
             f"give squares and ridge to solve for a sample"
         )
-    if ridge < 0:
-        raise ValueError(f"ridge: found {ridge}, expected at least 0")
     selected = to_device(selected, device)
     if count >= pixels:
         factor = factorize(shared_squares(selected, height, width), count, ridge)
@@ -170,7 +169,6 @@ def sample_squares(
     shorter = min(height, width)
     if not 1 <= smallest <= shorter:
         raise ValueError(f"smallest: found {smallest}, expected 1 to {shorter}, the image's shorter side")
-    checks.raise_for(checks.sides({"smallest": smallest, "largest": largest}))
     all_squares = every_square(height, width, smallest, largest)
     if not 0 <= squares <= len(all_squares):
         raise ValueError(
@@ -330,7 +328,6 @@ def each_half(height: int, width: int) -> Tensor:
 # first sum has its minimum at a = C⁻¹ Σ (z − z̄) f_t(z), the whole expression at a + n C⁻¹u (e − uᵀa) / (1 + n uᵀC⁻¹u).
 # If C is singular and u has a component w in which no baseline varies, a + w (e − uᵀa) / wᵀw makes the last term zero.
 
-PROTOCOLS = ("printed", "released")
 BLOCK = 1024
 """Baselines sampled at a time and added to the scatter matrix; with fewer, memory access dominates the time."""
 PANEL = 128  # rows of the scatter matrix that are updated by one product
@@ -383,9 +380,9 @@ def optimal_noisy_baseline(
     targets: Tensor,
     *,
     generator: torch.Generator,
-    samples: int = 20_000,
-    noise: float = 0.2,
-    protocol: str = "printed",
+    samples: PositiveInt = 20_000,
+    noise: NonNegativeFloat = 0.2,
+    protocol: Annotated[str, Limits(choices=("printed", "released"))] = "printed",
 ) -> Tensor:
     """Compute Φ, the local explanation with the least infidelity under a noisy black baseline, ``[N, C, H, W]``.
 
@@ -395,7 +392,7 @@ def optimal_noisy_baseline(
     without gradients. With fewer samples than values in an image, it is the solution of least norm.
 
     Raises:
-        ValueError: a parameter out of range, images of more than ``LARGEST`` values, or inputs that do not fit.
+        ValueError: images of more than ``LARGEST`` values, or inputs that do not fit.
     """
     check_inputs(images, targets)
     size = images[0].numel()
@@ -404,10 +401,6 @@ def optimal_noisy_baseline(
             f"images: found {size} values an image, optimal_noisy_baseline solves for at most {LARGEST}; "
             f"use optimal_square with a sample of squares and ridge"
         )
-    if samples < 1 or noise < 0:
-        raise ValueError(f"samples, noise: found {samples}, {noise}, expected at least 1 and 0")
-    if protocol not in PROTOCOLS:
-        raise ValueError(f"protocol: found {protocol!r}, valid: {', '.join(PROTOCOLS)}")
     # From the initial seed, since the generator's state differs between batches and all images share the baselines.
     seed, shape = generator.initial_seed(), tuple(images.shape[1:])
     baselines = Baselines(seed, shape, images.dtype, images.device, float(noise), protocol == "released")

@@ -6,13 +6,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from saliency_assay.methods import checks
 from saliency_assay.methods.baselines import baseline as baseline_color
 from saliency_assay.methods.differentiate import check_inputs, input_gradient
 from saliency_assay.methods.passes import passes_of
 from saliency_assay.methods.smoothing import smoothgrad
-
-RULES = ("middle", "trapezoid", "left", "right", "gauss_legendre")
+from saliency_assay.registry.limits import Baseline, Distribution, NonNegativeFloat, PathRule, PositiveInt
 
 
 def integrated_gradients(
@@ -21,9 +19,9 @@ def integrated_gradients(
     targets: Tensor,
     *,
     generator: torch.Generator,
-    steps: int = 25,
-    rule: str = "middle",
-    baseline: str = "black",
+    steps: PositiveInt = 25,
+    rule: PathRule = "middle",
+    baseline: Baseline = "black",
     times_input: bool = True,
 ) -> Tensor:
     """Compute (x − x′) ⊙ ∫₀¹ ∂f_t(x′ + α(x − x′)) / ∂x dα, x′ the baseline, ``[N, C, H, W]``.
@@ -35,7 +33,7 @@ def integrated_gradients(
     Sundararajan et al. (2017).
 
     Raises:
-        ValueError: as ``quadrature`` and ``baselines.baseline``.
+        ValueError: as ``baselines.baseline``.
     """
     check_inputs(images, targets)
     start = baseline_color(model, images, baseline).expand_as(images)
@@ -49,13 +47,13 @@ def integrated_gradients_smoothgrad(
     targets: Tensor,
     *,
     generator: torch.Generator,
-    steps: int = 25,
-    rule: str = "middle",
-    baseline: str = "black",
+    steps: PositiveInt = 25,
+    rule: PathRule = "middle",
+    baseline: Baseline = "black",
     times_input: bool = True,
-    samples: int = 25,
-    noise: float = 0.15,
-    distribution: str = "gaussian",
+    samples: PositiveInt = 25,
+    noise: NonNegativeFloat = 0.15,
+    distribution: Distribution = "gaussian",
 ) -> Tensor:
     """Compute SmoothGrad over integrated gradients, ``[N, C, H, W]``: IG of x + z, with x + z as end point and factor.
 
@@ -84,13 +82,7 @@ def quadrature(rule: str, steps: int) -> tuple[Tensor, Tensor]:
     """Return the nodes in [0, 1] and the weights, which sum to 1, of a rule for ∫₀¹, float64 ``[steps]`` each.
 
     ``middle``, ``left`` and ``right`` are Riemann sums of equal intervals; ``trapezoid`` has a node at both ends.
-
-    Raises:
-        ValueError: unknown rule, or too few steps for it.
     """
-    if rule not in RULES:
-        raise ValueError(f"rule: found {rule!r}, valid: {', '.join(RULES)}")
-    checks.raise_for(checks.steps({"rule": rule, "steps": steps}))
     if rule == "gauss_legendre":
         roots, weights = np.polynomial.legendre.leggauss(steps)
         # From [−1, 1], where numpy defines the rule, to [0, 1].

@@ -9,7 +9,7 @@ import copy
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 import torch
@@ -17,7 +17,6 @@ from torch import Tensor, fx, nn
 from zennit.core import Composite, Hook
 from zennit.rules import AlphaBeta, Pass, ZPlus
 
-from saliency_assay.methods import checks
 from saliency_assay.methods.attention_layers import attention_layers, outputs_of
 from saliency_assay.methods.canonical import (
     REARRANGEMENTS,
@@ -45,10 +44,7 @@ from saliency_assay.methods.relevance_rules import (
     w_squared,
     z_box,
 )
-
-BIASES = ("ignored", "counted")
-RULES = ("z_plus", "w_squared")
-INPUT_RULES = ("z_box", "w_squared", "same")
+from saliency_assay.registry.limits import InputRule, Limits, NonNegativeFloat
 
 _WEIGHTED = (nn.Conv2d, nn.Linear)
 _AVERAGES = (nn.AvgPool2d, nn.AdaptiveAvgPool2d)
@@ -108,10 +104,10 @@ def lrp_alpha_beta(
     targets: Tensor,
     *,
     generator: torch.Generator,
-    alpha: float = 2.0,
-    beta: float = 1.0,
-    biases: str = "ignored",
-    input_rule: str = "z_box",
+    alpha: Annotated[float, Limits(minimum=1)] = 2.0,
+    beta: NonNegativeFloat = 1.0,
+    biases: Annotated[str, Limits(choices=("ignored", "counted"))] = "ignored",
+    input_rule: InputRule = "z_box",
 ) -> Tensor:
     """Compute R_i = Σ_j (α z_ij⁺ / Σ_i z_ij⁺ − β z_ij⁻ / Σ_i z_ij⁻) R_j, ``[N, C, H, W]``, signed (Bach et al., 2015).
 
@@ -120,12 +116,9 @@ def lrp_alpha_beta(
     as in Bach et al., equation 60.
 
     Raises:
-        ValueError: α − β is not 1, ``biases`` or ``input_rule`` is invalid, or the network has no ReLU or a layer
+        ValueError: the network has no ReLU or a layer
             without a rule.
     """
-    checks.raise_for(checks.alpha_beta({"alpha": alpha, "beta": beta}))
-    if biases not in BIASES:
-        raise ValueError(f"biases: found {biases!r}, valid: {', '.join(BIASES)}")
     zeroed = "bias" if biases == "ignored" else None
     # α - 1 instead of β: zennit requires α - β == 1 exactly, and 2.2 - 1.2 is not exactly 1.
     rule = AlphaBeta(alpha=alpha, beta=alpha - 1, stabilizer=divisor, zero_params=zeroed)
@@ -141,8 +134,8 @@ def lrp_epsilon(
     targets: Tensor,
     *,
     generator: torch.Generator,
-    epsilon: float = 1e-6,
-    input_rule: str = "same",
+    epsilon: Annotated[float, Limits(minimum=1e-12)] = 1e-6,
+    input_rule: InputRule = "same",
 ) -> Tensor:
     """Compute R_i = Σ_j z_ij / (z_j + ε sign z_j) R_j, ``[N, C, H, W]``, signed (Bach et al., 2015, equation 58).
 
@@ -154,10 +147,8 @@ def lrp_epsilon(
     neither of them a gate, get half each.
 
     Raises:
-        ValueError: ε is not positive, ``input_rule`` is invalid, or the network has a layer without a rule.
+        ValueError: the network has a layer without a rule.
     """
-    if not epsilon > 0:
-        raise ValueError(f"epsilon: found {epsilon}, expected above 0")
     proportional = by_contribution(epsilon)
     rules = _Rules(proportional, proportional, by_contribution(), PassOn, epsilon)
     return _propagate(("lrp_epsilon", epsilon), model, images, targets, rules, input_rule)
@@ -169,9 +160,9 @@ def attnlrp(
     targets: Tensor,
     *,
     generator: torch.Generator,
-    epsilon: float = 1e-6,
-    gamma_linear: float = 0.05,
-    gamma_convolution: float = 0.25,
+    epsilon: Annotated[float, Limits(minimum=1e-12)] = 1e-6,
+    gamma_linear: NonNegativeFloat = 0.05,
+    gamma_convolution: NonNegativeFloat = 0.25,
 ) -> Tensor:
     """Compute AttnLRP, ``[N, C, H, W]``, signed (Achtibat et al., 2024).
 
@@ -180,13 +171,8 @@ def attnlrp(
     apply to gates. Linear layers and convolutions have the rule γ, or ε where γ is 0.
 
     Raises:
-        ValueError: ε is not positive, γ is negative, or the network has a layer without a rule.
+        ValueError: the network has a layer without a rule.
     """
-    if not epsilon > 0:
-        raise ValueError(f"epsilon: found {epsilon}, expected above 0")
-    for name, gamma in (("gamma_linear", gamma_linear), ("gamma_convolution", gamma_convolution)):
-        if not gamma >= 0:
-            raise ValueError(f"{name}: found {gamma}, expected at least 0")
     linear, convolution = (
         partial(GammaRule, gamma=gamma, epsilon=epsilon) if gamma else by_contribution(epsilon)
         for gamma in (gamma_linear, gamma_convolution)
@@ -242,8 +228,8 @@ def deep_taylor(
     targets: Tensor,
     *,
     generator: torch.Generator,
-    rule: str = "z_plus",
-    input_rule: str = "z_box",
+    rule: Annotated[str, Limits(choices=("z_plus", "w_squared"))] = "z_plus",
+    input_rule: InputRule = "z_box",
 ) -> Tensor:
     """Compute the deep Taylor decomposition, ``[N, C, H, W]``, with the sign of the logit (Montavon et al., 2017).
 
@@ -251,10 +237,8 @@ def deep_taylor(
     layer that receives the pixels q_ij = x_i w_ij − l_i w_ij⁺ − h_i w_ij⁻ for pixels from l to h (``z_box``).
 
     Raises:
-        ValueError: ``rule`` or ``input_rule`` is invalid, or the network has no ReLU or a layer without a rule.
+        ValueError: the network has no ReLU or a layer without a rule.
     """
-    if rule not in RULES:
-        raise ValueError(f"rule: found {rule!r}, valid: {', '.join(RULES)}")
     if rule == "z_plus":
         rules = _Rules(ZPlus(divisor, zero_params="bias"), Pass(), share_of_its_sign(), Pass())
     else:
@@ -273,8 +257,6 @@ def _propagate(
 ) -> Tensor:
     """Propagate the target's logit back to the normalized image, ``[N, C, H, W]``; ``key`` is as in ``_prepared``."""
     check_inputs(images, targets)
-    if input_rule not in INPUT_RULES:
-        raise ValueError(f"input_rule: found {input_rule!r}, valid: {', '.join(INPUT_RULES)}")
     first = _input_layer_rules(canonical_for(key[0], model), model, images, input_rule)
     network = _prepared(key, model, rules, first)
     pixels = normalized(model, images).detach().requires_grad_()

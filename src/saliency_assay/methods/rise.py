@@ -1,5 +1,7 @@
 """RISE: the mean of random masks, weighted by the model's output for the masked images."""
 
+from typing import Annotated
+
 import torch
 from torch import Tensor, nn
 
@@ -7,6 +9,7 @@ from saliency_assay.methods.baselines import baseline as baseline_color
 from saliency_assay.methods.differentiate import check_inputs, target_outputs
 from saliency_assay.methods.passes import passes_of
 from saliency_assay.methods.sampling import sample_seeds
+from saliency_assay.registry.limits import Baseline, Limits, Output, PositiveInt
 from saliency_assay.runtime.transfer import to_device
 
 
@@ -16,11 +19,11 @@ def rise(
     targets: Tensor,
     *,
     generator: torch.Generator,
-    samples: int = 2000,
-    cells: int = 7,
-    probability: float = 0.5,
-    baseline: str = "black",
-    output: str = "probability",
+    samples: PositiveInt = 2000,
+    cells: Annotated[int, Limits(minimum=2)] = 7,
+    probability: Annotated[float, Limits(minimum=0.001, maximum=1)] = 0.5,
+    baseline: Baseline = "black",
+    output: Output = "probability",
 ) -> Tensor:
     """Compute Σ_i f_t(x ⊙ M_i + x′ ⊙ (1 − M_i)) M_i / (p n), x′ the baseline, ``[N, 1, H, W]``.
 
@@ -32,14 +35,9 @@ def rise(
     the ``mean`` color.
 
     Raises:
-        ValueError: a parameter is out of range, or unknown ``baseline`` or ``output``.
+        ValueError: as ``baselines.baseline`` and ``differentiate.target_outputs``.
     """
     check_inputs(images, targets)
-    if samples < 1 or cells < 2 or not 0 < probability <= 1:
-        given = f"{samples}, {cells}, {probability}"
-        raise ValueError(
-            f"samples, cells, probability: found {given}, expected at least 1, at least 2, and in (0, 1]"
-        )
     images = images.detach()
     color = baseline_color(model, images, baseline)
     down, across = (

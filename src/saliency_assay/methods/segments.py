@@ -10,7 +10,6 @@ from saliency_assay.methods.differentiate import target_outputs
 from saliency_assay.methods.passes import passes_of
 from saliency_assay.runtime.transfer import to_device
 
-FEATURES = ("grid", "superpixels")
 COMPACTNESS = 10.0  # weight of spatial distance relative to color distance (in CIELAB) in a superpixel
 BLOCK = 1024  # rows of a regression that are summed at a time
 
@@ -21,12 +20,10 @@ def segment(images: Tensor, features: str, segments: int) -> Tensor:
     ``grid`` has exactly ``segments`` cells; ``superpixels`` about as many, with a different number in each image.
 
     Raises:
-        ValueError: unknown ``features``, a number of segments that does not fit the images, or superpixels of images
+        ValueError: a number of segments that does not fit the images, or superpixels of images
             that are neither RGB nor gray.
     """
     height, width = images.shape[2:]
-    if features not in FEATURES:
-        raise ValueError(f"features: found {features!r}, valid: {', '.join(FEATURES)}")
     if not 1 <= segments <= height * width:
         raise ValueError(f"segments: found {segments}, expected 1 to {height * width}, one for each pixel")
     if features == "grid":

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from saliency_assay.methods.differentiate import check_inputs, input_gradient
 from saliency_assay.methods.passes import passes_of, per_row
 from saliency_assay.methods.sampling import each_sample, sample_seeds, standard_normal, uniform
+from saliency_assay.registry.limits import Distribution, NonNegativeFloat, PositiveInt
 
 Method = Callable[..., Tensor]
 DISTRIBUTIONS = {"gaussian": standard_normal, "uniform": uniform}
@@ -21,9 +22,9 @@ def smoothgrad(
     *,
     generator: torch.Generator,
     base: Method | None = None,
-    samples: int = 25,
-    noise: float = 0.15,
-    distribution: str = "gaussian",
+    samples: PositiveInt = 25,
+    noise: NonNegativeFloat = 0.15,
+    distribution: Distribution = "gaussian",
     times_input: bool = False,
 ) -> Tensor:
     """Compute SmoothGrad, the mean of ``base``'s maps of noisy copies, of their shape (Smilkov et al., 2017).
@@ -45,9 +46,9 @@ def smoothgrad_squared(
     *,
     generator: torch.Generator,
     base: Method | None = None,
-    samples: int = 25,
-    noise: float = 0.15,
-    distribution: str = "gaussian",
+    samples: PositiveInt = 25,
+    noise: NonNegativeFloat = 0.15,
+    distribution: Distribution = "gaussian",
 ) -> Tensor:
     """Compute SmoothGrad², the mean of the squares of ``base``'s maps of noisy copies (Hooker et al., 2019)."""
     maps = noisy_maps(model, base, images, targets, generator, samples, noise, distribution)
@@ -62,9 +63,9 @@ def vargrad(
     *,
     generator: torch.Generator,
     base: Method | None = None,
-    samples: int = 25,
-    noise: float = 0.15,
-    distribution: str = "gaussian",
+    samples: PositiveInt = 25,
+    noise: NonNegativeFloat = 0.15,
+    distribution: Distribution = "gaussian",
 ) -> Tensor:
     """Compute VarGrad, the population variance of ``base``'s maps of noisy copies (Adebayo et al., 2018)."""
     maps = noisy_maps(model, base, images, targets, generator, samples, noise, distribution)
@@ -103,14 +104,10 @@ def noisy_maps(
     of each image.
 
     Raises:
-        ValueError: a parameter out of range, inputs that do not fit, or a ``base`` that samples random numbers.
+        ValueError: inputs that do not fit, or a ``base`` that samples random numbers.
     """
     check_inputs(images, targets)
     images = images.detach()
-    if samples < 1 or noise < 0:
-        raise ValueError(f"samples, noise: found {samples}, {noise}, expected at least 1 and 0")
-    if distribution not in DISTRIBUTIONS:
-        raise ValueError(f"distribution: found {distribution!r}, valid: {', '.join(DISTRIBUTIONS)}")
     explain = partial(base, model, generator=generator) if base else partial(input_gradient, model)
     # Per image, as in Smilkov et al. (2017): the noise level is a share of the range of the image's values.
     sigma = per_row(noise * (images.amax((1, 2, 3)) - images.amin((1, 2, 3))))

@@ -1,14 +1,16 @@
 """XRAI: attribution of image regions, by growing the region whose segments have the highest mean attribution."""
 
+from typing import Annotated
+
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from saliency_assay.methods.differentiate import check_inputs
 from saliency_assay.methods.path import mean_gradient, quadrature
+from saliency_assay.registry.limits import Limits, PositiveInt
 from saliency_assay.runtime.transfer import to_device
 
-CHANNELS = ("sum", "max")
 SCALES = (50, 100, 150, 250, 500, 1200)  # of Felzenszwalb's segmentation; larger scales have larger segments
 SIGMA = 0.8  # standard deviation of the blur before it
 SMALLEST = 150  # pixels of a segment
@@ -22,9 +24,9 @@ def xrai(
     targets: Tensor,
     *,
     generator: torch.Generator,
-    steps: int = 25,
-    channels: str = "sum",
-    resolution: int = 224,
+    steps: PositiveInt = 25,
+    channels: Annotated[str, Limits(choices=("sum", "max"))] = "sum",
+    resolution: PositiveInt = 224,
 ) -> Tensor:
     """Compute the mean attribution of the pixels that join the region with each pixel, ``[N, 1, H, W]``, signed.
 
@@ -35,17 +37,12 @@ def xrai(
     (2019).
 
     Raises:
-        ValueError: fewer than 1 step, unknown ``channels``, a resolution below 1, or images that are neither RGB nor
-            gray.
+        ValueError: images that are neither RGB nor gray.
     """
     check_inputs(images, targets)
     height, width = images.shape[2:]
     if images.shape[1] not in (1, 3):
         raise ValueError(f"xrai: found images of {images.shape[1]} channels, expected 1 or 3")
-    if channels not in CHANNELS:
-        raise ValueError(f"channels: found {channels!r}, valid: {', '.join(CHANNELS)}")
-    if resolution < 1:
-        raise ValueError(f"resolution: found {resolution}, expected at least 1")
     values = _attributions(model, images.detach(), targets, steps).double()
     attributions = (values.sum(1) if channels == "sum" else values.amax(1)).flatten(1).cpu().numpy()
     pixels = images.detach().double().expand(-1, 3, -1, -1).permute(0, 2, 3, 1).cpu().numpy()

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
 
+from saliency_assay.registry.directions import HIGHER, LOWER, Direction
 from saliency_assay.registry.properties import (
     COMPLEXITY,
     FAITHFULNESS,
@@ -17,7 +18,7 @@ from saliency_assay.registry.properties import (
     RELATIVE_IMPORTANCE,
     ROBUSTNESS,
 )
-from saliency_assay.registry.records import Limits, Parameter
+from saliency_assay.registry.records import Parameter
 from saliency_assay.registry.signatures import parameters_of
 
 
@@ -26,8 +27,7 @@ class Score:
     """One number per image that a metric returns, as described in the score table and the report."""
 
     name: str
-    direction: str
-    """``higher`` or ``lower``, whichever is better, or ``target X``: closer to X is better. See ``directions``."""
+    direction: Direction
     range: tuple[float, float]
     """Smallest and largest possible score, inclusive, with the metric's default parameters."""
     label: str
@@ -86,8 +86,6 @@ class Metric:
     """Labels of sub-variants: regular expressions and formats of their groups; see ``registry.labels``."""
     formula: str = ""
     """Formula in one line of text; docs/metrics.md explains its symbols."""
-    limits: Mapping[str, Limits] = field(default_factory=dict)
-    """Valid values of the parameters that do not accept every value of their type."""
     check: str = ""
     """``package.module:name`` of a function that returns why parameters are inconsistent; it must not import torch."""
     read_by: tuple[str, ...] = ()
@@ -100,17 +98,14 @@ class Metric:
     def parameters(self) -> dict[str, Parameter]:
         """Return the keyword-only parameters of its functions, by name."""
         functions = self.read_by or filter(None, (self.responses, self.function))
-        return parameters_of(*functions, apart=("reduction", *self.takes), limits=self.limits)
+        return parameters_of(
+            *functions,
+            apart=("reduction", *self.takes),
+        )
 
 
 _SPREAD_OF_SCORES = "saliency_assay.studies.bam.metric_tables:spread"
-_SPREAD = {"samples": Limits(minimum=2), "sample_size": Limits(minimum=1)}
-# A copy of fills.FILLS, since fills imports torch; a test compares them.
-_FILLS = ("black", "mean", "image_mean", "random", "blur")
-_OUTPUT = {"output": Limits(choices=("probability", "logit", "accuracy"))}
-_STEPS = {"steps": Limits(minimum=1, words=("exact",))}
-_EXPLANATION = {"explanation": Limits(choices=("global", "local"))}
-_INFIDELITY = (Score("infidelity", "lower", (0, inf), "INFD", True, "squared logits"),)
+_INFIDELITY = (Score("infidelity", LOWER, (0, inf), "INFD", True, "squared logits"),)
 _INFD = "INFD = E_I (IᵀΦ − (f(x) − f(x − I)))²"
 _AOPC_CURVES = Figure("saliency_assay.studies.fidelity.curves:aopc_curves", ("curves", "responses"))
 _REMOVAL_CURVES = Figure("saliency_assay.studies.fidelity.curves:removal_curves", ("curves",))
@@ -127,21 +122,14 @@ METRICS: tuple[Metric, ...] = (
         formula="AOPC_L = 1/(L + 1) Σ_{k=1..L} (f(x⁰) − f(x^k)), x^k without its k most (MoRF) or least "
         "(LeRF) relevant pixels",
         scores=(
-            Score("aopc_morf", "higher", (-1, 1), "AOPC (MoRF)"),
-            Score("aopc_lerf", "lower", (-1, 1), "AOPC (LeRF)"),
+            Score("aopc_morf", HIGHER, (-1, 1), "AOPC (MoRF)"),
+            Score("aopc_lerf", LOWER, (-1, 1), "AOPC (LeRF)"),
         ),
         measures=FAITHFULNESS,
         takes=("mean",),
         responses="saliency_assay.metrics.aopc:random_orders",
         sub_variants={"L=(.+)": "(L = {})"},
         figures={"curves": _AOPC_CURVES, "scores": BOXES},
-        limits={
-            "steps": Limits(minimum=1),
-            "every": Limits(minimum=1),
-            "fill": Limits(choices=_FILLS),
-            "random_orders": Limits(minimum=1),
-            **_OUTPUT,
-        },
     ),
     Metric(
         "faithfulness",
@@ -150,12 +138,11 @@ METRICS: tuple[Metric, ...] = (
         "Alvarez-Melis & Jaakkola, 2018; Tomsett et al., 2020",
         "correlation of a pixel's relevance with the decrease of the output when that pixel is replaced",
         formula="F = Pearson's ρ(R_i, f(x) − f(x without pixel i)) over random pixels i",
-        scores=(Score("faithfulness", "higher", (-1, 1), "Faithfulness", unit="Pearson's ρ"),),
+        scores=(Score("faithfulness", HIGHER, (-1, 1), "Faithfulness", unit="Pearson's ρ"),),
         measures=FAITHFULNESS,
         takes=("mean", "responses"),
         responses="saliency_assay.metrics.faithfulness:single_pixels",
         figures={"scores": Figure("saliency_assay.studies.fidelity.figures:distributions")},
-        limits={"pixels": Limits(minimum=2), "fill": Limits(choices=_FILLS), **_OUTPUT},
     ),
     Metric(
         "necessity_sufficiency",
@@ -167,10 +154,10 @@ METRICS: tuple[Metric, ...] = (
         formula="N-Ord = mean_m max(R_m − y_b, 0); S-Ord = mean_m (min(R′_m, y_0) − y_b); TPN = ∫|R(π) − R(π "
         "reversed)| dk / (r y_0), TPS the same with R′ and r′",
         scores=(
-            Score("n_ord", "lower", (0, 1), "N-Ord"),
-            Score("s_ord", "higher", (-1, 1), "S-Ord"),
-            Score("tpn", "lower", (0, inf), "TPN", True),
-            Score("tps", "lower", (0, inf), "TPS", True),
+            Score("n_ord", LOWER, (0, 1), "N-Ord"),
+            Score("s_ord", HIGHER, (-1, 1), "S-Ord"),
+            Score("tpn", LOWER, (0, inf), "TPN", True),
+            Score("tps", LOWER, (0, inf), "TPS", True),
         ),
         measures=FAITHFULNESS,
         takes=("mean",),
@@ -184,12 +171,6 @@ METRICS: tuple[Metric, ...] = (
                 ("curves",),
             ),
         },
-        limits={
-            **_STEPS,
-            "fill": Limits(choices=_FILLS),
-            "protocol": Limits(choices=("corrected", "printed")),
-            **_OUTPUT,
-        },
     ),
     Metric(
         "deletion",
@@ -198,11 +179,10 @@ METRICS: tuple[Metric, ...] = (
         "Petsiuk et al., 2018",
         "area under the curve of the output as pixels are removed, the most salient first",
         formula="∫₀¹ f(x with the share p of its most salient pixels replaced by the fill) dp",
-        scores=(Score("deletion", "lower", (0, 1), "Deletion", unit="AUC"),),
+        scores=(Score("deletion", LOWER, (0, 1), "Deletion", unit="AUC"),),
         measures=FAITHFULNESS,
         takes=("mean",),
         figures={"curves": _REMOVAL_CURVES, "scores": BOXES},
-        limits={**_STEPS, "fill": Limits(choices=_FILLS), **_OUTPUT},
     ),
     Metric(
         "insertion",
@@ -211,11 +191,10 @@ METRICS: tuple[Metric, ...] = (
         "Petsiuk et al., 2018",
         "area under the curve of the output as pixels are inserted, the most salient first",
         formula="∫₀¹ f(fill image with the share p of x's most salient pixels inserted) dp",
-        scores=(Score("insertion", "higher", (0, 1), "Insertion", unit="AUC"),),
+        scores=(Score("insertion", HIGHER, (0, 1), "Insertion", unit="AUC"),),
         measures=FAITHFULNESS,
         takes=("mean",),
         figures={"curves": _REMOVAL_CURVES, "scores": BOXES},
-        limits={**_STEPS, "fill": Limits(choices=_FILLS), **_OUTPUT},
     ),
     Metric(
         "road",
@@ -226,12 +205,11 @@ METRICS: tuple[Metric, ...] = (
         formula="mean over shares p of f(x with the share p of its most (MoRF) or least (LeRF) relevant pixels "
         "imputed from their neighbors)",
         scores=(
-            Score("road_morf", "lower", (0, 1), "ROAD (MoRF)"),
-            Score("road_lerf", "higher", (0, 1), "ROAD (LeRF)"),
+            Score("road_morf", LOWER, (0, 1), "ROAD (MoRF)"),
+            Score("road_lerf", HIGHER, (0, 1), "ROAD (LeRF)"),
         ),
         measures=FAITHFULNESS,
         figures={"curves": _REMOVAL_CURVES, "scores": BOXES},
-        limits={"points": Limits(minimum=1), "noise": Limits(minimum=0), **_OUTPUT},
     ),
     Metric(
         "f_fidelity",
@@ -242,19 +220,12 @@ METRICS: tuple[Metric, ...] = (
         formula="mean over s of f_r(x) − E f_r(x without min(α⁺s, βd) random ones of the s most relevant of d pixels "
         "(FFid+), or min(α⁻(d − s), βd) of the others (FFid−))",
         scores=(
-            Score("f_fidelity_plus", "higher", (-1, 1), "FFid+"),
-            Score("f_fidelity_minus", "lower", (-1, 1), "FFid−"),
+            Score("f_fidelity_plus", HIGHER, (-1, 1), "FFid+"),
+            Score("f_fidelity_minus", LOWER, (-1, 1), "FFid−"),
         ),
         measures=FAITHFULNESS,
         takes=("mean", "finetuned_model"),
         finetuning={"augment_removal": "beta", "augment_fill": "fill"},
-        limits={
-            "points": Limits(minimum=1),
-            "samples": Limits(minimum=1),
-            **dict.fromkeys(("alpha_plus", "alpha_minus", "beta"), Limits(minimum=0, maximum=1)),
-            "fill": Limits(choices=("mean", "black")),
-            **_OUTPUT,
-        },
     ),
     Metric(
         "sensitivity_n",
@@ -263,19 +234,12 @@ METRICS: tuple[Metric, ...] = (
         "Ancona et al., 2018",
         "correlation of a random subset's summed attribution with the decrease of the output when it is removed",
         formula="mean over n of Pearson's ρ(Σ_{i ∈ S} R_i, f(x) − f(x without S)) over random sets S of n pixels",
-        scores=(Score("sensitivity_n", "higher", (-1, 1), "Sensitivity-n", unit="Pearson's ρ"),),
+        scores=(Score("sensitivity_n", HIGHER, (-1, 1), "Sensitivity-n", unit="Pearson's ρ"),),
         measures=FAITHFULNESS,
         takes=("mean", "responses"),
         responses="saliency_assay.metrics.sensitivity_n:random_subsets",
         sub_variants={"n=(.+)": "(n = {})"},
         figures={"curves": _SUBSET_CURVES, "scores": BOXES},
-        limits={
-            "points": Limits(minimum=1),
-            "largest": Limits(minimum=0, maximum=1),
-            "subsets": Limits(minimum=2),
-            "fill": Limits(choices=_FILLS),
-            **_OUTPUT,
-        },
     ),
     Metric(
         "faithfulness_correlation",
@@ -287,7 +251,7 @@ METRICS: tuple[Metric, ...] = (
         scores=(
             Score(
                 "faithfulness_correlation",
-                "higher",
+                HIGHER,
                 (-1, 1),
                 "Faithfulness correlation",
                 unit="Pearson's ρ",
@@ -296,12 +260,6 @@ METRICS: tuple[Metric, ...] = (
         measures=FAITHFULNESS,
         takes=("mean", "responses"),
         responses="saliency_assay.metrics.sensitivity_n:random_sets",
-        limits={
-            "share": Limits(minimum=0, maximum=1),
-            "subsets": Limits(minimum=2),
-            "fill": Limits(choices=_FILLS),
-            **_OUTPUT,
-        },
     ),
     Metric(
         "region_perturbation",
@@ -311,17 +269,11 @@ METRICS: tuple[Metric, ...] = (
         "area over the perturbation curve: decrease of the output as squares of a grid are replaced one at a time",
         formula="1/(L + 1) Σ_{k=0..L} (f(x⁰) − f(x^k)), x^k without its k most (MoRF) or least (LeRF) relevant squares",
         scores=(
-            Score("region_perturbation_morf", "higher", (-1, 1), "Region perturbation (MoRF)"),
-            Score("region_perturbation_lerf", "lower", (-1, 1), "Region perturbation (LeRF)"),
+            Score("region_perturbation_morf", HIGHER, (-1, 1), "Region perturbation (MoRF)"),
+            Score("region_perturbation_lerf", LOWER, (-1, 1), "Region perturbation (LeRF)"),
         ),
         measures=FAITHFULNESS,
         takes=("mean",),
-        limits={
-            "side": Limits(minimum=1),
-            "regions": Limits(minimum=1),
-            "fill": Limits(choices=_FILLS),
-            **_OUTPUT,
-        },
     ),
     Metric(
         "irof",
@@ -330,10 +282,9 @@ METRICS: tuple[Metric, ...] = (
         "Rieger & Hansen, 2020",
         "iterative removal of features: area over the relative output as superpixels are replaced",
         formula="1 − ∫₀¹ f(x without the share p of its superpixels, the most relevant first) / f(x) dp",
-        scores=(Score("irof", "higher", (-inf, 1), "IROF"),),
+        scores=(Score("irof", HIGHER, (-inf, 1), "IROF"),),
         measures=FAITHFULNESS,
         takes=("mean",),
-        limits={"segments": Limits(minimum=1), "fill": Limits(choices=_FILLS)},
     ),
     Metric(
         "monotonicity",
@@ -342,10 +293,9 @@ METRICS: tuple[Metric, ...] = (
         "Arya et al., 2019; Luss et al., 2019",
         "share of steps in which the output does not decrease as pixels are inserted, the least relevant first",
         formula="share of steps k with f(x_k) ≥ f(x_{k−1}), x_k the fill image with the k least relevant blocks of x",
-        scores=(Score("monotonicity", "higher", (0, 1), "Monotonicity"),),
+        scores=(Score("monotonicity", HIGHER, (0, 1), "Monotonicity"),),
         measures=FAITHFULNESS,
         takes=("mean",),
-        limits={**_STEPS, "fill": Limits(choices=_FILLS), **_OUTPUT},
     ),
     Metric(
         "completeness",
@@ -354,10 +304,9 @@ METRICS: tuple[Metric, ...] = (
         "Sundararajan et al., 2017",
         "difference between a map's sum and the change of the output from the fill image to the image",
         formula="|Σ_i R_i − (f(x) − f(x′))|, x′ the fill image",
-        scores=(Score("completeness", "lower", (0, inf), "Completeness error", True, "logits"),),
+        scores=(Score("completeness", LOWER, (0, inf), "Completeness error", True, "logits"),),
         measures=FAITHFULNESS,
         takes=("mean",),
-        limits={"fill": Limits(choices=_FILLS), **_OUTPUT},
     ),
     Metric(
         "infidelity_square",
@@ -371,12 +320,6 @@ METRICS: tuple[Metric, ...] = (
         reduction="",
         takes=("responses",),
         responses="saliency_assay.metrics.infidelity:removed_squares",
-        limits={
-            "smallest": Limits(minimum=1),
-            "largest": Limits(minimum=1),
-            "squares": Limits(minimum=0),
-            **_EXPLANATION,
-        },
         check="saliency_assay.methods.checks:sides",
     ),
     Metric(
@@ -391,11 +334,6 @@ METRICS: tuple[Metric, ...] = (
         reduction="",
         takes=("responses",),
         responses="saliency_assay.metrics.infidelity:noisy_baselines",
-        limits={
-            "samples": Limits(minimum=1),
-            "noise": Limits(minimum=0),
-            "protocol": Limits(choices=("printed", "released")),
-        },
     ),
     Metric(
         "infidelity_subset",
@@ -409,7 +347,6 @@ METRICS: tuple[Metric, ...] = (
         reduction="",
         takes=("responses",),
         responses="saliency_assay.metrics.infidelity:removed_subsets",
-        limits={"samples": Limits(minimum=1), "share": Limits(minimum=0, maximum=1), **_EXPLANATION},
     ),
     Metric(
         "infidelity_shap",
@@ -423,7 +360,6 @@ METRICS: tuple[Metric, ...] = (
         reduction="",
         takes=("responses",),
         responses="saliency_assay.metrics.infidelity:removed_coalitions",
-        limits={"samples": Limits(minimum=1), **_EXPLANATION},
     ),
     Metric(
         "infidelity_halves",
@@ -437,7 +373,6 @@ METRICS: tuple[Metric, ...] = (
         reduction="",
         takes=("responses",),
         responses="saliency_assay.metrics.infidelity:removed_halves",
-        limits=_EXPLANATION,
     ),
     Metric(
         "sensitivity_max",
@@ -446,11 +381,10 @@ METRICS: tuple[Metric, ...] = (
         "Yeh et al., 2019",
         "largest change of the map under small perturbations of the image, relative to the map's norm",
         formula="max over ‖y − x‖_∞ ≤ r of ‖Φ(f, y) − Φ(f, x)‖ / ‖Φ(f, x)‖ (not divided if `relative` is false)",
-        scores=(Score("sensitivity_max", "lower", (0, inf), "SENS_MAX", True),),
+        scores=(Score("sensitivity_max", LOWER, (0, inf), "SENS_MAX", True),),
         measures=ROBUSTNESS,
         reduction="",
         takes=("explain",),
-        limits={"radius": Limits(minimum=0), "samples": Limits(minimum=1)},
     ),
     Metric(
         "local_lipschitz",
@@ -459,11 +393,10 @@ METRICS: tuple[Metric, ...] = (
         "Alvarez-Melis & Jaakkola, 2018",
         "largest change of the map per change of the image, under small perturbations",
         formula="max over ‖y − x‖_∞ ≤ r of ‖Φ(f, y) − Φ(f, x)‖₂ / ‖y − x‖₂",
-        scores=(Score("local_lipschitz", "lower", (0, inf), "Local Lipschitz estimate", True),),
+        scores=(Score("local_lipschitz", LOWER, (0, inf), "Local Lipschitz estimate", True),),
         measures=ROBUSTNESS,
         reduction="",
         takes=("explain",),
-        limits={"radius": Limits(minimum=1e-6), "samples": Limits(minimum=1)},
     ),
     Metric(
         "relative_stability",
@@ -475,14 +408,13 @@ METRICS: tuple[Metric, ...] = (
         formula="max over x′ of ‖(e_x − e_x′) / e_x‖₂ / d, d = ‖(x − x′) / x‖₂ (RIS), ‖(L_x − L_x′) / L_x‖₂ (RRS), "
         "‖h(x) − h(x′)‖₂ (ROS)",
         scores=(
-            Score("ris", "lower", (0, inf), "RIS", True),
-            Score("rrs", "lower", (0, inf), "RRS", True),
-            Score("ros", "lower", (0, inf), "ROS", True),
+            Score("ris", LOWER, (0, inf), "RIS", True),
+            Score("rrs", LOWER, (0, inf), "RRS", True),
+            Score("ros", LOWER, (0, inf), "ROS", True),
         ),
         measures=ROBUSTNESS,
         reduction="",
         takes=("explain",),
-        limits={"noise": Limits(minimum=1e-6), "samples": Limits(minimum=1)},
     ),
     Metric(
         "sparseness",
@@ -491,7 +423,7 @@ METRICS: tuple[Metric, ...] = (
         "Chalasani et al., 2020",
         "Gini index of the absolute attribution of the pixels",
         formula="Σ_k (2k − P − 1) a_(k) / (P Σ_k a_(k)), a_(k) the k-th smallest absolute attribution of P pixels",
-        scores=(Score("sparseness", "higher", (0, 1), "Sparseness", True, "Gini index"),),
+        scores=(Score("sparseness", HIGHER, (0, 1), "Sparseness", True, "Gini index"),),
         measures=COMPLEXITY,
         reduction="abs_sum",
     ),
@@ -502,7 +434,7 @@ METRICS: tuple[Metric, ...] = (
         "Bhatt et al., 2020",
         "entropy of the shares of the pixels in the absolute attribution",
         formula="−Σ_i p_i ln p_i, p_i = |R_i| / Σ |R|",
-        scores=(Score("complexity", "lower", (0, inf), "Complexity", True, "nats"),),
+        scores=(Score("complexity", LOWER, (0, inf), "Complexity", True, "nats"),),
         measures=COMPLEXITY,
         reduction="abs_sum",
     ),
@@ -513,10 +445,9 @@ METRICS: tuple[Metric, ...] = (
         "Zhang et al., 2018",
         "hit rate: share of maps whose maximum lies on the object",
         formula="1 if the maximum lies within the tolerance of the object, else 0",
-        scores=(Score("pointing_game", "higher", (0, 1), "Pointing game", unit="hit rate"),),
+        scores=(Score("pointing_game", HIGHER, (0, 1), "Pointing game", unit="hit rate"),),
         measures=LOCALIZATION,
         takes=("mask",),
-        limits={"tolerance": Limits(minimum=0)},
     ),
     Metric(
         "mask_attribution",
@@ -526,10 +457,10 @@ METRICS: tuple[Metric, ...] = (
         "share of the positive attribution, and share of the most relevant pixels, on the object",
         formula="mass = Σ_M max(s, 0) / Σ max(s, 0); rank = |(the |M| pixels of greatest s) ∩ M| / |M|",
         scores=(
-            Score("relevance_mass_accuracy", "higher", (0, 1), "Relevance mass accuracy"),
+            Score("relevance_mass_accuracy", HIGHER, (0, 1), "Relevance mass accuracy"),
             Score(
                 "relevance_rank_accuracy",
-                "higher",
+                HIGHER,
                 (0, 1),
                 "Relevance rank accuracy",
             ),
@@ -544,7 +475,7 @@ METRICS: tuple[Metric, ...] = (
         "Yeh et al., 2019",
         "share of the absolute attribution on the caption or the object",
         formula="Σ_M |Φ| / Σ |Φ|",
-        scores=(Score("block_attribution", "higher", (0, 1), "Block attribution", True),),
+        scores=(Score("block_attribution", HIGHER, (0, 1), "Block attribution", True),),
         measures=LOCALIZATION,
         reduction="abs_sum",
         takes=("mask",),
@@ -557,9 +488,14 @@ METRICS: tuple[Metric, ...] = (
         "similarity of the maps before and after the model's weights are randomized",
         formula="Spearman's ρ, or SSIM, of Φ(f, x) and Φ(f with new weights in some layers, x)",
         scores=(
-            Score("randomization_spearman", "target 0", (-1, 1), "Spearman's ρ"),
-            Score("randomization_spearman_absolute", "target 0", (-1, 1), "Spearman's ρ of absolute values"),
-            Score("randomization_ssim", "target 0", (-1, 1), "SSIM"),
+            Score("randomization_spearman", Direction.closer_to(0.0), (-1, 1), "Spearman's ρ"),
+            Score(
+                "randomization_spearman_absolute",
+                Direction.closer_to(0.0),
+                (-1, 1),
+                "Spearman's ρ of absolute values",
+            ),
+            Score("randomization_ssim", Direction.closer_to(0.0), (-1, 1), "SSIM"),
         ),
         measures=RANDOMIZATION,
         takes=("explain", "randomized_model"),
@@ -570,7 +506,6 @@ METRICS: tuple[Metric, ...] = (
             "independent [0-9]+": "after randomizing the network",
             "independent [0-9]+ (.+)": "after randomizing {}",
         },
-        limits={"stages": Limits(minimum=1)},
     ),
     Metric(
         "random_logit",
@@ -579,7 +514,7 @@ METRICS: tuple[Metric, ...] = (
         "Sixt et al., 2020",
         "similarity of the map and the map of another class",
         formula="SSIM of Φ(f, x, target) and Φ(f, x, another class)",
-        scores=(Score("random_logit", "target 0", (-1, 1), "Random logit", unit="SSIM"),),
+        scores=(Score("random_logit", Direction.closer_to(0.0), (-1, 1), "Random logit", unit="SSIM"),),
         measures=RANDOMIZATION,
         takes=("explain",),
     ),
@@ -590,10 +525,9 @@ METRICS: tuple[Metric, ...] = (
         "Hedström et al., 2024",
         "efficient randomization test: relative rise in the complexity of the map after all weights are randomized",
         formula="(C(ê) − C(e)) / C(e), C the entropy of a histogram of the map, ê the map of the randomized model",
-        scores=(Score("emprt", "higher", (-1, inf), "eMPRT"),),
+        scores=(Score("emprt", HIGHER, (-1, inf), "eMPRT"),),
         measures=RANDOMIZATION,
         takes=("explain", "randomized_model"),
-        limits={"bins": Limits(minimum=2)},
     ),
     Metric(
         "smprt",
@@ -602,14 +536,13 @@ METRICS: tuple[Metric, ...] = (
         "Hedström et al., 2024",
         "smooth randomization test: similarity of denoised maps before and after randomization from the input up",
         formula="Spearman's ρ of the mean of Φ(f, x + ε) and of Φ(f with new weights up to a layer, x + ε)",
-        scores=(Score("smprt", "target 0", (-1, 1), "sMPRT", unit="Spearman's ρ"),),
+        scores=(Score("smprt", Direction.closer_to(0.0), (-1, 1), "sMPRT", unit="Spearman's ρ"),),
         measures=RANDOMIZATION,
         takes=("explain", "randomized_model"),
         sub_variants={
             "bottom-up [0-9]+": "after randomizing the network",
             "bottom-up [0-9]+ (.+)": "after randomization up to {}",
         },
-        limits={"samples": Limits(minimum=1), "noise": Limits(minimum=0), "stages": Limits(minimum=1)},
     ),
     Metric(
         "mcs",
@@ -619,12 +552,11 @@ METRICS: tuple[Metric, ...] = (
         "model contrast score: attribution on the object in the model trained on object labels minus that in the "
         "model trained on scene labels",
         formula="MCS = G_c(f_o, X_os) − G_c(f_s, X_os), G_c the mean of visual attribution on the object's pixels c",
-        scores=(Score("mcs", "higher", (-1, 1), "MCS"),),
+        scores=(Score("mcs", HIGHER, (-1, 1), "MCS"),),
         measures=RELATIVE_IMPORTANCE,
         reduction="visual",
         scores_single_maps=False,
         figures={},
-        limits=_SPREAD,
         read_by=(_SPREAD_OF_SCORES,),
     ),
     Metric(
@@ -635,12 +567,11 @@ METRICS: tuple[Metric, ...] = (
         "input dependence rate: share of images in which an unimportant object gets less attribution than the scene "
         "that it covers",
         formula="IDR = share of images with g_c(f_s, x with the object) < g_c(f_s, x without it)",
-        scores=(Score("idr", "higher", (0, 1), "IDR"),),
+        scores=(Score("idr", HIGHER, (0, 1), "IDR"),),
         measures=RELATIVE_IMPORTANCE,
         reduction="visual",
         scores_single_maps=False,
         figures={},
-        limits=_SPREAD,
         read_by=(_SPREAD_OF_SCORES,),
     ),
     Metric(
@@ -652,10 +583,10 @@ METRICS: tuple[Metric, ...] = (
         "attribution of its region nearly unchanged",
         formula="IIR = share of images with |g_c(f, x + δ) − g_c(f, x)| / g_c(f, x) < t, where f(x + δ) ≈ f(x)",
         scores=(
-            Score("iir", "higher", (0, 1), "IIR"),
+            Score("iir", HIGHER, (0, 1), "IIR"),
             Score(
                 "iir_difference",
-                "lower",
+                LOWER,
                 (0, inf),
                 "Relative change of concept attribution",
                 summary="relative change of a region's attribution under a patch that does not change the output",
@@ -665,17 +596,6 @@ METRICS: tuple[Metric, ...] = (
         reduction="visual",
         scores_single_maps=False,
         figures={},
-        limits={
-            "threshold": Limits(minimum=0),
-            "steps": Limits(minimum=1),
-            "step_size": Limits(minimum=0),
-            "norm_weight": Limits(minimum=0),
-            "range_weight": Limits(minimum=0),
-            "protocol": Limits(choices=("printed", "released")),
-            "step_rule": Limits(choices=("constant", "polyak")),
-            "tolerance": Limits(minimum=0),
-            **_SPREAD,
-        },
         read_by=(
             "saliency_assay.studies.bam.input_independence:score_independence",
             "saliency_assay.studies.bam.invariant_patch:Descent",
@@ -690,17 +610,11 @@ METRICS: tuple[Metric, ...] = (
         "share of images whose logit increases in the direction of a concept, mean over the layers where this is "
         "significant",
         formula="TCAV = |{x : ∂f_t(x)/∂a_l · v_l > 0}| / |X|, v_l the direction towards the concept at layer l",
-        scores=(Score("tcav", "higher", (0, 1), "TCAV"),),
+        scores=(Score("tcav", HIGHER, (0, 1), "TCAV"),),
         measures=RELATIVE_IMPORTANCE,
         reduction="",
         scores_single_maps=False,
         figures={},
-        limits={
-            "images": Limits(minimum=2),
-            "experiments": Limits(minimum=2),
-            "alpha": Limits(minimum=1e-12),
-            "significance": Limits(minimum=0, maximum=1),
-        },
         read_by=("saliency_assay.studies.bam.tcav:tcav", "saliency_assay.studies.bam.tcav:layer_test"),
     ),
 )

@@ -15,6 +15,7 @@ from saliency_assay.metrics.perturbation import (
 )
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.scored import Scored, is_rankable, nan_unless
+from saliency_assay.registry.limits import Fill, PositiveInt, ScoredOutput
 from saliency_assay.runtime.transfer import to_device
 
 
@@ -26,10 +27,10 @@ def aopc(
     *,
     generator: torch.Generator,
     mean: Tensor | None = None,
-    steps: int = 100,
-    every: int = 20,
-    fill: str = "mean",
-    output: str = "probability",
+    steps: PositiveInt = 100,
+    every: PositiveInt = 20,
+    fill: Fill = "mean",
+    output: ScoredOutput = "probability",
 ) -> Scored:
     """Compute AOPC of raw maps ``[N, C or 1, H, W]``, most relevant (MoRF) and least relevant pixels first (LeRF).
 
@@ -40,7 +41,7 @@ def aopc(
     ``random`` fill.
 
     Raises:
-        ValueError: more steps than pixels, unknown fill or output, or a fill without its ``mean``.
+        ValueError: more steps than pixels, or a fill without its ``mean``.
     """
     removed, pixels = _removed(images, steps), images[0, 0].numel()
     fill_seeds, _ = _seeds(len(images), generator)
@@ -71,11 +72,11 @@ def random_orders(
     *,
     generator: torch.Generator,
     mean: Tensor | None = None,
-    steps: int = 100,
-    every: int = 20,
-    fill: str = "mean",
-    random_orders: int = 10,
-    output: str = "probability",
+    steps: PositiveInt = 100,
+    every: PositiveInt = 20,
+    fill: Fill = "mean",
+    random_orders: PositiveInt = 10,
+    output: ScoredOutput = "probability",
 ) -> dict[str, Tensor]:
     """Compute AOPC's baseline: ``random_orders`` random orders of the pixels of each image ``[N, C, H, W]``.
 

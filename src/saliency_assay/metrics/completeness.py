@@ -9,6 +9,7 @@ from saliency_assay.metrics.perturbation import Predict, perturbation_batch
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.scored import Scored
 from saliency_assay.metrics.subsets import drops
+from saliency_assay.registry.limits import Fill, ScoredOutput
 
 
 def completeness(
@@ -19,8 +20,8 @@ def completeness(
     *,
     generator: torch.Generator,
     mean: Tensor | None = None,
-    fill: str = "black",
-    output: str = "logit",
+    fill: Fill = "black",
+    output: ScoredOutput = "logit",
 ) -> Scored:
     """Compute |Σ_i R_i − (f(x) − f(x′))|, x′ the image with all pixels filled; lower is better, 0 is complete.
 
@@ -28,7 +29,7 @@ def completeness(
     is an axiom of Sundararajan et al. (2017).
 
     Raises:
-        ValueError: unknown fill or output, or a fill without its ``mean``.
+        ValueError: a fill without its ``mean``.
     """
     fill_pixels = fill_of(fill, images, mean=mean, seeds=sample_seeds(len(images), 1, generator))
     batch = perturbation_batch(predict, images, targets, fill_pixels, output=output)

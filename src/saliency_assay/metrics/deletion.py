@@ -15,6 +15,7 @@ from saliency_assay.metrics.perturbation import (
 )
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.scored import Scored, is_rankable, nan_unless
+from saliency_assay.registry.limits import Fill, ScoredOutput, Steps
 
 EXACT = "exact"
 
@@ -27,9 +28,9 @@ def deletion(
     *,
     generator: torch.Generator,
     mean: Tensor | None = None,
-    steps: int | str = 100,
-    fill: str = "black",
-    output: str = "probability",
+    steps: Steps = 100,
+    fill: Fill = "black",
+    output: ScoredOutput = "probability",
 ) -> Scored:
     """Compute the area under the output against the share of removed pixels, ``[N]``; lower is better.
 
@@ -38,7 +39,7 @@ def deletion(
     probabilities; the curve is the output after each block, ``[N, S + 1]``. NaN where a map is NaN or constant.
 
     Raises:
-        ValueError: invalid steps, unknown fill or output, or a fill without its ``mean``.
+        ValueError: a fill without its ``mean``.
     """
     fill_pixels = fill_of(fill, images, mean=mean, seeds=sample_seeds(len(images), 1, generator))
     batch = perturbation_batch(predict, images, targets, fill_pixels, output=output)
@@ -53,24 +54,14 @@ def insertion(
     *,
     generator: torch.Generator,
     mean: Tensor | None = None,
-    steps: int | str = 100,
-    fill: str = "blur",
-    output: str = "probability",
+    steps: Steps = 100,
+    fill: Fill = "blur",
+    output: ScoredOutput = "probability",
 ) -> Scored:
     """Compute the same area as ``deletion``, with pixels inserted into the fill image instead; higher is better."""
     fill_pixels = fill_of(fill, images, mean=mean, seeds=sample_seeds(len(images), 1, generator))
     batch = perturbation_batch(predict, images, targets, fill_pixels, output=output)
     return _area_under("insertion", batch, reduce(maps, "sum"), steps, kept=True)
-
-
-def check_steps(steps: int | str) -> None:
-    """Check the number of blocks.
-
-    Raises:
-        ValueError: ``steps`` is neither at least 1 nor ``exact``.
-    """
-    if steps != EXACT and (isinstance(steps, str) or steps < 1):
-        raise ValueError(f"steps: found {steps!r}, expected at least 1 or {EXACT!r}")
 
 
 def block_ends(pixels: Tensor, blocks: int) -> Tensor:
@@ -99,11 +90,7 @@ def block_curve(
 
     Both are ``[N, S + 1]``, float64 and int64. The most salient pixels of maps ``[N, H, W]`` come first. The output is
     NaN where a map is NaN or constant.
-
-    Raises:
-        ValueError: invalid steps.
     """
-    check_steps(steps)
     size = batch.height * batch.width
     # With more blocks than pixels, points would repeat.
     blocks = size if isinstance(steps, str) else min(steps, size)

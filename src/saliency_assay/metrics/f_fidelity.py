@@ -1,6 +1,7 @@
 """F-Fidelity, fidelity of a fine-tuned model (Zheng et al., 2025)."""
 
 from functools import partial
+from typing import Annotated
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +18,7 @@ from saliency_assay.metrics.perturbation import (
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.road import shares
 from saliency_assay.metrics.scored import Scored, is_rankable, nan_unless
+from saliency_assay.registry.limits import Limits, PositiveInt, ScoredOutput, Share
 from saliency_assay.runtime.transfer import to_device
 
 FILLS = ("mean", "black")
@@ -32,13 +34,13 @@ def f_fidelity(
     generator: torch.Generator,
     finetuned_model: nn.Module,
     mean: Tensor | None = None,
-    points: int = 19,
-    samples: int = 10,
-    alpha_plus: float = 0.5,
-    alpha_minus: float = 0.5,
-    beta: float = 0.1,
-    fill: str = "mean",
-    output: str = "accuracy",
+    points: PositiveInt = 19,
+    samples: PositiveInt = 10,
+    alpha_plus: Share = 0.5,
+    alpha_minus: Share = 0.5,
+    beta: Share = 0.1,
+    fill: Annotated[str, Limits(choices=("mean", "black"))] = "mean",
+    output: ScoredOutput = "accuracy",
 ) -> Scored:
     """Compute f(x) − E f(x without random pixels of the explanation, or of the rest), f being ``finetuned_model``.
 
@@ -51,13 +53,8 @@ def f_fidelity(
     each s. The explained model ``predict`` is not evaluated. NaN where a map is NaN or constant. Zheng et al. (2025).
 
     Raises:
-        ValueError: a parameter out of range, an unknown fill or output, or a fill without its ``mean``.
+        ValueError: as many ``points`` as pixels, or a fill without its ``mean``.
     """
-    if fill not in FILLS:
-        raise ValueError(f"fill: found {fill!r}, valid: {', '.join(FILLS)}")
-    for name, share in (("alpha_plus", alpha_plus), ("alpha_minus", alpha_minus), ("beta", beta)):
-        if not 0 <= share <= 1:
-            raise ValueError(f"{name}: found {share}, expected a share in [0, 1]")
     saliency = reduce(maps, "sum")
     pixels = saliency[0].numel()
     if not 1 <= points < pixels or samples < 1:

@@ -1,6 +1,7 @@
 """Faithfulness F: correlation of relevance with the drop of the output per pixel (Alvarez-Melis & Jaakkola, 2018)."""
 
 from collections.abc import Mapping
+from typing import Annotated
 
 import torch
 from torch import Tensor
@@ -10,6 +11,7 @@ from saliency_assay.metrics.fills import fill as fill_of
 from saliency_assay.metrics.perturbation import Predict, Span, differs, evaluate_order, perturbation_batch
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.scored import Scored, correlation, is_rankable, nan_unless
+from saliency_assay.registry.limits import Fill, Limits, ScoredOutput
 from saliency_assay.runtime.transfer import to_device
 
 
@@ -46,9 +48,9 @@ def single_pixels(
     *,
     generator: torch.Generator,
     mean: Tensor | None = None,
-    pixels: int = 100,
-    fill: str = "mean",
-    output: str = "probability",
+    pixels: Annotated[int, Limits(minimum=2)] = 100,
+    fill: Fill = "mean",
+    output: ScoredOutput = "probability",
 ) -> dict[str, Tensor]:
     """Compute Δ_i = f(x) − f(x_i), the drop of the output when only pixel i is perturbed, for ``pixels`` random pixels.
 
@@ -57,7 +59,7 @@ def single_pixels(
     ``[N, pixels]``; ``original`` is f(x), float64 ``[N]``.
 
     Raises:
-        ValueError: more ``pixels`` than an image has, unknown fill or output, or a fill without its ``mean``.
+        ValueError: more ``pixels`` than an image has, or a fill without its ``mean``.
     """
     available = images.shape[-2] * images.shape[-1]
     if pixels > available:

@@ -6,13 +6,13 @@ computed once for all methods.
 """
 
 from collections.abc import Iterator, Mapping
+from typing import Annotated
 
 import torch
 from torch import Tensor
 
 from saliency_assay.methods.optimal import (
     BLOCK,
-    PROTOCOLS,
     Baselines,
     all_logits,
     covered,
@@ -24,9 +24,16 @@ from saliency_assay.metrics.fills import fill
 from saliency_assay.metrics.perturbation import Predict, evaluate_masks, original, perturbation_batch
 from saliency_assay.metrics.scored import Scored, nan_unless
 from saliency_assay.metrics.subsets import drop_of, drops, sample_subsets, shared, sums
+from saliency_assay.registry.limits import (
+    Explanation,
+    Limits,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveInt,
+    Share,
+)
 from saliency_assay.runtime.transfer import to_device
 
-EXPLANATIONS = ("global", "local")
 SQUARES = 16_384  # squares whose sums are computed at a time
 
 
@@ -62,11 +69,9 @@ def contributions(maps: Tensor, images: Tensor, explanation: str) -> Tensor:
     with x_0 = 0.
 
     Raises:
-        ValueError: unknown ``explanation``, or maps that do not fit the images.
+        ValueError: maps that do not fit the images.
     """
     check_maps(maps, images)
-    if explanation not in EXPLANATIONS:
-        raise ValueError(f"explanation: found {explanation!r}, valid: {', '.join(EXPLANATIONS)}")
     values = maps.double()
     return (values * images if explanation == "local" else values).sum(1).flatten(1)
 
@@ -93,9 +98,9 @@ def removed_squares(
     targets: Tensor,
     *,
     generator: torch.Generator,
-    smallest: int = 1,
-    largest: int = 10,
-    squares: int = 0,
+    smallest: PositiveInt = 1,
+    largest: PositiveInt = 10,
+    squares: NonNegativeInt = 0,
 ) -> dict[str, Tensor]:
     """Compute ``drop``: f(x) − f(x with a square black), in logits, float64 ``[N, S]``; see ``infidelity_square``.
 
@@ -119,10 +124,10 @@ def infidelity_square(
     *,
     generator: torch.Generator,
     responses: Mapping[str, Tensor],
-    smallest: int = 1,
-    largest: int = 10,
-    squares: int = 0,
-    explanation: str = "global",
+    smallest: PositiveInt = 1,
+    largest: PositiveInt = 10,
+    squares: NonNegativeInt = 0,
+    explanation: Explanation = "global",
     rescale: bool = False,
 ) -> Scored:
     """Compute INFD with I the image inside a square, with sides ``smallest`` to ``largest``, at stride 1.
@@ -178,16 +183,16 @@ def noisy_baselines(
     targets: Tensor,
     *,
     generator: torch.Generator,
-    samples: int = 10_000,
-    noise: float = 0.2,
-    protocol: str = "printed",
+    samples: PositiveInt = 10_000,
+    noise: NonNegativeFloat = 0.2,
+    protocol: Annotated[str, Limits(choices=("printed", "released"))] = "printed",
 ) -> dict[str, Tensor]:
     """Compute ``drop``: f(x) − f(z), in logits, float64 ``[N, samples]``; see ``infidelity_noisy_baseline``.
 
     One pass for each baseline z serves all images of the batch.
 
     Raises:
-        ValueError: a parameter out of range, logits of a wrong shape, or logits that are not finite.
+        ValueError: logits of a wrong shape, or logits that are not finite.
     """
     batch = perturbation_batch(predict, images, targets, fill("black", images), output="logit")
     original_logits = original(batch)[:, None]
@@ -212,9 +217,9 @@ def infidelity_noisy_baseline(
     *,
     generator: torch.Generator,
     responses: Mapping[str, Tensor],
-    samples: int = 10_000,
-    noise: float = 0.2,
-    protocol: str = "printed",
+    samples: PositiveInt = 10_000,
+    noise: NonNegativeFloat = 0.2,
+    protocol: Annotated[str, Limits(choices=("printed", "released"))] = "printed",
     rescale: bool = False,
 ) -> Scored:
     """Compute INFD with I = x − z for ``samples`` baselines z ~ N(0, ``noise``²), the same for all images.
@@ -224,7 +229,7 @@ def infidelity_noisy_baseline(
     channels. Yeh et al. (2019), equation 1 and section 2.4. Squared logits, lower is better.
 
     Raises:
-        ValueError: a parameter out of range; maps or ``responses`` that do not fit the images and samples.
+        ValueError: maps or ``responses`` that do not fit the images and samples.
     """
     check_maps(maps, images)
     portions = _baselines(images, samples, noise, protocol, generator, BLOCK)
@@ -242,10 +247,6 @@ def _baselines(
 
     They are sampled on the CPU, so that the metric and its model responses use the same ones on different devices.
     """
-    if samples < 1 or noise < 0:
-        raise ValueError(f"samples, noise: found {samples}, {noise}, expected at least 1 and 0")
-    if protocol not in PROTOCOLS:
-        raise ValueError(f"protocol: found {protocol!r}, valid: {', '.join(PROTOCOLS)}")
     seed, shape, clipped = generator.initial_seed(), tuple(images.shape[1:]), protocol == "released"
     blocks = Baselines(seed, shape, images.dtype, torch.device("cpu"), float(noise), clipped).portions(rows)
     return (
@@ -263,13 +264,13 @@ def removed_subsets(
     targets: Tensor,
     *,
     generator: torch.Generator,
-    samples: int = 1000,
-    share: float = 0.1,
+    samples: PositiveInt = 1000,
+    share: Share = 0.1,
 ) -> dict[str, Tensor]:
     """Compute ``drop``: f(x) − f(x with a subset black), in logits, float64 ``[N, samples]``.
 
     Raises:
-        ValueError: a parameter out of range, or an error of ``perturbation``.
+        ValueError: an error of ``perturbation``.
     """
     batch = perturbation_batch(predict, images, targets, fill("black", images), output="logit")
     return {"drop": drops(batch, _subsets(images, samples, share, generator))}
@@ -283,9 +284,9 @@ def infidelity_subset(
     *,
     generator: torch.Generator,
     responses: Mapping[str, Tensor],
-    samples: int = 1000,
-    share: float = 0.1,
-    explanation: str = "global",
+    samples: PositiveInt = 1000,
+    share: Share = 0.1,
+    explanation: Explanation = "global",
     rescale: bool = False,
 ) -> Scored:
     """Compute INFD with I the image at random pixels: ``samples`` subsets of a ``share`` of the pixels.
@@ -294,7 +295,7 @@ def infidelity_subset(
     baseline"; ``explanation`` as in ``contributions``. Squared logits, lower is better.
 
     Raises:
-        ValueError: a parameter out of range; maps or ``responses`` that do not fit the images and samples.
+        ValueError: maps or ``responses`` that do not fit the images and samples.
     """
     values = contributions(maps, images, explanation)
     predicted = sums(values, _subsets(images, samples, share, generator))
@@ -302,7 +303,12 @@ def infidelity_subset(
 
 
 def removed_coalitions(
-    predict: Predict, images: Tensor, targets: Tensor, *, generator: torch.Generator, samples: int = 1000
+    predict: Predict,
+    images: Tensor,
+    targets: Tensor,
+    *,
+    generator: torch.Generator,
+    samples: PositiveInt = 1000,
 ) -> dict[str, Tensor]:
     """Compute ``drop``: f(x) − f(x with a coalition black), in logits, float64 ``[N, samples]``.
 
@@ -321,8 +327,8 @@ def infidelity_shap(
     *,
     generator: torch.Generator,
     responses: Mapping[str, Tensor],
-    samples: int = 1000,
-    explanation: str = "global",
+    samples: PositiveInt = 1000,
+    explanation: Explanation = "global",
     rescale: bool = False,
 ) -> Scored:
     """Compute INFD with I the image at ``samples`` coalitions of pixels, sampled by the Shapley kernel.
@@ -392,7 +398,7 @@ def infidelity_halves(
     *,
     generator: torch.Generator,
     responses: Mapping[str, Tensor],
-    explanation: str = "global",
+    explanation: Explanation = "global",
     rescale: bool = False,
 ) -> Scored:
     """Compute INFD with I the left or the right half of the image, each with probability ½.

@@ -1,6 +1,7 @@
 """Local Lipschitz estimate: change of a map per change of the image (Alvarez-Melis & Jaakkola, 2018)."""
 
 from collections.abc import Callable
+from typing import Annotated
 
 import torch
 from torch import Tensor
@@ -8,6 +9,7 @@ from torch import Tensor
 from saliency_assay.metrics.perturbation import Predict
 from saliency_assay.metrics.scored import Scored
 from saliency_assay.metrics.sensitivity_max import changes, norms
+from saliency_assay.registry.limits import Limits, PositiveInt
 
 
 def local_lipschitz(
@@ -18,8 +20,8 @@ def local_lipschitz(
     *,
     generator: torch.Generator,
     explain: Callable[..., Tensor],
-    radius: float = 0.1,
-    samples: int = 50,
+    radius: Annotated[float, Limits(minimum=1e-06)] = 0.1,
+    samples: PositiveInt = 50,
 ) -> Scored:
     """Compute the local Lipschitz estimate, max over y of ‖Φ(y) − Φ(x)‖₂ / ‖y − x‖₂; at least 0, lower is better.
 
@@ -29,10 +31,8 @@ def local_lipschitz(
     the maps are normalized. NaN where a map is not finite. Alvarez-Melis & Jaakkola (2018).
 
     Raises:
-        ValueError: a parameter out of range, or ``explain`` returns maps of another shape.
+        ValueError: ``explain`` returns maps of another shape.
     """
-    if radius <= 0 or samples < 1:
-        raise ValueError(f"radius, samples: found {radius}, {samples}, expected above 0 and at least 1")
     largest = maps.new_zeros(len(maps), dtype=torch.float64)
     for neighbors, change in changes(images, targets, maps, generator, explain, radius, samples):
         largest = largest.maximum(change / norms(neighbors.double() - images.double()))  # propagates NaN

@@ -8,6 +8,7 @@ from torch import Tensor
 from saliency_assay.metrics.perturbation import Predict
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.scored import Scored, is_rankable, nan_unless
+from saliency_assay.registry.limits import NonNegativeInt
 
 
 def pointing_game(
@@ -18,7 +19,7 @@ def pointing_game(
     *,
     generator: torch.Generator,
     mask: Tensor,
-    tolerance: int = 0,
+    tolerance: NonNegativeInt = 0,
 ) -> Scored:
     """Return 1 if the maximum of the ``sum`` of a map lies at most ``tolerance`` pixels from the object, else 0.
 
@@ -27,10 +28,8 @@ def pointing_game(
     Zhang et al. (2018): the mean over the images of a class is their Hits / (Hits + Misses).
 
     Raises:
-        ValueError: the mask does not fit the maps, or the tolerance is negative.
+        ValueError: the mask does not fit the maps.
     """
-    if tolerance < 0:
-        raise ValueError(f"tolerance: found {tolerance}, expected at least 0 pixels")
     saliency = _checked(reduce(maps, "sum"), mask)
     near = dilated(mask, tolerance).flatten(1)
     flat = saliency.flatten(1)

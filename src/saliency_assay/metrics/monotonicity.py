@@ -9,6 +9,7 @@ from saliency_assay.metrics.fills import fill as fill_of
 from saliency_assay.metrics.perturbation import Predict, differs, perturbation_batch, ranks_of
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.scored import Scored, is_rankable, nan_unless
+from saliency_assay.registry.limits import Fill, ScoredOutput, Steps
 
 
 def monotonicity(
@@ -19,9 +20,9 @@ def monotonicity(
     *,
     generator: torch.Generator,
     mean: Tensor | None = None,
-    steps: int | str = 100,
-    fill: str = "black",
-    output: str = "probability",
+    steps: Steps = 100,
+    fill: Fill = "black",
+    output: ScoredOutput = "probability",
 ) -> Scored:
     """Compute the share of steps in which the output does not decrease; 1 is monotonic, higher is better.
 
@@ -31,7 +32,7 @@ def monotonicity(
     output.
 
     Raises:
-        ValueError: invalid steps, unknown fill or output, or a fill without its ``mean``.
+        ValueError: a fill without its ``mean``.
     """
     fill_pixels = fill_of(fill, images, mean=mean, seeds=sample_seeds(len(images), 1, generator))
     batch = perturbation_batch(predict, images, targets, fill_pixels, output=output)

@@ -1,6 +1,7 @@
 """Two variants of the model parameter randomization test: efficient and smooth MPRT (Hedström et al., 2024)."""
 
 from collections.abc import Callable
+from typing import Annotated
 
 import numpy as np
 import torch
@@ -14,6 +15,7 @@ from saliency_assay.metrics.randomization import as_module, spearman, staged, st
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.scored import Scored, check_explained, is_rankable, nan_unless
 from saliency_assay.models.state import copy_of
+from saliency_assay.registry.limits import Limits, NonNegativeFloat, PositiveInt
 from saliency_assay.runtime.transfer import to_device
 
 
@@ -26,7 +28,7 @@ def emprt(
     generator: torch.Generator,
     explain: Callable[..., Tensor],
     randomized_model: nn.Module,
-    bins: int = 100,
+    bins: Annotated[int, Limits(minimum=2)] = 100,
 ) -> Scored:
     """Compute (C(ê) − C(e)) / C(e), the relative rise in complexity of a map after randomization; higher is better.
 
@@ -35,10 +37,8 @@ def emprt(
     NaN where a map is NaN or constant. Hedström et al. (2024).
 
     Raises:
-        ValueError: a parameter out of range, or ``randomized_model`` has another architecture.
+        ValueError: ``randomized_model`` has another architecture.
     """
-    if bins < 2:
-        raise ValueError(f"bins: found {bins}, expected at least 2")
     states(as_module(predict), randomized_model)  # checks the architecture
     saliency = reduce(maps, "sum")
     random_maps = check_explained(explain(images, targets, model=randomized_model), maps, summed=True)
@@ -57,9 +57,9 @@ def smprt(
     generator: torch.Generator,
     explain: Callable[..., Tensor],
     randomized_model: nn.Module,
-    samples: int = 10,
-    noise: float = 0.1,
-    stages: int = 4,
+    samples: PositiveInt = 10,
+    noise: NonNegativeFloat = 0.1,
+    stages: PositiveInt = 4,
 ) -> Scored:
     """Compute Spearman's ρ of denoised maps before and after the model is randomized from the input up; 0 is best.
 
@@ -70,11 +70,8 @@ def smprt(
     et al. (2024).
 
     Raises:
-        ValueError: a parameter out of range, or ``randomized_model`` has another architecture.
+        ValueError: ``randomized_model`` has another architecture.
     """
-    if samples < 1 or stages < 1 or noise < 0:
-        actual = f"{samples}, {stages}, {noise}"
-        raise ValueError(f"samples, stages, noise: found {actual}, expected at least 1, 1 and 0")
     model = as_module(predict)
     weights, new = states(model, randomized_model)
     # From the input up, a group's last layer is the one that is nearest to the output.

@@ -5,23 +5,23 @@ with only some of them inserted into the fill; y_0 is the output for the image a
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import torch
 from torch import Tensor
 
 from saliency_assay.methods.sampling import sample_seeds
-from saliency_assay.metrics.deletion import EXACT, block_ends, check_steps
+from saliency_assay.metrics.deletion import EXACT, block_ends
 from saliency_assay.metrics.fills import fill as fill_of
 from saliency_assay.metrics.perturbation import Predict, Span, evaluate_order, perturbation_batch, ranks_of
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.scored import Scored, is_rankable, nan_unless
+from saliency_assay.registry.limits import Fill, Limits, ScoredOutput, Steps
 
 LEAST = 1e-6  # ε, the lower bound of r and r′
 NOTHING = 1e-12  # largest denominator for which r and r′ are set to 1, since 0/0 would be decided by rounding
 ROUNDING = 1e-9  # how far below k a share may be and still count as reaching it
 GRID = 100  # intervals of the stored curves if steps is exact
-PROTOCOLS = ("corrected", "printed")
 
 
 @dataclass(frozen=True)
@@ -62,10 +62,10 @@ def necessity_sufficiency(
     *,
     generator: torch.Generator,
     mean: Tensor | None = None,
-    steps: int | str = 100,
-    fill: str = "black",
-    protocol: str = "corrected",
-    output: str = "probability",
+    steps: Steps = 100,
+    fill: Fill = "black",
+    protocol: Annotated[str, Limits(choices=("corrected", "printed"))] = "corrected",
+    output: ScoredOutput = "probability",
 ) -> Scored:
     """Compute N-Ord, S-Ord, TPN and TPS of raw maps ``[N, C or 1, H, W]`` for images ``[N, C, H, W]`` in [0, 1].
 
@@ -75,11 +75,8 @@ def necessity_sufficiency(
     constant map has shares but no order; TPN and TPS also where y_0 ≤ 0, or too small for a finite ratio.
 
     Raises:
-        ValueError: unknown protocol, fill or output, steps out of range, or a fill without its ``mean``.
+        ValueError: a fill without its ``mean``.
     """
-    check_steps(steps)
-    if protocol not in PROTOCOLS:
-        raise ValueError(f"protocol: found {protocol!r}, valid: {', '.join(PROTOCOLS)}")
     saliency = reduce(maps, "sum")
     shares = positive_shares(saliency)
     score_points = points(shares, steps)

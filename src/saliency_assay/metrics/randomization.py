@@ -15,6 +15,7 @@ from saliency_assay.metrics.scored import Scored, check_explained, correlation, 
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import uncompiled
 from saliency_assay.models.state import copy_of, other_values, tensors_of
+from saliency_assay.registry.limits import PositiveInt
 from saliency_assay.runtime.transfer import to_device
 
 _PARAMETRIZATIONS = "parametrizations"  # PyTorch's name of the module of a layer's parametrizations
@@ -39,7 +40,7 @@ def randomization(
     generator: torch.Generator,
     explain: Callable[..., Tensor],
     randomized_model: nn.Module,
-    stages: int = 8,
+    stages: PositiveInt = 8,
 ) -> Scored:
     """Compute the similarity of maps ``[N, C or 1, H, W]`` to maps of the model with layers of ``randomized_model``.
 
@@ -53,8 +54,6 @@ def randomization(
         ValueError: ``predict`` is not a module, ``randomized_model`` has another architecture, or the method returns
             another shape.
     """
-    if stages < 1:
-        raise ValueError(f"stages: found {stages}, expected at least 1")
     model = as_module(predict)
     trained, new = states(model, randomized_model)
     saliency, model_copy, all_stages = reduce(maps, "sum"), copy_of(model), staged(model, images, stages)

@@ -9,6 +9,7 @@ from saliency_assay.metrics.fills import fill as fill_of
 from saliency_assay.metrics.perturbation import Predict, Span, evaluate_order, perturbation_batch
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.scored import Scored, is_rankable, nan_unless
+from saliency_assay.registry.limits import Fill, PositiveInt, ScoredOutput
 from saliency_assay.runtime.transfer import to_device
 
 
@@ -20,10 +21,10 @@ def region_perturbation(
     *,
     generator: torch.Generator,
     mean: Tensor | None = None,
-    side: int = 9,
-    regions: int = 100,
-    fill: str = "random",
-    output: str = "probability",
+    side: PositiveInt = 9,
+    regions: PositiveInt = 100,
+    fill: Fill = "random",
+    output: ScoredOutput = "probability",
 ) -> Scored:
     """Compute AOPC = 1/(L + 1) Σ_{k=0..L} (f(x⁰) − f(x^k)) as regions of ``side`` × ``side`` pixels are filled.
 
@@ -33,10 +34,8 @@ def region_perturbation(
     the original image. NaN where a map is NaN or constant. Samek et al. (2017).
 
     Raises:
-        ValueError: a parameter out of range, unknown fill or output, or a fill without its ``mean``.
+        ValueError: a fill without its ``mean``.
     """
-    if side < 1 or regions < 1:
-        raise ValueError(f"side, regions: found {side}, {regions}, expected at least 1 both")
     fill_pixels = fill_of(fill, images, mean=mean, seeds=sample_seeds(len(images), 1, generator))
     batch = perturbation_batch(predict, images, targets, fill_pixels, output=output)
     saliency = reduce(maps, "sum")
@@ -65,8 +64,8 @@ def irof(
     *,
     generator: torch.Generator,
     mean: Tensor | None = None,
-    segments: int = 100,
-    fill: str = "mean",
+    segments: PositiveInt = 100,
+    fill: Fill = "mean",
 ) -> Scored:
     """Compute the area over f(x^l) / f(x⁰) as superpixels are filled, the most relevant first; higher is better.
 
@@ -76,7 +75,7 @@ def irof(
     constant, or f(x⁰) is too small for the ratio to be finite. Rieger & Hansen (2020).
 
     Raises:
-        ValueError: an invalid number of segments, images that are neither RGB nor gray, unknown fill, or a fill without
+        ValueError: an invalid number of segments, images that are neither RGB nor gray, or a fill without
             its ``mean``.
     """
     fill_pixels = fill_of(fill, images, mean=mean, seeds=sample_seeds(len(images), 1, generator))

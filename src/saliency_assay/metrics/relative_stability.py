@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +14,7 @@ from saliency_assay.metrics.randomization import as_module, staged
 from saliency_assay.metrics.scored import Scored, check_explained, nan_unless
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import uncompiled
+from saliency_assay.registry.limits import Limits, PositiveInt
 
 LEAST = 1e-6  # smallest divisor, and the divisor for values that are 0
 
@@ -26,8 +27,8 @@ def relative_stability(
     *,
     generator: torch.Generator,
     explain: Callable[..., Tensor],
-    noise: float = 0.05,
-    samples: int = 50,
+    noise: Annotated[float, Limits(minimum=1e-06)] = 0.05,
+    samples: PositiveInt = 50,
 ) -> Scored:
     """Compute the largest relative change of a map per change of the image, the representation and the logits.
 
@@ -39,11 +40,9 @@ def relative_stability(
     class, is not finite, or all neighbors have another class. Agarwal et al. (2022).
 
     Raises:
-        ValueError: a parameter out of range, ``predict`` is not a module whose last layer with weights is called as a
+        ValueError: ``predict`` is not a module whose last layer with weights is called as a
             module, or ``explain`` returns maps of another shape.
     """
-    if noise <= 0 or samples < 1:
-        raise ValueError(f"noise, samples: found {noise}, {samples}, expected above 0 and at least 1")
     last_layer = _last_layer(predict, images)
     seeds = sample_seeds(len(images), samples, generator)
     logits, representation = _responses(predict, last_layer, images)

@@ -14,6 +14,7 @@ from saliency_assay.metrics.perturbation import (
 )
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.scored import Scored, is_rankable, nan_unless
+from saliency_assay.registry.limits import NonNegativeFloat, PositiveInt, ScoredOutput
 
 
 def road(
@@ -23,9 +24,9 @@ def road(
     maps: Tensor,
     *,
     generator: torch.Generator,
-    points: int = 9,
-    noise: float = 0.01,
-    output: str = "probability",
+    points: PositiveInt = 9,
+    noise: NonNegativeFloat = 0.01,
+    output: ScoredOutput = "probability",
 ) -> Scored:
     """Compute the mean output for images ``[N, C, H, W]`` with 1 … ``points`` of points + 1 equal shares imputed.
 

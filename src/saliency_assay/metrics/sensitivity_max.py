@@ -9,6 +9,7 @@ from saliency_assay.methods.passes import reported
 from saliency_assay.methods.sampling import sample_seeds, uniform
 from saliency_assay.metrics.perturbation import Predict
 from saliency_assay.metrics.scored import Scored, check_explained
+from saliency_assay.registry.limits import NonNegativeFloat, PositiveInt
 
 
 def sensitivity_max(
@@ -19,8 +20,8 @@ def sensitivity_max(
     *,
     generator: torch.Generator,
     explain: Callable[..., Tensor],
-    radius: float = 0.1,
-    samples: int = 50,
+    radius: NonNegativeFloat = 0.1,
+    samples: PositiveInt = 50,
     relative: bool = True,
 ) -> Scored:
     """Compute SENS_MAX = max over y of ‖Φ(y) − Φ(x)‖₂, divided by ‖Φ(x)‖₂ if ``relative``; at least 0, lower is better.
@@ -31,10 +32,8 @@ def sensitivity_max(
     definition 3.1; the division is that of the released code.
 
     Raises:
-        ValueError: a parameter out of range, or ``explain`` returns maps of another shape.
+        ValueError: ``explain`` returns maps of another shape.
     """
-    if radius < 0 or samples < 1:
-        raise ValueError(f"radius, samples: found {radius}, {samples}, expected at least 0 and 1")
     largest = maps.new_zeros(len(maps), dtype=torch.float64)
     for _, change in changes(images, targets, maps, generator, explain, radius, samples):
         largest = largest.maximum(change)  # maximum propagates NaN

@@ -4,6 +4,7 @@ Sensitivity-n (Ancona et al., 2018) averages over sizes of sets, faithfulness co
 """
 
 from collections.abc import Iterator, Mapping
+from typing import Annotated
 
 import numpy as np
 import torch
@@ -15,6 +16,7 @@ from saliency_assay.metrics.perturbation import PerturbationBatch, Predict, diff
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.scored import Scored, correlation, is_rankable, nan_unless
 from saliency_assay.metrics.subsets import drop_of, drops, sample_subsets, shared, sums
+from saliency_assay.registry.limits import Fill, Limits, PositiveInt, ScoredOutput, Share
 
 
 def random_subsets(
@@ -24,16 +26,16 @@ def random_subsets(
     *,
     generator: torch.Generator,
     mean: Tensor | None = None,
-    points: int = 10,
-    largest: float = 0.8,
-    subsets: int = 100,
-    fill: str = "black",
-    output: str = "logit",
+    points: PositiveInt = 10,
+    largest: Share = 0.8,
+    subsets: Annotated[int, Limits(minimum=2)] = 100,
+    fill: Fill = "black",
+    output: ScoredOutput = "logit",
 ) -> dict[str, Tensor]:
     """Compute ``drop``: f(x) − f(x without the subset), float64 ``[N, sizes, subsets]``; see ``sensitivity_n``.
 
     Raises:
-        ValueError: a parameter out of range, or an error of ``perturbation``.
+        ValueError: an error of ``perturbation``.
     """
     sizes = subset_sizes(images, points, largest)
     batch = _batch(predict, images, targets, generator=generator, mean=mean, fill=fill, output=output)
@@ -48,9 +50,9 @@ def sensitivity_n(
     *,
     generator: torch.Generator,
     responses: Mapping[str, Tensor],
-    points: int = 10,
-    largest: float = 0.8,
-    subsets: int = 100,
+    points: PositiveInt = 10,
+    largest: Share = 0.8,
+    subsets: Annotated[int, Limits(minimum=2)] = 100,
 ) -> Scored:
     """Compute Pearson's ρ of Σ_{i ∈ S} R_i and f(x) − f(x without S) over random sets S of n pixels; higher is better.
 
@@ -60,7 +62,7 @@ def sensitivity_n(
     al. (2018), sensitivity-n.
 
     Raises:
-        ValueError: a parameter out of range, or ``responses`` does not fit the images and subsets.
+        ValueError: ``responses`` does not fit the images and subsets.
     """
     sizes = subset_sizes(images, points, largest)
     relevance = reduce(maps, "sum").flatten(1)
@@ -82,15 +84,15 @@ def random_sets(
     *,
     generator: torch.Generator,
     mean: Tensor | None = None,
-    share: float = 0.2,
-    subsets: int = 100,
-    fill: str = "black",
-    output: str = "logit",
+    share: Share = 0.2,
+    subsets: Annotated[int, Limits(minimum=2)] = 100,
+    fill: Fill = "black",
+    output: ScoredOutput = "logit",
 ) -> dict[str, Tensor]:
     """Compute ``drop``: f(x) − f(x without S), float64 ``[N, 1, subsets]``; see ``faithfulness_correlation``.
 
     Raises:
-        ValueError: a parameter out of range, or an error of ``perturbation``.
+        ValueError: an error of ``perturbation``.
     """
     sizes = [_set_size(images, share)]
     batch = _batch(predict, images, targets, generator=generator, mean=mean, fill=fill, output=output)
@@ -105,8 +107,8 @@ def faithfulness_correlation(
     *,
     generator: torch.Generator,
     responses: Mapping[str, Tensor],
-    share: float = 0.2,
-    subsets: int = 100,
+    share: Share = 0.2,
+    subsets: Annotated[int, Limits(minimum=2)] = 100,
 ) -> Scored:
     """Compute Pearson's ρ of Σ_{i ∈ S} R_i and f(x) − f(x without S) over random sets S of one size; higher is better.
 
@@ -114,7 +116,7 @@ def faithfulness_correlation(
     ``sum``. NaN where the map is constant or not finite, or its sums or the output are constant. Bhatt et al. (2020).
 
     Raises:
-        ValueError: a parameter out of range, or ``responses`` does not fit the images and subsets.
+        ValueError: ``responses`` does not fit the images and subsets.
     """
     sizes = [_set_size(images, share)]
     relevance = reduce(maps, "sum").flatten(1)
@@ -126,8 +128,6 @@ def faithfulness_correlation(
 
 def _set_size(images: Tensor, share: float) -> int:
     """Return the number of pixels of a set: at least one, and fewer than all, of which there is only one set."""
-    if not 0 <= share <= 1:
-        raise ValueError(f"share: found {share}, expected a share in [0, 1]")
     pixels = images[0, 0].numel()
     return min(max(round(share * pixels), 1), pixels - 1)
 
@@ -163,18 +163,12 @@ def subset_sizes(images: Tensor, points: int, largest: float) -> list[int]:
     They are rounded, and equal numbers occur once. The largest leaves at least one pixel, since there is only one
     subset of all pixels.
     """
-    if points < 1 or not 0 <= largest <= 1:
-        raise ValueError(
-            f"points, largest: found {points}, {largest}, expected at least 1 and a share in [0, 1]"
-        )
     pixels = images[0, 0].numel()
     last = max(1, min(largest * pixels, pixels - 1))
     return sorted({round(size) for size in np.geomspace(1, last, points).tolist()})
 
 
 def _subsets(images: Tensor, sizes: list[int], count: int, generator: torch.Generator) -> Iterator[Tensor]:
-    if count < 2:
-        raise ValueError(f"subsets: found {count}, expected at least 2")
     repeated = torch.tensor(sizes).repeat_interleave(count)
     return sample_subsets(repeated, images[0, 0].numel(), shared(generator), images.device)
 

@@ -6,11 +6,10 @@ To add an architecture, write its builder in a module of this package and its re
 module, not in place, for each ReLU. ``models/classifier.py`` wraps the network.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
-from saliency_assay.registry.records import Limits, Parameter
+from saliency_assay.registry.records import Parameter
 from saliency_assay.registry.signatures import parameters_of
 
 
@@ -30,7 +29,6 @@ class Architecture:
             requires.
         has_relu: False for networks of other activations, through which some methods have no rule.
         has_attention: True if every attention is over all tokens of an image, as in a vision transformer.
-        limits: valid values of the builder's parameters, where not all values of their type are valid.
     """
 
     name: str
@@ -43,22 +41,19 @@ class Architecture:
     head_is_pool_linear: bool = False
     has_relu: bool = True
     has_attention: bool = False
-    limits: Mapping[str, Limits] = field(default_factory=dict)
 
     @cached_property
     def parameters(self) -> dict[str, Parameter]:
         """Keyword-only parameters of the builder, by name."""
-        return parameters_of(self.function, apart=("classes", "channels"), limits=self.limits)
+        return parameters_of(
+            self.function,
+            apart=("classes", "channels"),
+        )
 
 
 _HE = "He et al. 2016, Deep Residual Learning for Image Recognition"
 _FOUR_BLOCKS = ("layer1", "layer2", "layer3", "layer4", "fc")
 _VGG = "Simonyan & Zisserman 2014, Very Deep Convolutional Networks, configuration D"
-_VGG_LIMITS = {
-    "width": Limits(minimum=1, maximum=512),
-    "hidden": Limits(minimum=1, maximum=16384),
-    "pooled": Limits(minimum=1, maximum=16),
-}
 
 ARCHITECTURES = (
     Architecture(
@@ -70,7 +65,6 @@ ARCHITECTURES = (
         cam_layer="layer3",
         concept_layers=("layer1", "layer2", "layer3", "fc"),
         head_is_pool_linear=True,
-        limits={"width": Limits(minimum=1, maximum=512), "stem_stride": Limits(minimum=1, maximum=4)},
     ),
     Architecture(
         name="resnet20",
@@ -81,7 +75,6 @@ ARCHITECTURES = (
         cam_layer="layer3",
         concept_layers=("layer1", "layer2", "layer3", "linear"),
         head_is_pool_linear=True,
-        limits={"width": Limits(minimum=1, maximum=512)},
     ),
     Architecture(
         name="resnet18",
@@ -111,7 +104,6 @@ ARCHITECTURES = (
         summary="torchvision's layout and state-dict names, for images of 32 pixels and more",
         cam_layer="features.29",
         concept_layers=(*(f"features.{pool}" for pool in (4, 9, 16, 23, 30)), "classifier.6"),
-        limits=_VGG_LIMITS,
     ),
     Architecture(
         name="vgg16_bn",
@@ -121,7 +113,6 @@ ARCHITECTURES = (
         summary="vgg16 with BatchNorm after each convolution",
         cam_layer="features.42",
         concept_layers=(*(f"features.{pool}" for pool in (6, 13, 23, 33, 43)), "classifier.6"),
-        limits=_VGG_LIMITS,
     ),
     Architecture(
         name="reliability_cnn",
@@ -131,11 +122,6 @@ ARCHITECTURES = (
         summary="three blocks of two convolutions without biases, for images of 32 pixels",
         cam_layer="block3.relu2",
         concept_layers=("block1", "block2", "block3", "fc"),
-        limits={
-            "width": Limits(minimum=1, maximum=512),
-            "pooled": Limits(minimum=1, maximum=16),
-            "dropout": Limits(minimum=0, maximum=0.9),
-        },
     ),
     Architecture(
         name="mnist_cnn",
@@ -145,7 +131,6 @@ ARCHITECTURES = (
         summary="two 5×5 convolutions and a hidden layer, for images of 28 pixels",
         cam_layer="relu2",
         concept_layers=("pool1", "pool2", "relu3", "fc2"),
-        limits={"width": Limits(minimum=1, maximum=512), "hidden": Limits(minimum=1, maximum=16384)},
     ),
     Architecture(
         name="lenet",
@@ -167,14 +152,6 @@ ARCHITECTURES = (
         concept_layers=("blocks.0", "blocks.-1", "head"),
         has_relu=False,
         has_attention=True,
-        limits={
-            "image_size": Limits(minimum=1),
-            "patch": Limits(minimum=1),
-            "width": Limits(minimum=1, maximum=4096),
-            "depth": Limits(minimum=1, maximum=64),
-            "heads": Limits(minimum=1, maximum=64),
-            "pool": Limits(choices=("class", "mean")),
-        },
     ),
     Architecture(
         name="convnext",
@@ -185,10 +162,5 @@ ARCHITECTURES = (
         cam_layer="stages",
         concept_layers=("stages.0", "stages.1", "stages.2", "head"),
         has_relu=False,
-        limits={
-            "width": Limits(minimum=1, maximum=1024),
-            "depth": Limits(minimum=1, maximum=64),
-            "kernel": Limits(minimum=1, maximum=31),
-        },
     ),
 )

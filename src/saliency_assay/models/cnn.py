@@ -6,11 +6,13 @@ state-dict names, so that torchvision's weights load unchanged.
 """
 
 from collections import OrderedDict
+from typing import Annotated
 
 import torch
 from torch import Tensor, nn
 
 from saliency_assay.models.initialization import initialized
+from saliency_assay.registry.limits import Limits
 from saliency_assay.runtime.distributed import gathered
 
 MOMENTUM = 0.1  # PyTorch's default for the running statistics of BatchNorm
@@ -21,9 +23,9 @@ def reliability_cnn(
     classes: int,
     channels: int,
     generator: torch.Generator,
-    width: int = 32,
-    pooled: int = 4,
-    dropout: float = 0.2,
+    width: Annotated[int, Limits(minimum=1, maximum=512)] = 32,
+    pooled: Annotated[int, Limits(minimum=1, maximum=16)] = 4,
+    dropout: Annotated[float, Limits(minimum=0, maximum=0.9)] = 0.2,
     center: bool = True,
 ) -> nn.Sequential:
     """Return three blocks of two 3×3 convolutions, of width w, 2w, 4w, and a linear layer (Tomsett et al. 2020).
@@ -48,7 +50,12 @@ def reliability_cnn(
 
 
 def mnist_cnn(
-    *, classes: int, channels: int, generator: torch.Generator, width: int = 32, hidden: int = 1024
+    *,
+    classes: int,
+    channels: int,
+    generator: torch.Generator,
+    width: Annotated[int, Limits(minimum=1, maximum=512)] = 32,
+    hidden: Annotated[int, Limits(minimum=1, maximum=16384)] = 1024,
 ) -> nn.Sequential:
     """Return two 5×5 convolutions of width w and 2w and a hidden layer (released code of Yeh et al. 2019)."""
 
@@ -154,9 +161,9 @@ def vgg16(
     classes: int,
     channels: int,
     generator: torch.Generator,
-    width: int = 64,
-    hidden: int = 4096,
-    pooled: int = 7,
+    width: Annotated[int, Limits(minimum=1, maximum=512)] = 64,
+    hidden: Annotated[int, Limits(minimum=1, maximum=16384)] = 4096,
+    pooled: Annotated[int, Limits(minimum=1, maximum=16)] = 7,
 ) -> nn.Sequential:
     """Return VGG16: 3×3 convolutions of width w, 2w, 4w, 8w, 8w and two hidden layers (Simonyan & Zisserman 2014).
 
@@ -171,9 +178,9 @@ def vgg16_bn(
     classes: int,
     channels: int,
     generator: torch.Generator,
-    width: int = 64,
-    hidden: int = 4096,
-    pooled: int = 7,
+    width: Annotated[int, Limits(minimum=1, maximum=512)] = 64,
+    hidden: Annotated[int, Limits(minimum=1, maximum=16384)] = 4096,
+    pooled: Annotated[int, Limits(minimum=1, maximum=16)] = 7,
 ) -> nn.Sequential:
     """Return ``vgg16`` with BatchNorm after each convolution."""
     return initialized(lambda: _vgg(classes, channels, width, hidden, pooled, norm=True), generator)

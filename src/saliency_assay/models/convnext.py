@@ -1,9 +1,12 @@
 """ConvNeXt of Liu et al. (2022), in a size for small images."""
 
+from typing import Annotated
+
 import torch
 from torch import Tensor, nn
 
 from saliency_assay.models.initialization import initialized
+from saliency_assay.registry.limits import Limits
 
 
 class ChannelNorm(nn.Module):
@@ -66,9 +69,9 @@ def convnext(
     classes: int,
     channels: int,
     generator: torch.Generator,
-    width: int = 32,
-    depth: int = 2,
-    kernel: int = 7,
+    width: Annotated[int, Limits(minimum=1, maximum=1024)] = 32,
+    depth: Annotated[int, Limits(minimum=1, maximum=64)] = 2,
+    kernel: Annotated[int, Limits(minimum=1, maximum=31)] = 7,
 ) -> nn.Module:
     """Build a ConvNeXt of three stages with ``depth`` blocks each, and kernels of an odd size.
 

@@ -8,12 +8,14 @@ sampled from the generator that is passed in.
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from typing import Annotated
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from saliency_assay.models.initialization import initialized
+from saliency_assay.registry.limits import Limits
 
 
 class Subsample(nn.Module):
@@ -96,7 +98,12 @@ class Bottleneck(nn.Module):
 
 
 def resnet8(
-    *, classes: int, channels: int, generator: torch.Generator, width: int = 16, stem_stride: int = 1
+    *,
+    classes: int,
+    channels: int,
+    generator: torch.Generator,
+    width: Annotated[int, Limits(minimum=1, maximum=512)] = 16,
+    stem_stride: Annotated[int, Limits(minimum=1, maximum=4)] = 1,
 ) -> nn.Sequential:
     """Return the CIFAR variant with one block per stage: a 3×3 stem without pooling, stages of width w, 2w, 4w.
 
@@ -109,7 +116,13 @@ def resnet8(
     return _resnet(stem, BasicBlock, (1, 1, 1), width, classes, generator)
 
 
-def resnet20(*, classes: int, channels: int, generator: torch.Generator, width: int = 16) -> nn.Sequential:
+def resnet20(
+    *,
+    classes: int,
+    channels: int,
+    generator: torch.Generator,
+    width: Annotated[int, Limits(minimum=1, maximum=512)] = 16,
+) -> nn.Sequential:
     """Return the CIFAR network of section 4.2 with n = 3: stages of three blocks of width w, 2w, 4w, with option A.
 
     ``layer3`` has 1/4 of the image's resolution; the head is called ``linear``.

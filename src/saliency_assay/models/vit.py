@@ -1,10 +1,13 @@
 """Vision transformer of Dosovitskiy et al. (2021), in a size for small images."""
 
+from typing import Annotated
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from saliency_assay.models.initialization import initialized
+from saliency_assay.registry.limits import Limits, PositiveInt
 
 
 class Embedding(nn.Module):
@@ -96,12 +99,12 @@ def vit(
     classes: int,
     channels: int,
     generator: torch.Generator,
-    image_size: int = 32,
-    patch: int = 4,
-    width: int = 96,
-    depth: int = 6,
-    heads: int = 3,
-    pool: str = "class",
+    image_size: PositiveInt = 32,
+    patch: PositiveInt = 4,
+    width: Annotated[int, Limits(minimum=1, maximum=4096)] = 96,
+    depth: Annotated[int, Limits(minimum=1, maximum=64)] = 6,
+    heads: Annotated[int, Limits(minimum=1, maximum=64)] = 3,
+    pool: Annotated[str, Limits(choices=("class", "mean"))] = "class",
 ) -> nn.Module:
     """Build a vision transformer for images of ``image_size`` pixels per side.
 

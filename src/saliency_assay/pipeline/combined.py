@@ -19,7 +19,8 @@ from snakemake.exceptions import WorkflowError
 from snakemake.io import report
 from snakemake.iocontainers import Wildcards
 
-from saliency_assay.config.records import Catalog, Config, Method
+from saliency_assay.config.configuration import Catalog, Configuration
+from saliency_assay.config.methods import Method
 from saliency_assay.methods.cost import Map, passes
 from saliency_assay.pipeline.stand_ins import image_shape, image_size
 from saliency_assay.pipeline.studies import Studies
@@ -124,7 +125,7 @@ def is_combinable(name: str, rule: Any) -> bool:
 class Groups:
     """Groups of jobs that may be combined, and the costs of jobs, as estimated from the configuration."""
 
-    def __init__(self, config: Config, catalog: Catalog, studies: Studies) -> None:
+    def __init__(self, config: Configuration, catalog: Catalog, studies: Studies) -> None:
         self.config = config
         self.catalog = catalog
         self.studies = studies
@@ -178,7 +179,7 @@ class Groups:
     def _passes(self, method: Method, wildcards: Mapping[str, str]) -> float | None:
         """Return the passes of one image through the model for its map; None if unknown, as for a custom function."""
         record = self.catalog.methods.get(method.method)
-        base = self._passes(method.base, wildcards) if method.base else 1.0
+        base = self._passes(method.smoothed, wildcards) if method.smoothed else 1.0
         if record is None or record.passes is None or base is None:
             return None
         _, size = image_size(self.config, wildcards["data"])

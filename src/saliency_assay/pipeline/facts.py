@@ -5,8 +5,10 @@ from dataclasses import asdict
 from math import isfinite
 from typing import Any
 
+from saliency_assay.config.configuration import Catalog, Configuration
 from saliency_assay.config.labels import labels_of
-from saliency_assay.config.records import Catalog, Config, Method, Metric
+from saliency_assay.config.methods import Method
+from saliency_assay.config.metrics import Metric
 from saliency_assay.pipeline.studies import Studies
 from saliency_assay.registry.labels import Labels
 
@@ -21,7 +23,7 @@ OPTIMAL_METHODS: Mapping[str, str] = {
 class Facts:
     """Descriptions of entries of the configuration, for the pages of the report."""
 
-    def __init__(self, config: Config, catalog: Catalog, studies: Studies) -> None:
+    def __init__(self, config: Configuration, catalog: Catalog, studies: Studies) -> None:
         self.config = config
         self.catalog = catalog
         self.studies = studies
@@ -31,7 +33,7 @@ class Facts:
 
         ``only`` are the fields that a job reads: a change of other labels must not rerun it.
         """
-        labels = asdict(labels_of(self.config, self.catalog, studies or None))
+        labels = asdict(labels_of(self.config, studies or None))
         return {name: labels[name] for name in only or labels}
 
     def labels_of_models(self, models: Iterable[str], sets: Iterable[str]) -> dict[str, Any]:
@@ -98,7 +100,7 @@ class Facts:
     def method(self, method: Method) -> dict[str, Any]:
         """Return the description of a method for the page of methods."""
         record = self.catalog.methods.get(method.method)
-        base = self.method(method.base) if method.base else None
+        base = self.method(method.smoothed) if method.smoothed else None
         base_text = f" ({base['label']})" if base else ""
         return {
             "name": method.name or method.method,
@@ -158,8 +160,8 @@ class Facts:
         The name of a smoothing method includes its base unless the base is the gradient.
         """
         method = self.config.methods[name]
-        if method.base and method.base.method != "gradient":
-            return f"{method.method} of {method.base.method}"
+        if method.smoothed and method.smoothed.method != "gradient":
+            return f"{method.method} of {method.smoothed.method}"
         return method.method
 
 

@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from saliency_assay.config.records import Config, DataEntry, Model
+from saliency_assay.config.configuration import Configuration
+from saliency_assay.config.data import BamData
+from saliency_assay.config.models import Model
 from saliency_assay.pipeline.paths import Paths, expand, flatten
 from saliency_assay.pipeline.studies import Studies
 from saliency_assay.registry.records import resolve
@@ -26,7 +28,7 @@ class Results:
     """
 
     def __init__(
-        self, config: Config, paths: Paths, studies: Studies, ancient: Callable[[str], str] = str
+        self, config: Configuration, paths: Paths, studies: Studies, ancient: Callable[[str], str] = str
     ) -> None:
         self.config = config
         self.paths = paths
@@ -144,9 +146,9 @@ class Inputs(Results):
     def collect_bam(self, wildcards: Wildcards) -> Files:
         """Return the generated sources of synthetic data, or the lists of the real images."""
         entry = self.config.data[wildcards["collection"]]
-        if entry.kind == "synthetic":
-            return {"sources": self.paths.sources.format(collection=entry.name)}
-        return {"lists": [self.ancient(path) for path in image_lists(entry)]}
+        if isinstance(entry, BamData):
+            return {"lists": [self.ancient(path) for path in image_lists(entry)]}
+        return {"sources": self.paths.sources.format(collection=entry.name)}
 
     def cutouts(self, wildcards: Wildcards) -> str:
         """Return the cut-out objects of a composed set."""
@@ -323,8 +325,9 @@ class Inputs(Results):
         ]
 
 
-def image_lists(entry: DataEntry) -> list[str]:
+def image_lists(entry: BamData) -> list[str]:
     """Return the files that list objects and scenes; the images are too many to be inputs themselves."""
     names = ("categories.txt", "train.txt", "val.txt", "object_categories.txt")
     lists = [Path(entry.miniplaces) / name for name in names]
-    return [*(annotations for annotations, _ in entry.coco), *(str(path) for path in lists if path.is_file())]
+    annotations = [file for file, _ in entry.coco_sources()]
+    return [*annotations, *(str(path) for path in lists if path.is_file())]

@@ -8,7 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from saliency_assay.config.records import Config, Method, Model
+from saliency_assay.config.configuration import Configuration
+from saliency_assay.config.methods import Method
+from saliency_assay.config.models import Model
 from saliency_assay.pipeline.code_digest import code_of
 from saliency_assay.pipeline.stand_ins import class_count, is_shape_known, one_image_shape
 from saliency_assay.registry.records import module_of
@@ -27,7 +29,7 @@ class ModelChecks:
     def __init__(self, params: Any) -> None:
         """Store the ``params.Params`` of a configuration."""
         self.params = params
-        self.config: Config = params.config
+        self.config: Configuration = params.config
         self.methods = params.catalog.methods
 
     def run(self) -> None:
@@ -99,7 +101,7 @@ class ModelChecks:
             "trains": model.training["epochs"] > 0,
             "weights": "" if is_result else model.weights,
             **self.params.read_files(model, weights=model.weights),
-            "normalization": model.normalization,
+            "normalization": model.normalization.channels if model.normalization else None,
             "methods": {name: method for name, method in methods.items() if method},
             "uses": {
                 key: function
@@ -141,8 +143,8 @@ class ModelChecks:
 
         A custom method is not checked, because the time that it takes is unknown.
         """
-        if method.base:
-            return self._check_of(method.base)
+        if method.smoothed:
+            return self._check_of(method.smoothed)
         return self._checked_as(method.method, method.parameters) if method.method else {}
 
     def _checked_as(self, name: str, parameters: Settings) -> Settings:

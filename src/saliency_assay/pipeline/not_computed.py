@@ -3,12 +3,13 @@
 import copy
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from saliency_assay.config.read import read
-from saliency_assay.config.records import Config, Study
+from saliency_assay.config.configuration import Configuration as Config
+from saliency_assay.config.configuration import read
+from saliency_assay.config.studies import Study
 from saliency_assay.registry.study_kind import StudyKind
 from saliency_assay.runtime.atomic import replacing
 from saliency_assay.runtime.failures import Failure
@@ -110,7 +111,7 @@ def remaining(raw: Mapping[str, Any], config: Config, entries: Iterable[NotCompu
 
     Args:
         raw: content of the configuration file.
-        config: the same as ``config.read`` returns it.
+        config: the same as ``config.configuration.read`` returns it.
         entries: methods and metrics to leave out.
     """
     rest = copy.deepcopy(dict(raw))
@@ -147,11 +148,12 @@ def read_remaining(
 ) -> Config:
     """Return the checked configuration without ``entries``, which are ``NotComputed`` as dictionaries.
 
-    ``options`` are those of ``config.read``, and the other arguments those of ``remaining``.
+    ``options`` are those of ``config.configuration.read``, and the other arguments those of ``remaining``.
     """
     omitted = [NotComputed(**entry) for entry in entries]
     rest = read(remaining(raw, config, omitted), **options)
-    return replace(rest, not_computed=sentences(config, omitted))
+    rest.not_computed = sentences(config, omitted)
+    return rest
 
 
 def write_left_out(

@@ -5,13 +5,16 @@ A job reruns when its settings change, so they contain exactly the values on whi
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from saliency_assay.config.records import Catalog, Config, DataEntry, Method, Metric, Model
+from saliency_assay.config.configuration import Catalog, Configuration
+from saliency_assay.config.data import BamData, CaptionData
+from saliency_assay.config.methods import Method
+from saliency_assay.config.metrics import Metric
+from saliency_assay.config.models import Model
 from saliency_assay.pipeline.facts import Facts
 from saliency_assay.pipeline.inputs import Inputs, Wildcards, image_lists
 from saliency_assay.pipeline.job_settings import JobSettings
@@ -21,7 +24,7 @@ from saliency_assay.registry.records import resolve
 from saliency_assay.registry.signatures import declared
 from saliency_assay.runtime.file_digests import FileDigests
 from saliency_assay.runtime.provenance import fingerprint
-from saliency_assay.training.settings import finetuning
+from saliency_assay.training.hyperparameters import finetuning
 
 Settings = dict[str, Any]
 
@@ -45,7 +48,7 @@ class EntrySettings:
         self.not_computed = not_computed
         self.inputs = inputs
         self.paths: Paths = inputs.paths
-        self.config: Config = inputs.config
+        self.config: Configuration = inputs.config
         self.studies: Studies = inputs.studies
         self.catalog = catalog
         self.settings = settings
@@ -61,8 +64,8 @@ class EntrySettings:
             "parameters": method.parameters,
             "noise_group": method.noise_group,
         }
-        if method.base:
-            settings["base"] = {"function": method.base.function, "parameters": method.base.parameters}
+        if base := method.smoothed:
+            settings["base"] = {"function": base.function, "parameters": base.parameters}
         if method.background:
             settings["background"] = method.background
         return settings
@@ -70,7 +73,7 @@ class EntrySettings:
     def method_functions(self, name: str) -> list[str]:
         """Return the function of a method, and that of its base if it smooths another method."""
         method = self.config.methods[name]
-        return [method.function, *([method.base.function] if method.base else [])]
+        return [method.function, *([method.smoothed.function] if method.smoothed else [])]
 
     def explaining_model(self, model: str, method: str) -> Settings:
         """Return the settings to rebuild a model, with the CAM layer only if the method needs it."""
@@ -160,19 +163,21 @@ class Params(EntrySettings):
         parameters["largest"] = max(entry.parameters["largest"], entry.parameters["variant_largest"])
         return self.settings(
             "collect_bam",
-            **({} if entry.kind == "synthetic" else self._image_lists(entry)),
-            coco=entry.coco,
-            miniplaces=entry.miniplaces,
+            **(self._real_images(entry) if isinstance(entry, BamData) else {"coco": (), "miniplaces": ""}),
             objects=entry.objects,
             scenes=entry.scenes,
             parameters=parameters,
         )
 
-    def _image_lists(self, entry: DataEntry) -> Settings:
-        """Return the digests of the image lists' content, and of the paths of the thousands of scene annotations."""
-        lists = {"files": self.files.of_all(image_lists(entry))}
+    def _real_images(self, entry: BamData) -> Settings:
+        """Return the folders, and digests: of the image lists, and of the paths of thousands of scene annotations."""
+        images = {
+            "coco": entry.coco_sources(),
+            "miniplaces": entry.miniplaces,
+            "files": self.files.of_all(image_lists(entry)),
+        }
         root = Path(entry.miniplaces) / "objects"
-        return {**lists, "annotated_scenes": paths_digest(root)} if root.is_dir() else lists
+        return {**images, "annotated_scenes": paths_digest(root)} if root.is_dir() else images
 
     def compose_bam(self, wildcards: Wildcards) -> Settings:
         # Only the parameters of this set: a change of a variant must not recompose the other sets.
@@ -191,6 +196,7 @@ class Params(EntrySettings):
 
     def compose_caption(self, wildcards: Wildcards) -> Settings:
         entry = self.config.sets[wildcards["data"]]
+        assert isinstance(entry, CaptionData)
         return self.settings(
             "compose_caption",
             classes=entry.classes,
@@ -217,7 +223,7 @@ class Params(EntrySettings):
         return self.settings(
             "train",
             [model.function],
-            **self._training(model, model.training),
+            **self._training(model, model.training, weights=model.weights),
             seed=int(wildcards["seed"]),
             device=self.config.device,
             state=f"{self.paths.state}/train/{model.name}/seed{wildcards['seed']}.pt",
@@ -229,7 +235,7 @@ class Params(EntrySettings):
         return self.settings(
             "train",
             [model.function],
-            **self._training(model, {**model.training, **model.trials[trial]}),
+            **self._training(model, {**model.training, **model.trials[trial]}, weights=model.weights),
             seed=self.config.seeds[0],
             device=self.config.device,
             state=f"{self.paths.state}/trial/{model.name}/trial{wildcards['trial']}.pt",
@@ -241,21 +247,22 @@ class Params(EntrySettings):
         return self.settings(
             "train",
             [model.function],
-            **self._training(replace(model, weights=""), finetuning(model.training, metric.training)),
+            **self._training(model, finetuning(model.training, metric.training), weights=""),
             seed=int(wildcards["seed"]),
             device=self.config.device,
             state=f"{self.paths.state}/finetune/{of_model}.pt",
         )
 
-    def _training(self, model: Model, training: Mapping[str, Any]) -> Settings:
+    def _training(self, model: Model, training: Mapping[str, Any], *, weights: str) -> Settings:
+        """Return the settings of a training from the file ``weights``, which is empty for those of an earlier job."""
         # Without a normalization in the entry, a retrained model takes over that of the first model's weights.
-        normalization = {"normalization": model.normalization} if model.normalization else {}
+        normalization = {"normalization": model.normalization.channels} if model.normalization else {}
         return {
             "model": rebuilding(model),
             "label": model.trained_on,
             "training": training,
             **normalization,
-            **self.read_files(model, weights=model.weights),
+            **self.read_files(model, weights=weights),
         }
 
     def select_hyperparameters(self, wildcards: Wildcards) -> Settings:
@@ -362,7 +369,7 @@ class Params(EntrySettings):
             models={model: self.config.models[model].trained_on for model in study.models},
             methods=study.methods,
             scores=scores if kind.is_rated else {},
-            images=min(self.config.gallery_images, self.config.sets[data].max_explained_images),
+            images=min(self.config.report.gallery_images, self.config.sets[data].max_explained_images),
             order=self.config.sets[data].explanation_order,
             where=self._explained_where(data),
             seed=self.config.seeds[0],

@@ -20,7 +20,8 @@ from typing import Any
 import torch
 import yaml
 
-from saliency_assay.config.records import Config, Model
+from saliency_assay.config.configuration import Configuration as Config
+from saliency_assay.config.models import Model
 from saliency_assay.models.classifier import Blueprint, build
 from saliency_assay.models.state import tensors_of
 from saliency_assay.pipeline.combined import SEPARATE, base_rule

@@ -11,7 +11,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from saliency_assay.config.records import Config, Model, Study
+from saliency_assay.config.configuration import Configuration as Config
+from saliency_assay.config.models import Model
+from saliency_assay.config.studies import Study
 from saliency_assay.data.download.catalog import DOWNLOADS
 
 IMAGES = {

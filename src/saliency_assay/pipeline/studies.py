@@ -2,7 +2,11 @@
 
 from collections.abc import Mapping
 
-from saliency_assay.config.records import Config, Metric, Model, Study
+from saliency_assay.config.configuration import Configuration
+from saliency_assay.config.metrics import Metric
+from saliency_assay.config.models import Model
+from saliency_assay.config.studies import Study
+from saliency_assay.registry.directions import Direction
 from saliency_assay.registry.study_kind import StudyKind
 
 RATED_TABLES = ("reliability", "agreement", "order", "pairs", "consistency", "rankings", "variance")
@@ -15,7 +19,7 @@ RATED_FIGURES = (
 class Studies:
     """Studies by name, in the order of the configuration."""
 
-    def __init__(self, config: Config, kinds: Mapping[str, StudyKind]) -> None:
+    def __init__(self, config: Configuration, kinds: Mapping[str, StudyKind]) -> None:
         self.config = config
         self.kinds = kinds
         self.all = list(config.studies)
@@ -96,7 +100,7 @@ class Studies:
         """Return the metrics of a study."""
         return [self.config.metrics[metric] for metric in self.study(name).metrics]
 
-    def directions(self, name: str) -> dict[str, str]:
+    def directions(self, name: str) -> dict[str, Direction]:
         """Return the directions of all scores that rate the methods of a study."""
         metrics = self.metrics(name)
         kind_scores = {score.name: score.direction for score in self.kind(name).scores}

@@ -6,7 +6,7 @@ from types import MappingProxyType
 import pandas as pd
 
 from saliency_assay.plotting.labels import with_labels
-from saliency_assay.registry import directions
+from saliency_assay.registry.directions import Direction
 from saliency_assay.registry.labels import Labels
 
 HEADS: Mapping[str, str] = MappingProxyType(
@@ -97,7 +97,7 @@ def displayed(
         formatted["other_metric"] = [labels.score(*pair) for pair in pairs]
         formatted = formatted.drop(columns="other_variant")
     if "direction" in formatted:
-        formatted["direction"] = formatted["direction"].map(directions.phrase)
+        formatted["direction"] = formatted["direction"].map(lambda direction: Direction(direction).phrase)
     for column in WORDS.keys() & set(formatted):
         has_flags = any(isinstance(value, bool) for value in WORDS[column])
         if has_flags and pd.api.types.is_float_dtype(formatted[column]):

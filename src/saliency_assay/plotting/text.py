@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from saliency_assay.registry.directions import phrase
+from saliency_assay.registry.directions import Direction
 
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 NO_SCORE = "no score"
@@ -55,5 +55,5 @@ def seeds_text(seeds: int) -> str:
 
 def better(direction: str) -> str:
     """Return text that names the better direction of an axis; its arrow is also right in a rotated axis label."""
-    text = phrase(direction)
+    text = Direction(direction).phrase
     return {"higher": f"{text} →", "lower": f"← {text}"}.get(direction, text)

@@ -12,22 +12,11 @@ from importlib import import_module
 from math import isfinite
 from typing import Any, Protocol, TypeVar
 
+from saliency_assay.registry.limits import Limits
+
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 TYPES = {bool: "true or false", int: "an integer", float: "a number", str: "a string"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Limits:
-    """Limits of a parameter among the values of its type.
-
-    ``minimum`` and ``maximum`` are inclusive. ``words`` are strings that are valid instead of a number.
-    """
-
-    minimum: float | None = None
-    maximum: float | None = None
-    choices: tuple[str, ...] = ()
-    words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -162,11 +151,15 @@ def short_repr(value: object, longest: int = 80) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
-def with_defaults(parameters: Mapping[str, Parameter], values: Mapping[str, Any]) -> dict[str, Any]:
+def with_defaults(
+    parameters: Mapping[str, Parameter], values: Mapping[str, Any], check: str = ""
+) -> dict[str, Any]:
     """Return the checked ``values`` of parameters, and the defaults of the other parameters.
 
+    ``check`` refers to a function that returns why values contradict each other; empty for none.
+
     Raises:
-        ValueError: a parameter does not exist, or a value is not valid.
+        ValueError: a parameter does not exist, a value is not valid, or values contradict each other.
     """
     for key, value in values.items():
         if key not in parameters:
@@ -174,4 +167,7 @@ def with_defaults(parameters: Mapping[str, Parameter], values: Mapping[str, Any]
         problem = parameters[key].problem(value)
         if problem:
             raise ValueError(f"{key}: found {short_repr(value)}, {problem}")
-    return {key: values.get(key, parameter.default) for key, parameter in parameters.items()}
+    complete = {key: values.get(key, parameter.default) for key, parameter in parameters.items()}
+    if problem := resolve(check)(complete) if check else "":
+        raise ValueError(problem)
+    return complete

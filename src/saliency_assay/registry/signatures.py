@@ -1,14 +1,16 @@
 """Signatures of functions, parsed from their source code: the Snakefile must not import torch."""
 
 import ast
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from saliency_assay.registry.records import TYPES, Limits, Parameter, unknown
+from saliency_assay.registry import limits
+from saliency_assay.registry.limits import Limits
+from saliency_assay.registry.records import TYPES, Parameter, unknown
 
 GENERATOR = "generator"  # keyword argument that every function receives
 OFFERED = ("mean", "mask", "explain", "randomized_model")
@@ -190,31 +192,45 @@ def declared(function: str) -> frozenset[str]:
     )
 
 
-def parameters_of(
-    *functions: str, apart: Collection[str] = (), limits: Mapping[str, Limits]
-) -> dict[str, Parameter]:
+def parameters_of(*functions: str, apart: Collection[str] = ()) -> dict[str, Parameter]:
     """Return the keyword-only parameters of registered functions, and the fields of registered dataclasses.
 
-    The default, which defines the type, is that of the first signature with the parameter. The generator and the
-    arguments named in ``apart`` are not parameters.
+    Default and valid values are those of the first signature with the parameter; the default defines the type. The
+    generator and the arguments named in ``apart`` are not parameters.
 
     Raises:
-        ValueError: a parameter has no default of a valid type, or ``limits`` names no parameter.
+        ValueError: a parameter has no default of a valid type, or its annotation is none of ``registry.limits``.
     """
     parameters: dict[str, Parameter] = {}
     for function in functions:
-        for name, value in _arguments_with_defaults(_definition(function)):
+        for name, annotation, value in _arguments_with_defaults(_definition(function)):
             if name in parameters or name in apart or name == GENERATOR:
                 continue
             default: Any = ast.literal_eval(value) if value is not None and _is_plain(value) else None
             if type(default) not in TYPES:
                 valid = ", ".join(TYPES.values())
                 raise ValueError(f"{function}: {name}: expected a plain default: {valid}")
-            parameters[name] = Parameter(default, **vars(limits.get(name, Limits())))
-    for name in limits:
-        if name not in parameters:
-            raise ValueError(f"{', '.join(functions)}: limits: {unknown('parameter', name, parameters)}")
+            parameters[name] = Parameter(default, **vars(_limits_of(annotation, f"{function}: {name}")))
     return parameters
+
+
+def _limits_of(annotation: ast.expr | None, place: str) -> Limits:
+    """Return the limits in an annotation: a name of ``registry.limits``, or ``Annotated[TYPE, Limits(…)]``.
+
+    Raises:
+        ValueError: the annotation is neither, nor the name of a plain type.
+    """
+    if isinstance(annotation, ast.Name):
+        if annotation.id in {kind.__name__ for kind in TYPES}:
+            return Limits()
+        if (known := vars(limits).get(annotation.id)) is not None:
+            return next(entry for entry in get_args(known) if isinstance(entry, Limits))
+    if isinstance(annotation, ast.Subscript) and isinstance(annotation.slice, ast.Tuple):
+        call = annotation.slice.elts[-1]
+        if isinstance(call, ast.Call):
+            return Limits(**{str(word.arg): ast.literal_eval(word.value) for word in call.keywords})
+    text = ast.unparse(annotation) if annotation else "no annotation"
+    raise ValueError(f"{place}: found {text}, expected a type of registry.limits")
 
 
 def _definition(function: str) -> ast.FunctionDef | ast.ClassDef:
@@ -234,13 +250,13 @@ def _definitions(module: str) -> dict[str, ast.FunctionDef | ast.ClassDef]:
 
 def _arguments_with_defaults(
     definition: ast.FunctionDef | ast.ClassDef,
-) -> Iterator[tuple[str, ast.expr | None]]:
-    """Yield the keyword-only arguments of a function, or the fields of a dataclass, with their defaults."""
+) -> Iterator[tuple[str, ast.expr | None, ast.expr | None]]:
+    """Yield the keyword-only arguments of a function, or the fields of a dataclass: name, annotation, default."""
     if isinstance(definition, ast.FunctionDef):
         arguments = definition.args
         for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-            yield argument.arg, default
+            yield argument.arg, argument.annotation, default
     else:
         for node in definition.body:
             if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-                yield node.target.id, node.value
+                yield node.target.id, node.annotation, node.value

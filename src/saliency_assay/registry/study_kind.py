@@ -4,6 +4,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf
 
+from saliency_assay.registry.directions import Direction
+
 
 @dataclass(frozen=True)
 class RatingScore:
@@ -12,8 +14,7 @@ class RatingScore:
     name: str
     label: str
     """Name in figures, tables and pages."""
-    direction: str
-    """``higher`` or ``lower`` is better, or ``target X`` (``registry.directions``)."""
+    direction: Direction
     summary: str
     measures: str
     """Property of a map that it measures, one of ``registry.properties.PROPERTIES``."""
@@ -44,9 +45,7 @@ class StudyKind:
     question: str
     """Research question, for the pages of the report."""
     settings: str
-    """Pydantic model of its entries in the configuration, a ``config.settings.StudySettings``."""
-    read: str
-    """``(name, entry, methods, sections) -> Study``: checks an entry and returns its record (``config.records``)."""
+    """Pydantic model of its entries in the configuration, a ``config.studies.Study``."""
     inputs: str = "saliency_assay.pipeline.inputs:StudyInputs"
     """Class of the inputs of its rules, and of the files of its studies that other rules read."""
     params: str = "saliency_assay.pipeline.params:StudyParams"

@@ -17,7 +17,7 @@ from scipy.spatial.distance import squareform
 from saliency_assay.plotting.charts import PointChart
 from saliency_assay.plotting.palette import BLUE, GRAY, GREEN, ORANGE, VERMILION, cell_colors, looks
 from saliency_assay.plotting.text import span_text
-from saliency_assay.registry.directions import phrase
+from saliency_assay.registry.directions import Direction
 from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.reliability.raters import SPLITS
 from saliency_assay.reliability.tables import PAIR, rank_text
@@ -300,7 +300,7 @@ def score_pairs_chart(table: pd.DataFrame, labels: Labels = UNLABELED) -> Figure
     axes = []
     for index, ((metric, variant), name) in enumerate(names.items()):
         of_name = table[(table["metric"] == metric) & (table["variant"] == variant)]
-        axes.append(f"{name} ({phrase(of_name['direction'].iloc[0])})")
+        axes.append(f"{name} ({Direction(of_name['direction'].iloc[0]).phrase})")
         by_method = of_name.groupby("method", sort=False)[["mean", "low", "high"]].first().reindex(methods)
         for end in by_method:
             rows[f"{end}{index}"] = by_method[end].to_numpy()

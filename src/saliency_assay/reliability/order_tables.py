@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy import ndarray as Array
 
-from saliency_assay.registry.directions import oriented
+from saliency_assay.registry.directions import Direction
 from saliency_assay.reliability.comparison import (
     MEANS,
     WINS,
@@ -150,7 +150,7 @@ class ComparedScores:
     ) -> None:
         self.rule, self.methods = rule, list(wide)
         self.raw = wide.to_numpy()
-        self.scores = oriented(self.raw, direction)
+        self.scores = Direction(direction).oriented(self.raw)
         self.image, seed = wide.index.to_numpy(), np.zeros(len(wide))
         if wide.index.nlevels == 2:
             seed, self.image = (wide.index.get_level_values(name).to_numpy() for name in ("seed", "image"))

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy import ndarray as Array
 
-from saliency_assay.registry.directions import oriented
+from saliency_assay.registry.directions import Direction
 from saliency_assay.reliability import statistics
 from saliency_assay.reliability.printed import printed_alphas, printed_correlations
 from saliency_assay.reliability.raters import paired_correlations
@@ -124,7 +124,8 @@ def consistency_table(
         defined = ~np.isnan(values)
         raw = statistics.correlations(values)
         columns = [
-            oriented(column, directions[metric]) for column, (metric, _) in zip(values.T, scored, strict=True)
+            Direction(directions[metric]).oriented(column)
+            for column, (metric, _) in zip(values.T, scored, strict=True)
         ]
         agreement = statistics.correlations(np.stack(columns, axis=1))
         for a, b in combinations(range(len(scored)), 2):
@@ -218,7 +219,7 @@ def groups(scores: Scores, keys: list[str]) -> Iterator[tuple[dict[str, object],
 
 def by_method(scores: pd.DataFrame, direction: str = "higher") -> pd.DataFrame:
     """Return scores of images × methods, higher is better, averaged over seeds; methods in the order of the table."""
-    better = scores.assign(score=oriented(scores["score"].to_numpy(), direction))
+    better = scores.assign(score=Direction(direction).oriented(scores["score"].to_numpy()))
     wide = better.groupby(["image", "method"], observed=True)["score"].mean().unstack("method")
     return wide[list(dict.fromkeys(scores["method"]))]
 

@@ -22,8 +22,8 @@ from saliency_assay.models.inference import exact_float32, logit_batches, to_pix
 from saliency_assay.models.layout import leaves_unused, place
 from saliency_assay.runtime.distributed import anyone, leading, own, own_rows, processes, summed
 from saliency_assay.runtime.provenance import seed_of
+from saliency_assay.training.hyperparameters import Training
 from saliency_assay.training.replica import replica
-from saliency_assay.training.settings import Training
 from saliency_assay.training.state import Checkpoint, NotFinite, Progress, Row, check_finite
 
 log = logging.getLogger(__name__)

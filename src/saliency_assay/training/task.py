@@ -21,8 +21,8 @@ from saliency_assay.registry.records import resolve
 from saliency_assay.runtime.device import resident_bytes
 from saliency_assay.runtime.distributed import leading
 from saliency_assay.runtime.provenance import digest_of_file, fingerprint, seed_of
+from saliency_assay.training.hyperparameters import training_from
 from saliency_assay.training.loop import precision_of, train
-from saliency_assay.training.settings import training_from
 from saliency_assay.training.state import Row
 
 log = logging.getLogger(__name__)

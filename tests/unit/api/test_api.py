@@ -27,8 +27,8 @@ from torch import Tensor, nn
 import saliency_assay
 from saliency_assay import methods, metrics, models
 from saliency_assay.catalog import CATALOG
+from saliency_assay.config.configuration import read
 from saliency_assay.config.labels import labels_of
-from saliency_assay.config.read import read
 from saliency_assay.methods import engine
 from saliency_assay.methods.engine import pixels_of
 from saliency_assay.methods.gradient import gradient
@@ -678,7 +678,7 @@ def test_scores_have_the_labels_of_the_report(network: nn.Module) -> None:
         "deletion": {},
     }
     configuration = {**TINY, "metrics": {**TINY["metrics"], **{name: {} for name in names}}}
-    labels = labels_of(read(configuration, catalog=CATALOG, source="some.yaml"), CATALOG)
+    labels = labels_of(read(configuration, catalog=CATALOG, source="some.yaml"))
     for metric, options in names.items():
         scores = saliency_assay.score(metric, network, IMAGES, TARGETS, MAPS, **options)
         rows = scores.table()[["metric", "variant"]].drop_duplicates().itertuples(index=False)

@@ -55,7 +55,7 @@ objetcs: [dog, cat]
 def test_cocos_folder_gives_pairs_and_names_their_defaults(tmp_path: Path) -> None:
     entry = reading(with_bam(tmp_path)).data["bam"]
     coco = tmp_path / "coco"
-    assert entry.coco == (
+    assert entry.coco_sources() == (
         (f"{coco}/annotations/instances_train2017.json", f"{coco}/train2017"),
         (f"{coco}/annotations/instances_val2017.json", f"{coco}/val2017"),
     )
@@ -71,7 +71,7 @@ def test_pairs_and_names_can_be_given(tmp_path: Path) -> None:
     }
     raw = with_bam(tmp_path, coco=[pair], objects=["dog", "cat"], scenes=["attic", "zoo"], size=48)
     entry = reading(raw).data["bam"]
-    assert entry.coco == ((pair["annotations"], pair["images"]),)
+    assert entry.coco_sources() == ((pair["annotations"], pair["images"]),)
     assert (entry.objects, entry.scenes, entry.parameters["size"]) == (("dog", "cat"), ("attic", "zoo"), 48)
 
 
@@ -184,7 +184,7 @@ def test_all_that_a_study_compares() -> None:
     found = reading(whole())
     study = found.studies["bam"]
     assert study.options == ("series", "concepts", "independence")
-    assert study.settings.series == ("f_k01", "f_k05", "f_k10")
+    assert study.series == ("f_k01", "f_k05", "f_k10")
     assert study.evaluated["f_o"] == ("bam_os", "bam_0s", "bam_og", "bam_os_location")
     assert study.evaluated["f_k05"] == ("bam_0s_k",)
     assert study.evaluated["f_0s"] == ("bam_0s",)

@@ -7,9 +7,8 @@ import yaml
 from configurations import FILE, cases
 
 from saliency_assay.catalog import CATALOG
+from saliency_assay.config.configuration import Configuration, read
 from saliency_assay.config.errors import ConfigError
-from saliency_assay.config.read import read
-from saliency_assay.config.records import Config
 
 WHOLE = """
 data:
@@ -66,7 +65,7 @@ metrics.block_attribution: {metric: pointing_game}
 """
 
 
-def reading(raw: Any) -> Config:
+def reading(raw: Any) -> Configuration:
     return read(raw, catalog=CATALOG, source=FILE)
 
 
@@ -80,7 +79,7 @@ def test_both_models_are_explained_on_the_images_of_the_first() -> None:
     one, two = found.data["one"], found.data["two"]
     assert one.sets == ("one_both", "one_image", "one_caption")
     assert (one.classes, one.captions, two.captions) == (("3", "8"), ("three", "eight"), ("three", "eight"))
-    assert (one.masks, found.data["digits"].masks) == (True, False)
+    assert (one.has_masks, found.data["digits"].has_masks) == (True, False)
 
 
 @pytest.mark.parametrize(("change", "message"), cases(WRONG))

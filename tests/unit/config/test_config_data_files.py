@@ -6,10 +6,8 @@ from typing import Any
 import pytest
 
 from saliency_assay.catalog import CATALOG
-from saliency_assay.config.data import read_data
+from saliency_assay.config.data import DataEntry, FolderData, ImageFolderData
 from saliency_assay.config.errors import ConfigError
-from saliency_assay.config.records import DataEntry
-from saliency_assay.config.settings import FolderData, ImageFolderData
 
 BATCHES = [*(f"data_batch_{number}.bin" for number in range(1, 6)), "test_batch.bin", "batches.meta.txt"]
 MNIST = [f"{half}-{name}-ubyte" for half in ("train", "t10k") for name in ("images-idx3", "labels-idx1")]
@@ -39,12 +37,15 @@ def test_the_files_that_a_kind_reads_count(name: str, tmp_path: Path) -> None:
         path = tmp_path / file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
-    entry = read_data("mine", FolderData(kind=kind, path=str(tmp_path)), CATALOG)
+    entry = FolderData(kind=kind, path=str(tmp_path))
+    entry.complete("mine", CATALOG)
     assert sorted(entry.files) == sorted(str(tmp_path / file) for file in files)
 
 
 def image_data(**keys: Any) -> DataEntry:
-    return read_data("mine", ImageFolderData.model_validate({"kind": "folder", **keys}), CATALOG)
+    entry = ImageFolderData.model_validate({"kind": "folder", **keys})
+    entry.complete("mine", CATALOG)
+    return entry
 
 
 def test_lists_of_images_and_boxes_count_and_have_masks(tmp_path: Path) -> None:
@@ -52,14 +53,14 @@ def test_lists_of_images_and_boxes_count_and_have_masks(tmp_path: Path) -> None:
     images.write_text("image,label\na.png,x\n")
     boxes.write_text("[]")
     plain, boxed = image_data(path=str(images)), image_data(path=str(images), masks=str(boxes))
-    assert (plain.files, plain.masks) == ((str(images),), False)
+    assert (plain.files, plain.has_masks) == ((str(images),), False)
     assert "masks" not in plain.parameters
-    assert (boxed.files, boxed.masks) == ((str(images), str(boxes)), True)
+    assert (boxed.files, boxed.has_masks) == ((str(images), str(boxes)), True)
     assert boxed.parameters["masks"] == str(boxes)
     images.write_text("image,label,mask\na.png,x,m.png\n")
-    assert image_data(path=str(images)).masks
+    assert image_data(path=str(images)).has_masks
     folder = image_data(path=str(tmp_path), masks=str(tmp_path.parent))
-    assert (folder.files, folder.masks) == ((), True)
+    assert (folder.files, folder.has_masks) == ((), True)
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,12 @@ from configurations import base, changed, fault, reading
 from pipelines import TINY
 
 from saliency_assay.catalog import CATALOG
+from saliency_assay.config.configuration import Configuration, read
 from saliency_assay.config.labels import labels_of
-from saliency_assay.config.read import read
-from saliency_assay.config.records import Config
 from saliency_assay.runtime.provenance import SOURCE
 
 
-def tiny(**changes: Mapping[str, Any]) -> Config:
+def tiny(**changes: Mapping[str, Any]) -> Configuration:
     """The configuration ``TINY`` with changed entries of its sections."""
     raw = {**TINY, **{section: {**TINY[section], **entries} for section, entries in changes.items()}}
     return read(raw, catalog=CATALOG, source="some.yaml")
@@ -65,7 +64,7 @@ def test_configured_labels() -> None:
         },
         studies={"digits": {**TINY["studies"]["digits"], "label": "Digits, three metrics"}},
     )
-    labels = labels_of(config, CATALOG)
+    labels = labels_of(config)
     assert (labels.data["bam"], labels.data["bam_os"]) == ("Toys", "Toys (objects on scenes)")
     assert labels.data["bam_os_k01"] == "Toys (dog in 1 of 10 scene classes)"
     assert labels.models["f_o"] == "Object model"
@@ -86,11 +85,11 @@ def test_configured_labels() -> None:
 )
 def test_several_scores_of_an_entry(label: str, morf: str) -> None:
     config = tiny(metrics={"mine": {"metric": "aopc", "label": label}})
-    assert labels_of(config, CATALOG).entry_scores["mine"]["aopc_morf"] == morf
+    assert labels_of(config).entry_scores["mine"]["aopc_morf"] == morf
 
 
 def test_a_study_has_the_labels_of_its_entries() -> None:
-    labels = labels_of(tiny(), CATALOG, ["digits"])
+    labels = labels_of(tiny(), ["digits"])
     assert list(labels.methods) == ["gradient", "smooth"]
     assert list(labels.metrics) == ["faithfulness", "infidelity", "sensitivity"]
     assert (list(labels.models), list(labels.data), list(labels.studies)) == (["digits"],) * 3

@@ -11,12 +11,10 @@ from configurations import CATALOG as FEW
 from configurations import base, cases, changed, fault, reading, with_parameters
 
 from saliency_assay.catalog import CATALOG
+from saliency_assay.config.configuration import read
 from saliency_assay.config.errors import ConfigError
-from saliency_assay.config.metrics import BOXES, OFFERED
-from saliency_assay.config.read import read
-from saliency_assay.config.records import Metric
+from saliency_assay.config.metrics import BOXES, OFFERED, Metric
 from saliency_assay.metrics import Figure
-from saliency_assay.registry.directions import target_of
 
 FUNCTIONS = """raise RuntimeError("never run")
 
@@ -217,24 +215,25 @@ def test_a_custom_metric_has_a_score_of_its_own_in_a_study(own: Path) -> None:
 
 def test_an_entry_takes_all_from_its_record() -> None:
     deletion = reading(changed("metrics.deletion", {})).metrics["deletion"]
-    assert deletion == Metric(
-        name="deletion",
-        label="the metric deletion",
-        metric="deletion",
-        function="package.deletion:deletion",
-        parameters={"steps": 100, "fill": "black"},
-        scores_single_maps=True,
-        takes=("mean",),
-        responses="package.deletion:responses",
-        directions={"deletion_score": "higher"},
-        labels={"deletion_score": "the deletion"},
-        units={"deletion_score": ""},
-        sub_variants={},
-        figures={"scores": Figure("saliency_assay.studies.fidelity.figures:boxes")},
-        measures="faithfulness",
-        summary="what deletion is",
-        score_summaries={"deletion_score": "what deletion is"},
-    )
+    expected = {
+        "name": "deletion",
+        "label": "the metric deletion",
+        "metric": "deletion",
+        "function": "package.deletion:deletion",
+        "parameters": {"steps": 100, "fill": "black"},
+        "scores_single_maps": True,
+        "takes": ("mean",),
+        "responses": "package.deletion:responses",
+        "directions": {"deletion_score": "higher"},
+        "labels": {"deletion_score": "the deletion"},
+        "units": {"deletion_score": ""},
+        "sub_variants": {},
+        "figures": {"scores": Figure("saliency_assay.studies.fidelity.figures:boxes")},
+        "measures": "faithfulness",
+        "summary": "what deletion is",
+        "score_summaries": {"deletion_score": "what deletion is"},
+    }
+    assert {name: getattr(deletion, name) for name in expected} == expected
 
 
 def test_an_entry_may_be_another_registered_metric() -> None:
@@ -269,24 +268,25 @@ def test_a_number_may_be_a_word() -> None:
 @pytest.mark.parametrize("direction", ["higher", "lower"])
 def test_a_function_of_ones_own_is_a_metric(own: Path, direction: str) -> None:
     found = mine(function="own_metrics:tuned", direction=direction, level=2)
-    assert found == Metric(
-        name="mine",
-        label="Mine",
-        metric="",
-        function="own_metrics:tuned",
-        parameters={"power": 1, "level": 2},
-        scores_single_maps=True,
-        takes=(),
-        responses="",
-        directions={"mine": direction},
-        labels={"mine": "Mine"},
-        units={"mine": ""},
-        sub_variants={},
-        figures={"scores": BOXES},
-        measures="other",
-        summary="own_metrics:tuned",
-        score_summaries={"mine": "own_metrics:tuned"},
-    )
+    expected = {
+        "name": "mine",
+        "label": "Mine",
+        "metric": "",
+        "function": "own_metrics:tuned",
+        "parameters": {"power": 1, "level": 2},
+        "scores_single_maps": True,
+        "takes": (),
+        "responses": "",
+        "directions": {"mine": direction},
+        "labels": {"mine": "Mine"},
+        "units": {"mine": ""},
+        "sub_variants": {},
+        "figures": {"scores": BOXES},
+        "measures": "other",
+        "summary": "own_metrics:tuned",
+        "score_summaries": {"mine": "own_metrics:tuned"},
+    }
+    assert {name: getattr(found, name) for name in expected} == expected
 
 
 def test_a_custom_metric_may_name_what_it_measures(own: Path) -> None:
@@ -301,7 +301,7 @@ def test_a_custom_metric_may_name_what_it_measures(own: Path) -> None:
 def test_a_custom_metric_may_have_a_target(own: Path, target: float, direction: str) -> None:
     found = mine(function="own_metrics:tuned", target=target, level=2)
     assert found.directions == {"mine": direction}
-    assert target_of(direction) == target
+    assert found.directions["mine"].target == target
     assert found.parameters == {"power": 1, "level": 2}
 
 

@@ -131,5 +131,5 @@ def test_a_grid_of_tokens_has_two_sides() -> None:
 def test_any_model_may_say_its_normalization() -> None:
     given = {"mean": [0.5, 0.4, 0.3], "std": [1, 0.2, 0.1]}
     model = reading(changed("models.f_o.normalization", given)).models["f_o"]
-    assert model.normalization == ((0.5, 0.4, 0.3), (1.0, 0.2, 0.1))
+    assert model.normalization.channels == ((0.5, 0.4, 0.3), (1.0, 0.2, 0.1))
     assert reading(base()).models["f_o"].normalization is None

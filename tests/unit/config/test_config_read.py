@@ -11,25 +11,20 @@ import yaml
 from configurations import FOLDER, bam_folders, base, changed, fault, reading
 
 from saliency_assay.catalog import CATALOG
-from saliency_assay.config.read import read
-from saliency_assay.config.records import Method
-from saliency_assay.config.settings import (
+from saliency_assay.config.configuration import configuration_of, read
+from saliency_assay.config.data import (
     BamData,
     CaptionData,
-    CustomMethod,
-    CustomMetric,
-    CustomModel,
     FolderData,
     ImageFolderData,
     PlainData,
-    RegisteredMethod,
-    RegisteredMetric,
-    RegisteredModel,
     SyntheticData,
-    configuration_of,
 )
+from saliency_assay.config.fields import Entry
+from saliency_assay.config.methods import CustomMethod, RegisteredMethod
+from saliency_assay.config.metrics import CustomMetric, RegisteredMetric
+from saliency_assay.config.models import CustomModel, RegisteredModel
 from saliency_assay.data.bam.classes import OBJECTS, SCENES
-from saliency_assay.registry.settings import Entry
 
 TRAINING = {"epochs": 10, "learning_rate": 0.1, "validation_share": 0.0}
 FILES = sorted(path for path in FOLDER.glob("*.yaml") if path.name != "schema.yaml")
@@ -41,8 +36,13 @@ CONFIGURATION = configuration_of(tuple(CATALOG.study_kinds.values()))
 
 
 def shape(raw: Any) -> dict[str, Any]:
-    """The sections of ``raw`` with all defaults."""
-    return CONFIGURATION.model_validate(raw).model_dump(exclude_none=True, warnings=False)
+    """The sections of ``raw`` with all defaults, but without empty ones, which stand for an absent key."""
+    return _filled(CONFIGURATION.model_validate(raw).model_dump(exclude_none=True, warnings=False))
+
+
+def _filled(values: dict[str, Any]) -> dict[str, Any]:
+    filled = {key: _filled(value) if isinstance(value, dict) else value for key, value in values.items()}
+    return {key: value for key, value in filled.items() if value not in ("", (), {})}
 
 
 def test_defaults_of_all_keys() -> None:
@@ -53,17 +53,16 @@ def test_defaults_of_all_keys() -> None:
         "data": {
             name: {
                 "kind": name, "max_explained_images": 1000, "explanation_order": "balanced", "shards": 1,
-                "resident_limit": 8, "parameters": {}, **more,
+                "resident_limit": 8, **more,
             }
             for name, more in (
-                ("bam", {"kind": "synthetic", "commonality": (), "common_object": "dog"}),
+                ("bam", {"kind": "synthetic", "common_object": "dog"}),
                 ("digits", {}),
             )
         },
         "models": {
             name: {
                 "architecture": architecture, "data": data, "trained_on": label, "target": "label", "batch_size": 64,
-                "training": {}, "parameters": {},
             }
             for name, architecture, data, label in (
                 ("f_o", "resnet", "bam_os", "object"),
@@ -72,15 +71,13 @@ def test_defaults_of_all_keys() -> None:
             )
         },
         "methods": {
-            "gradient": {"background": 100, "parameters": {}},
-            "gradcam": {"background": 100, "parameters": {}},
-            "smooth": {"method": "smoothgrad", "background": 100, "parameters": {}},
+            "gradient": {"background": 100},
+            "gradcam": {"background": 100},
+            "smooth": {"method": "smoothgrad", "background": 100},
         },
-        "metrics": {},
         "studies": {
             "bam": {
-                "kind": "bam", "data": "bam", "object_model": "f_o", "scene_model": "f_s", "robustness": (),
-                "concepts": False,
+                "kind": "bam", "data": "bam", "object_model": "f_o", "scene_model": "f_s", "concepts": False,
             },
             "digits": {"kind": "gallery", "model": "d", "methods": ("gradient",)},
         },
@@ -116,11 +113,16 @@ def test_what_is_given_is_left_alone() -> None:
 
 def test_records_of_a_configuration() -> None:
     found = reading(base())
-    assert (found.results, found.device, found.seeds, found.gallery_images) == ("results", "auto", (0,), 6)
+    assert (found.results, found.device, found.seeds, found.report.gallery_images) == (
+        "results",
+        "auto",
+        (0,),
+        6,
+    )
     assert (found.reliability.resamples, found.reliability.level) == (10_000, 0.999)
     bam = found.data["bam"]
     assert (bam.kind, bam.function, bam.max_explained_images) == ("synthetic", "package.synthetic:make", 1000)
-    assert (bam.explanation_order, bam.masks, found.data["digits"].masks) == ("balanced", True, False)
+    assert (bam.explanation_order, bam.has_masks, found.data["digits"].has_masks) == ("balanced", True, False)
     assert (bam.shards, bam.resident_limit) == (1, 8)
     assert bam.parameters == {"size": 32, "smallest": 0.25, "largest": 0.5}
     assert {name: entry.name for name, entry in found.sets.items()} == {
@@ -134,15 +136,11 @@ def test_records_of_a_configuration() -> None:
     assert (f_o.concept_layers, f_o.parameters, f_o.weights) == (("one", "two"), {"width": 16}, "")
     assert (f_o.batch_size, f_o.training, f_o.trials) == (64, TRAINING, ())
     assert f_o.target == "label"
-    assert found.methods["smooth"] == Method(
-        "smooth",
-        "Smooth",
-        "smoothgrad",
-        "package.smoothgrad:smoothgrad",
-        {"samples": 25, "noise": 0.15, "statistic": "mean"},
-        needs=("gradients",),
-        noise_group="smoothgrad",
-    )
+    smooth = found.methods["smooth"]
+    assert (smooth.name, smooth.label, smooth.method) == ("smooth", "Smooth", "smoothgrad")
+    assert (smooth.function, smooth.noise_group) == ("package.smoothgrad:smoothgrad", "smoothgrad")
+    assert smooth.parameters == {"samples": 25, "noise": 0.15, "statistic": "mean"}
+    assert (smooth.needs, smooth.background, smooth.smoothed) == (("gradients",), 0, None)
     assert {name: metric.parameters for name, metric in found.metrics.items()} == {
         "mcs": {"samples": 10},
         "idr": {},
@@ -182,7 +180,12 @@ def test_parameters_are_taken_where_they_belong() -> None:
     assert digits.shards == 4
     assert found.methods["smooth"].parameters["noise"] == 1
     assert found.metrics["mcs"].parameters == {"samples": 4}
-    assert (found.results, found.seeds, found.device, found.gallery_images) == ("out", (3, 1), "cpu", 2)
+    assert (found.results, found.seeds, found.device, found.report.gallery_images) == (
+        "out",
+        (3, 1),
+        "cpu",
+        2,
+    )
 
 
 @pytest.mark.parametrize("module", ["reader", "package.reader", "package"])
@@ -266,14 +269,14 @@ def test_a_method_that_smooths_another_takes_its_parameters_and_needs() -> None:
     raw = changed("methods.smooth.base", "gradcam")
     raw["methods"]["gradcam"] = {"relu": False}
     smooth = reading(raw).methods["smooth"]
-    assert smooth.base == reading(raw).methods["gradcam"]
-    assert smooth.base.parameters == {"relu": False}
+    assert smooth.smoothed == reading(raw).methods["gradcam"]
+    assert smooth.smoothed.parameters == {"relu": False}
     assert smooth.needs == ("gradients", "cam_layer")
     del raw["methods"]["gradcam"]  # then the registered one, with its defaults
     raw["studies"]["bam"]["methods"] = ["gradient"]
     smooth = reading(raw).methods["smooth"]
-    assert smooth.base is not None
-    assert (smooth.base.method, smooth.base.parameters) == ("gradcam", {"relu": True})
+    assert smooth.smoothed is not None
+    assert (smooth.smoothed.method, smooth.smoothed.parameters) == ("gradcam", {"relu": True})
 
 
 def test_a_background_has_a_default_and_a_size() -> None:
@@ -286,7 +289,9 @@ def test_a_function_of_ones_own_is_a_method(tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "own_module.py").write_text("def f(model, images, targets, *, generator, level=1): ...\n")
     monkeypatch.syspath_prepend(tmp_path)
     method = reading(changed("methods.mine", {"function": "own_module:f", "level": 2})).methods["mine"]
-    assert method == Method("mine", "Mine", "", "own_module:f", {"level": 2}, noise_group="own_module:f")
+    assert (method.name, method.label, method.method) == ("mine", "Mine", "")
+    assert (method.function, method.noise_group) == ("own_module:f", "own_module:f")
+    assert method.parameters == {"level": 2}
     assert fault(changed("methods.mine", {"function": "own_module:f", "levl": 2})) == (
         "methods.mine.levl: unknown parameter 'levl'; did you mean 'level'? valid: level"
     )

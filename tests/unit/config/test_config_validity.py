@@ -5,8 +5,8 @@ import yaml
 from configurations import FILE, cases
 
 from saliency_assay.catalog import CATALOG
+from saliency_assay.config.configuration import read
 from saliency_assay.config.errors import ConfigError
-from saliency_assay.config.read import read
 
 WHOLE = """
 data: {digits: {kind: digits}}
@@ -44,7 +44,7 @@ metrics: [pointing_game]
 def test_defaults() -> None:
     study = read(yaml.safe_load(WHOLE), catalog=CATALOG, source=FILE).studies["s"]
     assert (study.metrics, study.methods, study.data) == (("deletion",), ("gradient", "random"), "digits")
-    assert (study.settings.images, study.settings.levels, study.settings.iterations) == (50, 5, 3)
+    assert (study.images, study.levels, study.iterations) == (50, 5, 3)
 
 
 @pytest.mark.parametrize(("change", "message"), cases(WRONG))

@@ -4,10 +4,9 @@ from pathlib import Path
 import pytest
 
 from saliency_assay.catalog import CATALOG
+from saliency_assay.config.configuration import Configuration, read
+from saliency_assay.config.data import FOLDERS, DataEntry, FolderData
 from saliency_assay.config.errors import ConfigError
-from saliency_assay.config.read import read
-from saliency_assay.config.records import Config
-from saliency_assay.config.settings import FOLDERS, DataSettings, FolderData
 from saliency_assay.data import DATA_KINDS, DataKind
 from saliency_assay.data.bam.classes import OBJECTS, SCENES
 from saliency_assay.data.bam.compose import SETS
@@ -47,13 +46,13 @@ def test_parameters_of_bam_are_those_of_its_steps() -> None:
 
 @pytest.mark.parametrize("kind", [kind for kind in DATA_KINDS if kind.sources], ids=lambda kind: kind.name)
 def test_sources_are_keys_of_the_configuration(kind: DataKind) -> None:
-    assert set(kind.sources) == set(FolderData.own_keys()) - set(DataSettings.own_keys())
+    assert set(kind.sources) == set(FolderData.own_keys()) - set(DataEntry.own_keys())
     assert kind.name in FOLDERS
 
 
 @pytest.mark.parametrize("kind", ["folder", "mnist", "cifar10", "stl10"])
 def test_kinds_that_read_files_are_given_their_path(kind: str, tmp_path: Path) -> None:
-    def configured(entry: dict[str, object]) -> Config:
+    def configured(entry: dict[str, object]) -> Configuration:
         raw = {
             "data": {"some": {"kind": kind, **entry}},
             "models": {"m": {"architecture": "resnet8", "data": "some", "trained_on": "class"}},

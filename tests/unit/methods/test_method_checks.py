@@ -7,9 +7,7 @@ from support import conv_classifier, cyclic_targets, generator, random_images
 
 from saliency_assay.catalog import CATALOG
 from saliency_assay.config.errors import ConfigError
-from saliency_assay.config.methods import read_methods
-from saliency_assay.config.records import Method
-from saliency_assay.config.settings import RegisteredMethod
+from saliency_assay.config.methods import Method, RegisteredMethod
 from saliency_assay.methods import METHODS
 from saliency_assay.registry.records import record_of, resolve
 
@@ -25,7 +23,9 @@ MISFITS: list[tuple[str, dict[str, Any]]] = [
 
 
 def method_of(name: str, parameters: dict[str, Any]) -> Method:
-    return read_methods({name: RegisteredMethod.model_validate(parameters)}, CATALOG)[name]
+    method = RegisteredMethod.model_validate(parameters)
+    method.complete(name, {}, CATALOG)
+    return method
 
 
 @pytest.mark.parametrize(("name", "parameters"), MISFITS, ids=[name for name, _ in MISFITS])

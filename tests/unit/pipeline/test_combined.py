@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from saliency_assay.catalog import CATALOG
-from saliency_assay.config.read import read
+from saliency_assay.config.configuration import read
 from saliency_assay.pipeline.combined import LARGEST, LARGEST_SUM, Groups, Part, combine
 from saliency_assay.pipeline.studies import Studies
 

@@ -8,8 +8,8 @@ import pytest
 from pipelines import TINY, inputs, params
 
 from saliency_assay.catalog import CATALOG
+from saliency_assay.config.configuration import read
 from saliency_assay.config.errors import ConfigError
-from saliency_assay.config.read import read
 
 AT = {"model": "digits", "seed": "0", "data": "digits", "method": "gradient", "shard": ""}
 

@@ -10,8 +10,7 @@ import pytest
 from pipelines import RETRAIN, TINY
 
 from saliency_assay.catalog import CATALOG
-from saliency_assay.config.read import read
-from saliency_assay.config.records import Config
+from saliency_assay.config.configuration import Configuration, read
 from saliency_assay.pipeline.not_computed import (
     LEFT_OUT,
     NotComputed,
@@ -53,7 +52,7 @@ FIDELITY: dict[str, Any] = {
 WHERE = {"model": "m", "seed": "0", "data": "digits"}
 
 
-def reading(raw: Mapping[str, Any]) -> Config:
+def reading(raw: Mapping[str, Any]) -> Configuration:
     return read(raw, **OPTIONS)
 
 
@@ -136,7 +135,7 @@ def test_a_validity_study_does_not_degrade_a_method_that_failed() -> None:
     for failed, kept in ((["gradcam"], ("gradient",)), (["gradcam", "gradient"], None)):
         entries = left_out(reading(raw), STUDY_KINDS, [attribute(method) for method in failed])
         rest = remaining(raw, reading(raw), entries)
-        assert reading(rest).studies["v"].settings.degraded_methods == kept
+        assert reading(rest).studies["v"].degraded_methods == kept
 
 
 def test_a_study_without_methods_or_metrics_is_dropped() -> None:

@@ -25,7 +25,7 @@ def test_a_bam_study_has_only_what_it_asks_for() -> None:
         del configuration["studies"]["bam"][key]
     plain = studies(configuration)
     study = plain.study("bam")
-    assert (study.options, study.other_models, plain.pair_sets) == ((), ("f_o", "f_s"), {})
+    assert (study.options, study.all_models, plain.pair_sets) == ((), ("f_o", "f_s"), {})
     assert study.evaluated["f_s"] == ("bam_os", "bam_0s", "bam_og")
     claims = inputs(configuration).of_kind("bam").check_claims({"study": "bam"})
     assert list(claims) == ["premise", "metrics"]

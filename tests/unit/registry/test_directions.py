@@ -5,7 +5,7 @@ from math import nan
 import numpy as np
 import pytest
 
-from saliency_assay.registry.directions import arrow, oriented, phrase, target_of
+from saliency_assay.registry.directions import Direction
 
 WORDS = {
     "higher": ("↑", "higher is better"),
@@ -21,7 +21,7 @@ WORDS = {
     [("higher", None), ("lower", None), ("target 0", 0), ("target -0.25", -0.25), ("target 1e-3", 0.001)],
 )
 def test_the_target_of_a_direction(direction: str, target: float | None) -> None:
-    assert target_of(direction) == target
+    assert Direction(direction).target == target
 
 
 @pytest.mark.parametrize(
@@ -29,11 +29,9 @@ def test_the_target_of_a_direction(direction: str, target: float | None) -> None
     ["up", "", "Higher", "target", "target ", "target x", "target nan", "target inf", "1", None, nan],
 )
 def test_other_directions_are_refused_in_one_line(direction: str) -> None:
-    for function in (target_of, arrow, phrase, lambda name: oriented(np.zeros(2), name)):
-        with pytest.raises(ValueError, match=r"^direction: found .*") as error:
-            function(direction)
-        valid = "valid: higher, lower, target followed by a number"
-        assert str(error.value) == f"direction: found {direction!r}, {valid}"
+    with pytest.raises(ValueError, match=r"^direction: found .*, valid: higher, lower, target") as error:
+        Direction(direction)
+    assert repr(direction) in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -41,9 +39,14 @@ def test_other_directions_are_refused_in_one_line(direction: str) -> None:
     [("higher", [-1, 0, 0.5, nan]), ("lower", [1, 0, -0.5, nan]), ("target 0.5", [-1.5, -0.5, 0, nan])],
 )
 def test_of_oriented_scores_higher_ones_are_better(direction: str, expected: list[float]) -> None:
-    np.testing.assert_array_equal(oriented(np.array([-1, 0, 0.5, nan]), direction), expected)
+    np.testing.assert_array_equal(Direction(direction).oriented(np.array([-1, 0, 0.5, nan])), expected)
 
 
 @pytest.mark.parametrize("direction", WORDS)
 def test_arrows_and_phrases(direction: str) -> None:
-    assert (arrow(direction), phrase(direction)) == WORDS[direction]
+    assert (Direction(direction).arrow, Direction(direction).phrase) == WORDS[direction]
+
+
+def test_an_ideal_value_has_a_text() -> None:
+    assert (Direction.closer_to(0.0), Direction.closer_to(-0.25)) == ("target 0", "target -0.25")
+    assert Direction.closer_to(1 / 3).target == 1 / 3

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import Field, ValidationError
 
-from saliency_assay.registry.settings import (
+from saliency_assay.config.fields import (
     Distinct,
     Entry,
     Integer,

@@ -13,8 +13,8 @@ from pipelines import TINY
 from spaced import SPACED
 
 from saliency_assay.catalog import CATALOG
+from saliency_assay.config.configuration import read
 from saliency_assay.config.labels import labels_of
-from saliency_assay.config.read import read
 from saliency_assay.plotting import latex
 from saliency_assay.plotting.display import displayed
 from saliency_assay.plotting.labels import with_keys_and_labels
@@ -124,7 +124,7 @@ def test_files_have_the_labels_of_the_configuration_and_the_report_beside_the_ke
     methods = {"gradient": {"label": "Vanilla"}, "smooth": TINY["methods"]["smooth"]}
     raw = {**TINY, "methods": {**TINY["methods"], **methods}}
     config = read(raw, catalog=CATALOG, source="some.yaml")
-    labels = labels_of(config, CATALOG)
+    labels = labels_of(config)
     keys = {
         **{"study": "digits", "data": "digits", "model": "f_o", "method": ["gradient", "smooth", "edge"]},
         **{"metric": "infidelity", "variant": "infidelity", "lead_over": ["smooth", "gradient", None]},

@@ -23,6 +23,7 @@ from saliency_assay.models.classifier import Blueprint, Classifier, build, diges
 from saliency_assay.models.inference import logits
 from saliency_assay.runtime.provenance import SOURCE, seed_of
 from saliency_assay.storage import zarr_store
+from saliency_assay.training.hyperparameters import Training, training_from
 from saliency_assay.training.loop import (
     COLUMNS,
     RESIDENT_LIMIT,
@@ -32,7 +33,6 @@ from saliency_assay.training.loop import (
     sample_epoch,
     train,
 )
-from saliency_assay.training.settings import Training, training_from
 from saliency_assay.training.state import Row, remove_state
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
+from saliency_assay.training.hyperparameters import PARAMETERS, Training, finetuning, training_from
 from saliency_assay.training.loop import augment, learning_rates, remove_pixels, sample_epoch
-from saliency_assay.training.settings import PARAMETERS, Training, finetuning, training_from
 
 MOVED = training_from({"augment_flip": True, "augment_shift": 2})
 

@@ -3,11 +3,13 @@
 import logging
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 
 from saliency_assay.data.images import Block, Pixels, blocks_of, read_class_names, sample_per_class
 from saliency_assay.data.splits import TEST, TRAIN, Ints
+from saliency_assay.registry.limits import Limits, NonNegativeInt
 
 logger = logging.getLogger(__name__)
 
@@ -19,7 +21,12 @@ BATCHES = (*(f"data_batch_{number}.bin" for number in range(1, 6)), "test_batch.
 
 
 def cifar10(
-    *, path: str, size: int = 32, images_per_class: int = 0, generator: np.random.Generator, block: int = 512
+    *,
+    path: str,
+    size: Annotated[int, Limits(minimum=8, maximum=1024)] = 32,
+    images_per_class: NonNegativeInt = 0,
+    generator: np.random.Generator,
+    block: int = 512,
 ) -> tuple[dict[str, tuple[str, ...]], Iterator[Block]]:
     """Read the images in ``path``: ``data_batch_1.bin`` to ``_5.bin``, ``test_batch.bin`` and ``batches.meta.txt``.
 

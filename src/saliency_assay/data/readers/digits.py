@@ -1,18 +1,24 @@
 """Reader of scikit-learn's handwritten digits, a small real data set that needs no download."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
 import numpy as np
 from sklearn.datasets import load_digits
 
 from saliency_assay.data.images import Block, resize_squares
 from saliency_assay.data.splits import random_split
+from saliency_assay.registry.limits import Limits
 
 CLASSES = tuple(str(digit) for digit in range(10))
 
 
 def digits(
-    *, size: int = 16, test_share: float = 0.1, generator: np.random.Generator, block: int = 512
+    *,
+    size: Annotated[int, Limits(minimum=8, maximum=256)] = 16,
+    test_share: Annotated[float, Limits(minimum=0.01, maximum=0.5)] = 0.1,
+    generator: np.random.Generator,
+    block: int = 512,
 ) -> tuple[dict[str, tuple[str, ...]], Iterator[Block]]:
     """Return the 1,797 digits in scikit-learn's order, resized bilinearly from 8 × 8.
 

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from saliency_assay.data.image_lists import SPLITS, columns_of, is_list, read_im
 from saliency_assay.data.images import SUFFIXES, Pixels, find_images, is_hidden, log_left_out, read_rgb
 from saliency_assay.data.masks import Crop, Masks, find_masks
 from saliency_assay.data.splits import TEST, TRAIN, random_split
+from saliency_assay.registry.limits import Limits, NonNegativeInt
 from saliency_assay.registry.records import short_repr
 from saliency_assay.runtime.job import printable
 from saliency_assay.storage import text
@@ -48,13 +49,13 @@ def folder(
     *,
     path: str,
     masks: str = "",
-    size: int = 224,
-    crop_share: float = 1.0,
+    size: Annotated[int, Limits(minimum=8, maximum=1024)] = 224,
+    crop_share: Annotated[float, Limits(minimum=0.1, maximum=1)] = 1.0,
     gray: bool = False,
-    images_per_class: int = 0,
-    test_images_per_class: int = 0,
-    test_folder: str = "auto",
-    test_share: float = 0.1,
+    images_per_class: NonNegativeInt = 0,
+    test_images_per_class: NonNegativeInt = 0,
+    test_folder: Annotated[str, Limits(choices=("auto", "test", "val"))] = "auto",
+    test_share: Annotated[float, Limits(minimum=0.01, maximum=0.5)] = 0.1,
     generator: np.random.Generator,
     block: int = 256,
 ) -> tuple[dict[str, tuple[str, ...]], Iterator[Block]]:

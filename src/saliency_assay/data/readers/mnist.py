@@ -4,13 +4,14 @@ import gzip
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Annotated, BinaryIO, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from saliency_assay.data.images import Block, sample_blocks
 from saliency_assay.data.splits import TEST, TRAIN, Ints
+from saliency_assay.registry.limits import Limits, NonNegativeInt
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -25,7 +26,12 @@ SMALL = 1 << 24  # bytes; any file may expand to this size
 
 
 def mnist(
-    *, path: str, size: int = 28, images_per_class: int = 0, generator: np.random.Generator, block: int = 512
+    *,
+    path: str,
+    size: Annotated[int, Limits(minimum=8, maximum=1024)] = 28,
+    images_per_class: NonNegativeInt = 0,
+    generator: np.random.Generator,
+    block: int = 512,
 ) -> tuple[dict[str, tuple[str, ...]], Iterator[Block]]:
     """Read the four files in ``path``, ``train-images-idx3-ubyte`` and so on, each uncompressed or as ``.gz``.
 

@@ -3,11 +3,13 @@
 import logging
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 
 from saliency_assay.data.images import Block, Pixels, read_class_names, sample_blocks
 from saliency_assay.data.splits import TEST, TRAIN, Ints
+from saliency_assay.registry.limits import Limits, NonNegativeInt
 
 logger = logging.getLogger(__name__)
 
@@ -21,7 +23,12 @@ _LEFT_OUT = ("fold_indices.txt", "unlabeled_X.bin")
 
 
 def stl10(
-    *, path: str, size: int = 96, images_per_class: int = 0, generator: np.random.Generator, block: int = 256
+    *,
+    path: str,
+    size: Annotated[int, Limits(minimum=8, maximum=1024)] = 96,
+    images_per_class: NonNegativeInt = 0,
+    generator: np.random.Generator,
+    block: int = 256,
 ) -> tuple[dict[str, tuple[str, ...]], Iterator[Block]]:
     """Read the labeled images in ``path`` or its ``stl10_binary``: ``train_X.bin``, ``train_y.bin`` and ``test_*``.
 

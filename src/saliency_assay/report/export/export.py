@@ -7,7 +7,7 @@ import pandas as pd
 
 from saliency_assay.plotting import latex
 from saliency_assay.plotting.text import joined
-from saliency_assay.registry.directions import target_of
+from saliency_assay.registry.directions import Direction
 from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.reliability.figures import scored_names
 from saliency_assay.reliability.order_tables import ORDERED
@@ -180,7 +180,7 @@ def _score_cell(row: pd.DataFrame) -> tuple[str, str]:
 
 
 def _arrow(direction: str) -> str:
-    target = target_of(direction)
+    target = Direction(direction).target
     return ARROWS[direction] if target is None else rf"$\rightarrow {target:g}$"
 
 
@@ -195,7 +195,7 @@ def _score_caption(rows: pd.DataFrame, study: str, baselines: bool, level: float
     seeds = f", {seed_count} training seed{'s' if seed_count > 1 else ''}"
     over = latex.escaped(joined(dict.fromkeys(rows["over"]))).replace("×", r"$\times$")
     legend = r"$\uparrow$ higher, $\downarrow$ lower is better"
-    if any(target_of(direction) is not None for direction in rows["direction"]):
+    if any(Direction(direction).target is not None for direction in rows["direction"]):
         legend += (
             r", $\rightarrow$ closer to the value is better (methods are ranked by the mean distance of each image's"
             " score from it, not by the distance of the mean)"

@@ -8,7 +8,7 @@ import pandas as pd
 from saliency_assay.methods.cost import Map, passes
 from saliency_assay.plotting.display import displayed
 from saliency_assay.plotting.html import Code, Keyed, table_of
-from saliency_assay.registry import directions
+from saliency_assay.registry.directions import Direction
 from saliency_assay.registry.labels import Labels
 from saliency_assay.report.pages.render import render
 from saliency_assay.report.pages.words import alpha_words
@@ -150,7 +150,7 @@ def _metric_facts(facts: Facts) -> dict[str, str | Code]:
 
 def _score_facts(score: Facts) -> dict[str, str]:
     range_text = f"range {score['range']}" if score["range"] else ""
-    details = [score["unit"], range_text, directions.phrase(score["direction"])]
+    details = [score["unit"], range_text, Direction(score["direction"]).phrase]
     return {"name": score["name"], "label": score["label"], "text": "; ".join(filter(None, details))}
 
 

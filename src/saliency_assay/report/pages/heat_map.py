@@ -11,7 +11,7 @@ import pandas as pd
 
 from saliency_assay.plotting.palette import cell_colors
 from saliency_assay.plotting.text import span_text, with_minus_signs
-from saliency_assay.registry import directions
+from saliency_assay.registry.directions import Direction
 from saliency_assay.registry.properties import OTHER, PROPERTIES
 from saliency_assay.reliability.tables import rank_text
 from saliency_assay.reliability.verdicts import alpha_row, is_by_means, is_untested
@@ -166,13 +166,13 @@ def heat_map(
     ]
     columns = []
     for pair, rows, alpha in zip(pairs, scores, alphas, strict=True):
-        direction = str(rows["direction"].iloc[0])
+        direction = Direction(rows["direction"].iloc[0])
         columns.append(
             MetricColumn(
                 names[pair],
                 measured.get(pair[0], OTHER),
-                with_minus_signs(directions.phrase(direction)),
-                with_minus_signs(directions.arrow(direction)),
+                with_minus_signs(direction.phrase),
+                with_minus_signs(direction.arrow),
                 _alpha_cell(alpha),
                 span_text(rows["images"]),
                 _lead_cell(rows),

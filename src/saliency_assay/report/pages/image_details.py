@@ -7,7 +7,7 @@ import pandas as pd
 from numpy import ndarray as Array
 
 from saliency_assay.plotting.gallery import class_text
-from saliency_assay.registry.directions import phrase
+from saliency_assay.registry.directions import Direction
 from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.reliability.tables import SCORED, by_method, groups
 from saliency_assay.report.pages.study import named_scores
@@ -81,7 +81,7 @@ def image_scores(
             {
                 "label": labels.score(metric, variant),
                 "model": labels.model(variant.partition(" ")[2]) if variants == "models" else "",
-                "direction": phrase(direction),
+                "direction": Direction(direction).phrase,
                 "seeds": int(table["seed"].nunique()),
                 "values": values,
             }

@@ -7,8 +7,7 @@ BAM = StudyKind(
     "BAM",
     "Do maps show what the model relies on? Objects are pasted into scenes, so the relevant pixels are known: one model"
     " is trained on object labels, another on scene labels (BAM: Yang & Kim, 2019).",
-    settings="saliency_assay.studies.bam.settings:BamStudy",
-    read="saliency_assay.studies.bam.read:read_study",
+    settings="saliency_assay.studies.bam.bam_study:BamStudy",
     inputs="saliency_assay.studies.bam.pipeline:BamInputs",
     params="saliency_assay.studies.bam.pipeline:BamParams",
     on_device=("optimize_patch", "score_concepts"),

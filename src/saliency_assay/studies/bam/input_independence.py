@@ -7,6 +7,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from saliency_assay.registry.limits import NonNegativeFloat
 from saliency_assay.studies.bam.mcs_and_idr import attributions, random_masks
 
 INPUTS = ("without", "with_delta")  # x and x + δ under one model
@@ -42,7 +43,7 @@ def score_independence(
     masks: Iterable[np.ndarray],
     correct: np.ndarray,
     *,
-    threshold: float = 0.1,
+    threshold: NonNegativeFloat = 0.1,
     generator: torch.Generator,
     reduction: str = "visual",
 ) -> dict[str, np.ndarray]:

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -16,11 +16,10 @@ from saliency_assay.methods.engine import frozen
 from saliency_assay.methods.passes import per_row, reported
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import evaluating, exact_float32
+from saliency_assay.registry.limits import Limits, NonNegativeFloat, PositiveInt
 
 log = logging.getLogger(__name__)
 
-PROTOCOLS = ("printed", "released")
-STEP_RULES = ("constant", "polyak")
 WHITE = 255
 
 
@@ -35,32 +34,23 @@ class Descent:
         ValueError: a value out of range, or an unknown name.
     """
 
-    steps: int = 300
-    step_size: float = 500.0
+    steps: PositiveInt = 300
+    step_size: NonNegativeFloat = 500.0
     """λ."""
-    norm_weight: float = 0.01
+    norm_weight: NonNegativeFloat = 0.01
     """η₁."""
-    range_weight: float = 0.01
+    range_weight: NonNegativeFloat = 0.01
     """η₂."""
-    protocol: str = "printed"
+    protocol: Annotated[str, Limits(choices=("printed", "released"))] = "printed"
     """Initial x + δ. ``printed``, as in the paper: the composite; ``released``, as in its code: x plus the object's
     pixels, clipped."""
-    step_rule: str = "polyak"
+    step_rule: Annotated[str, Limits(choices=("constant", "polyak"))] = "polyak"
     """``constant``: the paper's rule, δ ← δ − λ ∂L/∂δ; only the last image is clipped and rounded. ``polyak``: for the
     first term, the step size is ‖f(x + δ) − f(x)‖ / ‖its gradient‖² (Polyak, 1969, for a minimum known to be 0); for
     the other terms, it is λ. Every step is evaluated on the clipped and rounded image, and the result is the image with
     the smallest change of the output."""
-    tolerance: float = 0.01
+    tolerance: NonNegativeFloat = 0.01
     """With ``polyak``, the optimization of an image stops once ‖f(x + δ) − f(x)‖ is at most this share of ‖f(x)‖."""
-
-    def __post_init__(self) -> None:
-        for name, valid in (("protocol", PROTOCOLS), ("step_rule", STEP_RULES)):
-            if getattr(self, name) not in valid:
-                raise ValueError(f"{name}: found {getattr(self, name)!r}, valid: {', '.join(valid)}")
-        for name in ("steps", "step_size", "norm_weight", "range_weight", "tolerance"):
-            least = 1 if name == "steps" else 0
-            if not getattr(self, name) >= least:
-                raise ValueError(f"{name}: found {getattr(self, name)}, expected at least {least}")
 
 
 class Changed(NamedTuple):

@@ -1,11 +1,12 @@
 """Tables of the BAM study: the premise (Fig. 2 of the paper), and the metrics with baselines and spread."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
 
+from saliency_assay.registry.limits import Limits, PositiveInt
 from saliency_assay.runtime.provenance import seed_of
 from saliency_assay.studies.bam.mcs_and_idr import BASELINE_REGIONS
 
@@ -141,19 +142,18 @@ def metrics_table(
 
 
 def spread(
-    scores: np.ndarray, *, generator: np.random.Generator, samples: int = 10, sample_size: int = 100
+    scores: np.ndarray,
+    *,
+    generator: np.random.Generator,
+    samples: Annotated[int, Limits(minimum=2)] = 10,
+    sample_size: PositiveInt = 100,
 ) -> float:
     """Return the standard deviation of means over ``samples`` subsets of ``sample_size`` images (BAM, Figs. 4, 8).
 
     ``scores`` is ``[N]``; NaN is ignored. Images are sampled without replacement within a sample, and samples are
     independent. The deviation has ``samples − 1`` in the denominator. It is NaN unless more than ``sample_size`` images
     are valid: otherwise all samples would contain the same images, and the deviation would be a meaningless 0.
-
-    Raises:
-        ValueError: there are fewer than two samples, or samples without images.
     """
-    if samples < 2 or sample_size < 1:
-        raise ValueError(f"samples, sample_size: found {samples}, {sample_size}, expected at least 2 and 1")
     if np.count_nonzero(~np.isnan(scores)) <= sample_size:
         return float("nan")
     # All images are shuffled before the valid ones are selected: methods with different missing scores then share most

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import TypedDict
 
-from saliency_assay.config.records import DataEntry
+from saliency_assay.config.data import DataEntry
 
 SIDE = 128  # pixels, the size of the images of MiniPlaces
 IMAGES_PER_PAIR = 1000

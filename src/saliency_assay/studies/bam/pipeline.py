@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable
 from itertools import product
+from typing import cast
 
 from saliency_assay.data.bam.set_names import classes_of
 from saliency_assay.pipeline.inputs import Files, StudyInputs, Wildcards
 from saliency_assay.pipeline.params import Settings, StudyParams, omit, rebuilding, select
 from saliency_assay.pipeline.paths import expand, flatten
+from saliency_assay.studies.bam.bam_study import BamStudy, IndependenceSettings, delta_set
 from saliency_assay.studies.bam.paper_setting import compare_setting
-from saliency_assay.studies.bam.settings import BamStudy, IndependenceSettings, delta_set
 
 
 class BamInputs(StudyInputs):
@@ -18,8 +19,7 @@ class BamInputs(StudyInputs):
 
     def entry(self, study: str) -> BamStudy:
         """Return the entry of a study in the configuration."""
-        entry: BamStudy = self.studies.study(study).settings
-        return entry
+        return cast(BamStudy, self.studies.study(study))
 
     def variants(self, study: str) -> list[str]:
         """Return the variants of X_os on which MCS and IDR are also measured."""
@@ -28,7 +28,7 @@ class BamInputs(StudyInputs):
 
     def series(self, study: str) -> tuple[str, ...]:
         """Return the models of the commonality series, in order of increasing k."""
-        return self.entry(study).series or ()
+        return self.entry(study).series
 
     def series_sets(self, study: str) -> list[str]:
         """Return the set of each model of the series."""
@@ -332,7 +332,7 @@ class BamParams(StudyParams):
             "plot_independence",
             labels=self.facts.labels(wildcards["study"]),
             study=wildcards["study"],
-            images=self.config.gallery_images,
+            images=self.config.report.gallery_images,
             iir=select(self.config.metrics["iir"].parameters, "threshold", "samples", "sample_size"),
         )
 
@@ -343,7 +343,7 @@ class BamParams(StudyParams):
             study=wildcards["study"],
             model=self.inputs.independence(wildcards["study"]).model,
             methods=self.studies.study(wildcards["study"]).methods,
-            images=self.config.gallery_images,
+            images=self.config.report.gallery_images,
         )
 
     def check_claims(self, wildcards: Wildcards) -> Settings:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from saliency_assay.methods.engine import check_targets, frozen, pixels_of
 from saliency_assay.methods.passes import reported
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import evaluating, exact_float32, uncompiled
+from saliency_assay.registry.limits import Limits, Share
 
 Floats = npt.NDArray[np.float64]
 Scores = dict[str, dict[str, Floats]]
@@ -84,9 +85,9 @@ def tcav(
     targets: npt.NDArray[np.int64],
     batch_size: int,
     *,
-    images: int = 100,
-    experiments: int = 20,
-    alpha: float = 0.1,
+    images: Annotated[int, Limits(minimum=2)] = 100,
+    experiments: Annotated[int, Limits(minimum=2)] = 20,
+    alpha: Annotated[float, Limits(minimum=1e-12)] = 0.1,
     generator: np.random.Generator,
 ) -> Scores:
     """Compute TCAV scores of every layer: ``{layer: {"concept": [experiments], "random": [experiments]}}`` in [0, 1].
@@ -153,7 +154,7 @@ def rows_of(scores: Scores, images: int) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["metric", "variant", "score"]).assign(image=-1)
 
 
-def layer_test(concept: Floats, random: Floats, *, significance: float = 0.01) -> tuple[float, bool]:
+def layer_test(concept: Floats, random: Floats, *, significance: Share = 0.01) -> tuple[float, bool]:
     """Return the p-value of a two-sided t-test between two sets of TCAV scores, and True if the layer is kept.
 
     This is Student's test with equal variances, as in ``scipy.stats.ttest_ind``. If both sets are constant, p is 1 if

@@ -7,8 +7,7 @@ CAPTION = StudyKind(
     "Captions",
     "Do maps highlight the half of an image that the model uses, the picture or its caption?"
     " (Yeh et al., 2019, section 5, Table 3)",
-    settings="saliency_assay.studies.caption.settings:CaptionStudy",
-    read="saliency_assay.studies.caption.read:read_study",
+    settings="saliency_assay.studies.caption.caption_study:CaptionStudy",
     inputs="saliency_assay.studies.caption.pipeline:CaptionInputs",
     params="saliency_assay.studies.caption.pipeline:CaptionParams",
     outputs=(Outputs(("premise", "table"), ("caption.html", "infidelity.svg", "attribution.svg")),),

@@ -6,8 +6,7 @@ FIDELITY = StudyKind(
     "fidelity",
     "Fidelity",
     "Do maps identify the pixels on which the model's output depends? Metrics score the map of each image.",
-    settings="saliency_assay.studies.fidelity.settings:FidelityStudy",
-    read="saliency_assay.studies.fidelity.read:read_study",
+    settings="saliency_assay.studies.fidelity.fidelity_study:FidelityStudy",
     inputs="saliency_assay.studies.fidelity.pipeline:FidelityInputs",
     params="saliency_assay.studies.fidelity.pipeline:FidelityParams",
     outputs=(

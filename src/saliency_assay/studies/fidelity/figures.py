@@ -19,7 +19,7 @@ from saliency_assay.plotting.metric_results import MetricResults
 from saliency_assay.plotting.palette import BLUE, SKY, VERMILION
 from saliency_assay.plotting.style import spread_out
 from saliency_assay.plotting.text import NO_SCORE, better, seeds_text, span_text
-from saliency_assay.registry.directions import target_of
+from saliency_assay.registry.directions import Direction
 from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.reliability.variance import mean_of
 
@@ -158,7 +158,7 @@ def box_panel(
             [*percentiles[1:], defined[place].mean()] for place, percentiles in percentiles_by_row.items()
         ]
         lows = np.array([percentiles[0] for percentiles in percentiles_by_row.values()])
-        target = target_of(direction)
+        target = Direction(direction).target
         if target is not None:  # keep it within the axis limits
             visible.append([target])
             all_values = np.append(all_values, target)
@@ -244,7 +244,7 @@ def _finish_panel(
         means = rows[rows["method"] == method].groupby("seed")["score"].mean().dropna()
         if rows["seed"].nunique() > 1:
             axes.plot(means, np.full(len(means), place + 0.38), **SEED)
-    target = target_of(direction)
+    target = Direction(direction).target
     if target is not None:
         axes.axvline(target, color="black", linewidth=0.8, linestyle=":", zorder=1)
     axes.set_ylim(len(methods) - 0.5, -0.5)

@@ -2,7 +2,7 @@
 
 from saliency_assay.pipeline.inputs import Files, StudyInputs, Wildcards
 from saliency_assay.pipeline.params import Settings, StudyParams, select
-from saliency_assay.studies.fidelity.read import metric_pairs
+from saliency_assay.studies.fidelity.fidelity_study import metric_pairs
 
 NO_WILDCARDS = str.maketrans("{}", "()")
 """For texts that Snakemake would search for wildcards."""

@@ -6,6 +6,5 @@ GALLERY = StudyKind(
     "gallery",
     "Gallery",
     "Maps of the same images by every method, for visual inspection, without scores.",
-    settings="saliency_assay.studies.gallery.settings:GalleryStudy",
-    read="saliency_assay.studies.gallery.settings:read_study",
+    settings="saliency_assay.studies.gallery.gallery_study:GalleryStudy",
 )

@@ -1,5 +1,6 @@
 """Retrain study: retraining on occluded images, by ROAR (Hooker et al., 2019) and IteROAR."""
 
+from saliency_assay.registry.directions import HIGHER, LOWER
 from saliency_assay.registry.properties import FAITHFULNESS
 from saliency_assay.registry.study_kind import Outputs, RatingScore, StudyKind
 
@@ -8,8 +9,7 @@ RETRAIN = StudyKind(
     "Retraining",
     "How much accuracy does a model lose if it is retrained without the pixels that a map highlights?"
     " (ROAR: Hooker et al., 2019; IteROAR)",
-    settings="saliency_assay.studies.retrain.settings:RetrainStudy",
-    read="saliency_assay.studies.retrain.read:read_study",
+    settings="saliency_assay.studies.retrain.retrain_study:RetrainStudy",
     inputs="saliency_assay.studies.retrain.pipeline:RetrainInputs",
     params="saliency_assay.studies.retrain.pipeline:RetrainParams",
     on_device=("remask", "retrain", "measure_mask_leakage"),
@@ -27,7 +27,7 @@ RETRAIN = StudyKind(
         RatingScore(
             "accuracy",
             "Accuracy after retraining",
-            "lower",  # important pixels are occluded
+            LOWER,  # important pixels are occluded
             "test accuracy of a model that is retrained without the pixels that a method highlights",
             FAITHFULNESS,
             (0.0, 1.0),
@@ -35,7 +35,7 @@ RETRAIN = StudyKind(
         RatingScore(
             "accuracy_lerf",
             "Accuracy after retraining, least important pixels first",
-            "higher",  # unimportant pixels are occluded
+            HIGHER,  # unimportant pixels are occluded
             "test accuracy of a model that is retrained without the pixels that a method ranks lowest",
             FAITHFULNESS,
             (0.0, 1.0),

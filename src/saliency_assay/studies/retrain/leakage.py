@@ -12,7 +12,7 @@ from torch.nn import functional
 from saliency_assay.data.splits import TEST, TRAIN, Ints, Split
 from saliency_assay.models.inference import logits
 from saliency_assay.runtime.provenance import seed_of
-from saliency_assay.training.settings import training_from
+from saliency_assay.training.hyperparameters import training_from
 from saliency_assay.training.task import RuntimeOptions, TrainingTask, fit
 
 LABELS = ("own", "random")

@@ -1,8 +1,8 @@
 """Inputs and parameters of the rules of retrain studies."""
 
-from typing import Any
+from typing import Any, cast
 
-from saliency_assay.config.records import Model
+from saliency_assay.config.models import Model
 from saliency_assay.pipeline.inputs import StudyInputs, Wildcards
 from saliency_assay.pipeline.params import Settings, StudyParams, rebuilding
 from saliency_assay.pipeline.paths import expand, flatten
@@ -14,7 +14,7 @@ from saliency_assay.studies.retrain.parameters import (
     OF_FIRST_MAPS,
     PROTOCOLS,
 )
-from saliency_assay.studies.retrain.settings import Retraining
+from saliency_assay.studies.retrain.retrain_study import RetrainStudy
 
 SHARED = "shared"
 """Name of the fill in paths of f_0's masks, which are the same for every fill."""
@@ -23,10 +23,9 @@ SHARED = "shared"
 class RetrainInputs(StudyInputs):
     """Inputs of the rules of retrain studies."""
 
-    def retraining(self, study: str) -> Retraining:
-        """Return the ``Retraining`` of a study."""
-        retraining: Retraining = self.studies.study(study).settings
-        return retraining
+    def retraining(self, study: str) -> RetrainStudy:
+        """Return the entry of a study in the configuration."""
+        return cast(RetrainStudy, self.studies.study(study))
 
     def model(self, wildcards: Wildcards) -> Model:
         return self.studies.first_model(wildcards["study"])
@@ -252,7 +251,7 @@ class RetrainParams(StudyParams):
             labels=self.facts.labels(wildcards["study"]),
             **self._retrained(wildcards["study"]),
             methods=self.studies.study(wildcards["study"]).methods,
-            images=min(self.config.gallery_images, data.max_explained_images),
+            images=min(self.config.report.gallery_images, data.max_explained_images),
             order=data.explanation_order,
             seed=self.config.seeds[0],
         )

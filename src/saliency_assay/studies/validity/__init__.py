@@ -7,8 +7,7 @@ VALIDITY = StudyKind(
     "Validity of metrics",
     "Which metrics can be trusted? Each is compared with a known order of degraded maps, and tested by small and large"
     " changes of the model and the image (Zheng et al., 2025; Hedström et al., 2023).",
-    settings="saliency_assay.studies.validity.settings:ValidityStudy",
-    read="saliency_assay.studies.validity.read:read_study",
+    settings="saliency_assay.studies.validity.validity_study:ValidityStudy",
     inputs="saliency_assay.studies.validity.pipeline:ValidityInputs",
     params="saliency_assay.studies.validity.pipeline:ValidityParams",
     on_device=("score_validity",),

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy import ndarray as Array
 
-from saliency_assay.registry.directions import oriented
+from saliency_assay.registry.directions import Direction
 from saliency_assay.reliability.comparison import MEANS, rank_sets
 from saliency_assay.reliability.orders import correlation_range
 from saliency_assay.reliability.statistics import LEAST_IMAGES
@@ -64,7 +64,7 @@ def known_order_table(
     compared = scores[~scores["test"].isin([MODEL, INPUT])]
     rows = []
     for (metric, variant), of_score in compared.groupby(["metric", "variant"], sort=False):
-        better = oriented(of_score["score"].to_numpy(), directions[str(metric)])
+        better = Direction(directions[str(metric)]).oriented(of_score["score"].to_numpy())
         # A degradation can make a score infinite only through overflow of the metric's own arithmetic.
         of_score = of_score.assign(score=np.where(np.isfinite(better), better, np.nan))
         images = np.sort(of_score["image"].unique())

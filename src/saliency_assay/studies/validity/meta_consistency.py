@@ -13,7 +13,7 @@ import pandas as pd
 from numpy import ndarray as Array
 from scipy.stats import wilcoxon
 
-from saliency_assay.registry.directions import oriented
+from saliency_assay.registry.directions import Direction
 from saliency_assay.studies.validity.rescoring import INPUT, MODEL, ORIGINAL
 
 TERMS = ("iac_nr", "iac_ar", "iec_nr", "iec_ar")
@@ -42,7 +42,7 @@ def meta_consistency_table(
     rows = []
     tested = scores[scores["test"].isin([ORIGINAL, MODEL, INPUT])]
     for (metric, variant, seed), of_score in tested.groupby(["metric", "variant", "seed"], sort=False):
-        better = oriented(of_score["score"].to_numpy(), directions[str(metric)])
+        better = Direction(directions[str(metric)]).oriented(of_score["score"].to_numpy())
         of_score = of_score.assign(score=better)
         originals = _cube(of_score[of_score["test"] == ORIGINAL], ["score"])["score"][0]
         for test in (MODEL, INPUT):

@@ -1,20 +1,20 @@
 """Inputs and parameters of the rules of validity studies."""
 
 from itertools import combinations
+from typing import cast
 
-from saliency_assay.config.records import Config, Study
+from saliency_assay.config.configuration import Configuration
 from saliency_assay.pipeline.inputs import Files, StudyInputs, Wildcards
 from saliency_assay.pipeline.params import Settings, StudyParams, read_by
 from saliency_assay.pipeline.paths import expand
-from saliency_assay.studies.validity.settings import ValidityStudy
+from saliency_assay.studies.validity.validity_study import ValidityStudy
 
 
-def degraded_methods(config: Config, study: Study) -> list[str]:
+def degraded_methods(config: Configuration, study: ValidityStudy) -> list[str]:
     """Return the methods of a study whose maps are degraded."""
-    entry: ValidityStudy = study.settings
-    if not entry.degradations:
+    if not study.degradations:
         return []
-    return list(entry.degraded_methods or (name for name in study.methods if config.methods[name].uses_model))
+    return list(study.degraded_methods or (name for name in study.methods if config.methods[name].uses_model))
 
 
 class ValidityInputs(StudyInputs):
@@ -22,7 +22,7 @@ class ValidityInputs(StudyInputs):
 
     def score_validity(self, wildcards: Wildcards) -> Files:
         """Return the model and the images of a study, and the fine-tuned model if the metric takes one."""
-        study = self.studies.study(wildcards["study"])
+        study = cast(ValidityStudy, self.studies.study(wildcards["study"]))
         of_model = {"metric": wildcards["metric"], "model": study.models[0], "seed": wildcards["seed"]}
         weights = self.paths.weights.format(**of_model)
         return {"weights": weights, "data": self.study_data(wildcards), "finetuned": self.finetuned(of_model)}
@@ -33,9 +33,9 @@ class ValidityInputs(StudyInputs):
 
     def rescored(self, wildcards: Wildcards) -> list[str]:
         """Return the scores of degraded maps, changed models and changed images."""
-        study = self.studies.study(wildcards["study"])
+        study = cast(ValidityStudy, self.studies.study(wildcards["study"]))
         # Without changes of models and images, only degraded maps have further scores.
-        methods = study.methods if study.settings.iterations else degraded_methods(self.config, study)
+        methods = study.methods if study.iterations else degraded_methods(self.config, study)
         return expand(
             self.paths.validity_scores,
             study=study.name,
@@ -49,8 +49,7 @@ class ValidityParams(StudyParams):
     """Settings of the rules of validity studies."""
 
     def score_validity(self, wildcards: Wildcards) -> Settings:
-        study, method = self.studies.study(wildcards["study"]), wildcards["method"]
-        entry: ValidityStudy = study.settings
+        study, method = cast(ValidityStudy, self.studies.study(wildcards["study"])), wildcards["method"]
         metric, model = self.config.metrics[wildcards["metric"]], self.config.models[study.models[0]]
         degraded = method in degraded_methods(self.config, study)
         explained = self.explained({"model": model.name, "data": study.data})
@@ -61,7 +60,7 @@ class ValidityParams(StudyParams):
             model=self.explaining_model(model.name, method),
             model_name=model.name,
             data=study.data,
-            explained={**explained, "limit": min(entry.images, explained["limit"])},
+            explained={**explained, "limit": min(study.images, explained["limit"])},
             method=self.method(method),
             function=metric.function,
             parameters=read_by(metric.function, metric.parameters) if metric.metric else metric.parameters,
@@ -71,12 +70,12 @@ class ValidityParams(StudyParams):
             scores=list(metric.directions),
             noise_group=self.metric_noise_group(metric),
             tests={
-                "degradations": entry.degradations if degraded else [],
-                "levels": entry.levels,
-                "iterations": entry.iterations,
-                "perturbations": entry.perturbations,
-                "model_noise": entry.model_noise,
-                "input_noise": entry.input_noise,
+                "degradations": study.degradations if degraded else [],
+                "levels": study.levels,
+                "iterations": study.iterations,
+                "perturbations": study.perturbations,
+                "model_noise": study.model_noise,
+                "input_noise": study.input_noise,
             },
             **self.read_files(model, metric, self.config.methods[method]),
             seed=int(wildcards["seed"]),
@@ -84,14 +83,14 @@ class ValidityParams(StudyParams):
         )
 
     def tabulate_validity(self, wildcards: Wildcards) -> Settings:
-        study = self.studies.study(wildcards["study"])
+        study = cast(ValidityStudy, self.studies.study(wildcards["study"]))
         return self.settings(
             "tabulate_validity",
             directions=self.studies.directions(study.name),
             measures=self.studies.measured(study.name),
             data=study.data,
             baselines=self.studies.baselines(study.name),
-            perturbations=study.settings.perturbations,
+            perturbations=study.perturbations,
             pairs=self._pairs(study.name),
         )
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from saliency_assay.registry.directions import oriented
+from saliency_assay.registry.directions import Direction
 from saliency_assay.registry.properties import COMPLEXITY, RANDOMIZATION, ROBUSTNESS
 from saliency_assay.reliability.tables import groups
 from saliency_assay.reliability.verdicts import Verdict, alpha_row, verdict
@@ -47,7 +47,7 @@ def baselines_table(
     rows = []
     for names, of_score in groups(scores, SCORE):
         of_score = of_score.assign(
-            score=oriented(of_score["score"].to_numpy(), directions[str(names["metric"])])
+            score=Direction(directions[str(names["metric"])]).oriented(of_score["score"].to_numpy())
         )
         wide = of_score.pivot(index=["seed", "image"], columns="method", values="score")
         methods = wide[[name for name in wide if name not in baselines]]
@@ -62,7 +62,9 @@ def baselines_table(
             continue
         weakest = of_score.loc[of_score["test"] == "blur", "level"].min()
         of_score = of_score[of_score["level"].isin([0, weakest])]
-        of_score = of_score.assign(score=oriented(of_score["score"].to_numpy(), directions[str(metric)]))
+        of_score = of_score.assign(
+            score=Direction(directions[str(metric)]).oriented(of_score["score"].to_numpy())
+        )
         pairs = of_score.pivot(index=["seed", "method", "image"], columns="test", values="score").dropna()
         best = (pairs["blur"] > pairs["original"]).mean() if len(pairs) else np.nan
         rows.append((metric, variant, BLURRED, len(pairs), best, 0.5))

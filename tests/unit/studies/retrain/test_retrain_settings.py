@@ -8,11 +8,13 @@ import pytest
 
 from saliency_assay.metrics.reductions import REDUCTIONS
 from saliency_assay.studies.retrain.parameters import TRANSFORMS, iterations, pixels, transform_from
-from saliency_assay.studies.retrain.settings import Reduction, Retraining, RetrainStudy, retraining_from
+from saliency_assay.studies.retrain.retrain_study import Reduction, RetrainStudy
 
 
-def retraining(**given: object) -> Retraining:
-    return retraining_from(RetrainStudy.model_validate({"kind": "retrain", "model": "f_0", **given}))
+def retraining(**given: object) -> RetrainStudy:
+    study = RetrainStudy.model_validate({"kind": "retrain", "model": "f_0", **given})
+    study.complete_masks()
+    return study
 
 
 # ------------------------------------------------------------------------------------------ arithmetic

@@ -1,11 +1,16 @@
-"""Settings of a study of kind ``validity``."""
+"""A study of kind ``validity`` in the configuration."""
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from saliency_assay.config.settings import StudySettings
-from saliency_assay.registry.settings import INTEGER, NUMBER, Distinct, OrAbsent
+from saliency_assay.config.checks import look_up
+from saliency_assay.config.errors import ConfigError
+from saliency_assay.config.fields import INTEGER, NUMBER, Distinct
+from saliency_assay.config.scored_study import ScoredStudy
+
+if TYPE_CHECKING:
+    from saliency_assay.config.configuration import Configuration
 
 Degradation = Literal["noise", "shuffle", "removal", "blur"]
 DEGRADATIONS: tuple[Degradation, ...] = ("noise", "shuffle", "removal", "blur")
@@ -14,23 +19,16 @@ Size = Annotated[float, Field(gt=0), NUMBER]
 SmallAndLarge = Annotated[list[Size], Field(min_length=2, max_length=2)]
 
 
-class ValidityStudy(StudySettings):
+class ValidityStudy(ScoredStudy):
     """Validity and reliability of metrics on the maps of one model."""
 
     kind: Literal["validity"] = Field(description="The kind of study.")
-    model: str = Field(description="The model whose maps are scored, on the data set that it is trained on.")
-    metrics: OrAbsent[Distinct[str]] = Field(
-        None,
-        min_length=1,
-        description="Entries under `metrics`, or registered metrics; by default all entries that score single maps.",
-    )
     images: Count = Field(
         50,
         description="Number of explained images on which degraded maps, changed models and changed images are scored.",
     )
-    degraded_methods: OrAbsent[Distinct[str]] = Field(
-        None,
-        min_length=1,
+    degraded_methods: Annotated[Distinct[str], Field(min_length=1)] = Field(
+        (),
         description="Methods of the study whose maps are degraded; by default all that use the model.",
     )
     degradations: Distinct[Degradation] = Field(
@@ -53,3 +51,22 @@ class ValidityStudy(StudySettings):
         [0.001, 5.0],
         description="Largest absolute value of the uniform noise that is added to pixels in [0, 1]: small and large.",
     )
+
+    def complete_kind(self, config: "Configuration") -> None:
+        """Check model, metrics, degraded methods and noise.
+
+        Raises:
+            ConfigError: a model, metric or method does not exist, a metric needs masks that the images lack, or a large
+                noise is not larger than the small one.
+        """
+        super().complete_kind(config)
+        for method in self.degraded_methods:
+            look_up(f"{self.place}.degraded_methods", "method", method, dict.fromkeys(self.methods))
+        for key in ("model_noise", "input_noise"):
+            small, large = getattr(self, key)
+            if not small < large:
+                valid = "[small, large] with small < large"
+                raise ConfigError(f"{self.place}.{key}: found [{small:g}, {large:g}]; valid: {valid}")
+        if not self.degradations and not self.iterations:
+            expected = "expected at least one of both"
+            raise ConfigError(f"{self.place}: found no degradations and iterations: 0, {expected}")

@@ -1,4 +1,4 @@
-"""Base classes and field types of the Pydantic models of the configuration.
+"""Base classes and field types of the Pydantic models of the configuration, whose objects are its records.
 
 Values are not converted: 3.0 is not an integer and ``true`` is not a number. Numbers keep their type, because they
 become parameters of jobs. Each fault is one phrase, to which ``config.errors`` adds the place.
@@ -22,13 +22,37 @@ from pydantic import (
 )
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import CoreSchema, PydanticCustomError
+from pydantic_core.core_schema import any_schema
 
 from saliency_assay.registry.records import representable, short_repr, unknown
 
 MARKUP = "${}"
 """Signs of matplotlib's formulas and of Snakemake's wildcards, which labels must not contain."""
 
+LABEL = "Name in figures, tables and the report; see [Display names](#display-names) for the default."
+"""Description of the key ``label``."""
+FUNCTION = "as `package.module:name`; the module is in the folder of the configuration or on `PYTHONPATH`."
+FILES = (
+    "Files that the function reads; relative paths are relative to the folder that the module is imported from. A "
+    "change of their content reruns the jobs that call the function."
+)
+WITHOUT_FUNCTION = ConfigDict(
+    json_schema_extra={"additionalProperties": True, "not": {"required": ["function"]}}
+)
+"""In the schema, an entry with a function is a custom one."""
+
 T = TypeVar("T")
+
+
+class _Unchecked:
+    """Annotation of values that come from the project's code and not from a file."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return any_schema()
+
+
+Derived = Annotated[T, _Unchecked(), SkipJsonSchema(), Field(exclude=True)]
+"""A field that is no key of the configuration but follows from it."""
 
 
 def fault(message: str) -> PydanticCustomError:
@@ -45,8 +69,8 @@ class Settings(BaseModel):
 
     @classmethod
     def own_keys(cls) -> list[str]:
-        """Return the valid keys of the mapping."""
-        return list(cls.model_fields)
+        """Return the valid keys of the mapping, without the parameters of an ``Entry``."""
+        return [name for name, field in cls.model_fields.items() if not field.exclude]
 
     @model_validator(mode="before")
     @classmethod
@@ -72,23 +96,32 @@ class Settings(BaseModel):
         return raw
 
 
-class Entry(Settings):
+class Record(Settings):
+    """A named mapping of the configuration, whose ``complete`` sets the ``Derived`` fields and the defaults."""
+
+    model_config = ConfigDict(frozen=False)
+
+    name: Derived[str] = ""
+
+
+class Entry(Record):
     """A mapping with its own keys and with parameters of the registered object or function that it names."""
 
     model_config = ConfigDict(json_schema_extra={"additionalProperties": True})
 
-    parameters: SkipJsonSchema[dict[Any, Any]] = Field({})  # all other keys, which are not checked here
-
-    @classmethod
-    def own_keys(cls) -> list[str]:
-        """Return the keys that are not parameters."""
-        return [name for name in cls.model_fields if name != "parameters"]
+    parameters: Derived[dict[Any, Any]] = Field({})
+    """All other keys; once the entry is complete, the values of all parameters."""
 
     @classmethod
     def _with_parameters(cls, raw: Mapping[Any, Any], unknown_keys: list[Any]) -> Mapping[Any, Any]:
         """Move all other keys into ``parameters``."""
         own_values = {key: value for key, value in raw.items() if key in cls.own_keys()}
         return {**own_values, "parameters": {key: raw[key] for key in unknown_keys}}
+
+
+def entry_kind(entry: Any) -> str:
+    """Return ``custom`` for an entry with a function, else ``registered``: the tag of its model."""
+    return "custom" if isinstance(entry, dict) and "function" in entry else "registered"
 
 
 def _keep_number(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:

@@ -1,0 +1,209 @@
+"""The configuration as Pydantic models, whose objects are the records that the workflow reads.
+
+``read`` validates keys, types and ranges. Each entry then completes itself: it checks its parameters against its
+registry record, its references to other entries and the existence of files, and sets what follows from them. Every
+error names the key, the value and the valid choices. ``config/schema.yaml`` and ``docs/configuration.md`` are generated
+from these models. This module does not import torch, because the Snakefile reads the configuration each time it is
+parsed, in every cluster job too.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property, reduce
+from operator import or_
+from os.path import normpath
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field, PrivateAttr, Tag, ValidationError, create_model
+
+from saliency_assay.config.data import AnyData, DataEntry, check_sets
+from saliency_assay.config.errors import ConfigError, line_of
+from saliency_assay.config.fields import INTEGER, NUMBER, Derived, Distinct, Natural, OrAbsent, Settings, Text
+from saliency_assay.config.labels import check_distinct
+from saliency_assay.config.methods import AnyMethod, check_needs, complete_methods
+from saliency_assay.config.metrics import AnyMetric, check_finetuning, check_scores, complete_metrics
+from saliency_assay.config.models import AnyModel
+from saliency_assay.config.studies import Study
+from saliency_assay.registry.records import Parameter, resolve
+from saliency_assay.registry.study_kind import StudyKind
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """All registries, by name. ``catalog.CATALOG`` is the one of the package."""
+
+    data_kinds: Mapping[str, Any]
+    architectures: Mapping[str, Any]
+    methods: Mapping[str, Any]
+    metrics: Mapping[str, Any]
+    training: Mapping[str, Parameter]
+    study_kinds: Mapping[str, StudyKind]
+
+
+class ReliabilitySettings(Settings):
+    """Statistics of the [reliability](reliability.md) of metrics."""
+
+    resamples: Annotated[int, Field(ge=100, le=1_000_000), INTEGER] = Field(
+        10_000, description="Number of bootstrap resamples for the confidence interval of Krippendorff's α."
+    )
+    level: Annotated[float, Field(gt=0, lt=1), NUMBER] = Field(
+        0.999, description="Level of the confidence intervals of α and of inter-method reliability."
+    )
+    ranks: Literal["wins", "means"] = Field(
+        "wins",
+        description="What [rank sets](reliability.md#ranks) compare: how often methods have the better score on an"
+        " image, or their mean scores.",
+    )
+    margin: OrAbsent[Annotated[float, Field(gt=0), NUMBER]] = Field(
+        None,
+        description="Largest difference of means of [equivalent](reliability.md#equivalence) methods; by default none"
+        " are called equivalent.",
+    )
+    margin_unit: Literal["sd", "score"] = Field(
+        "sd",
+        description="Unit of `margin`: the standard deviation of all scores of a metric, or the score itself.",
+    )
+
+
+class ReportSettings(Settings):
+    """Contents of the report."""
+
+    gallery_images: Annotated[int, Field(ge=1, le=20), INTEGER] = Field(
+        6, description="Number of images in each gallery of maps."
+    )
+
+
+STUDIES: Any = Field(
+    {},
+    description="Studies, by name. Without studies, the workflow builds all data sets and trains all models.",
+)
+
+
+class Configuration(Settings):
+    """Sections and settings of a configuration."""
+
+    model_config = ConfigDict(frozen=False)
+
+    data: dict[Name, AnyData] = Field(min_length=1, description="Data sets, by name.")
+    models: dict[Name, AnyModel] = Field({}, description="Models, by name; a study needs at least one.")
+    methods: dict[Name, AnyMethod] = Field(
+        {}, description="Attribution methods, by name; a study needs at least one."
+    )
+    metrics: dict[Name, AnyMetric] = Field({}, description="Metrics, by name.")
+    studies: dict[str, Study] = STUDIES
+    seeds: Distinct[Natural] = Field(
+        (0,),
+        min_length=1,
+        description="Training seeds. Every model is trained, explained and scored once for each seed.",
+    )
+    results: Text = Field("results", description="Folder for all results.")
+    device: Literal["auto", "cpu", "cuda"] = Field(
+        "auto",
+        description="Device for the models; `auto` selects `cuda` if a GPU is available, and otherwise `cpu`.",
+    )
+    reliability: ReliabilitySettings = Field(
+        ReliabilitySettings(), description="Statistics of the reliability of metrics."
+    )
+    report: ReportSettings = Field(ReportSettings(), description="Contents of the report.")
+
+    not_computed: Derived[Mapping[str, tuple[str, ...]]] = Field({})
+
+    _catalog: Catalog = PrivateAttr()
+    _listed_metrics: tuple[str, ...] = PrivateAttr()
+
+    @property
+    def catalog(self) -> Catalog:
+        """All registries, by name."""
+        return self._catalog
+
+    @property
+    def listed_metrics(self) -> tuple[str, ...]:
+        """Metrics that have an entry; ``metrics`` also has those without an entry that studies use."""
+        return self._listed_metrics
+
+    @cached_property
+    def sets(self) -> dict[str, DataEntry]:
+        """For the name of each set the entry that provides it."""
+        return {name: entry for entry in self.data.values() for name in entry.sets}
+
+    def complete(self, catalog: Catalog) -> None:
+        """Complete all entries, in the order of their references to each other.
+
+        Raises:
+            ConfigError: an entry is not valid.
+        """
+        self._catalog = catalog
+        self._listed_metrics = tuple(self.metrics)
+        self.results = _results(self.results)
+        for section in ("models", "methods"):
+            if self.studies and not getattr(self, section):
+                raise ConfigError(f"{section}: found none, expected at least one, because there are studies")
+        for name, entry in self.data.items():
+            entry.complete(name, catalog)
+        check_sets(self.data)
+        for name, model in self.models.items():
+            model.complete(name, self.data, catalog)
+        complete_methods(self.methods, catalog)
+        requested = [
+            metric
+            for study in self.studies.values()
+            for metric in study.metrics or catalog.study_kinds[study.kind].metrics
+        ]
+        self.metrics = complete_metrics(self.metrics, requested, catalog)  # type: ignore[assignment]  # same types
+        for name, study in self.studies.items():
+            study.complete(name, self)
+        for section in ("data", "models", "methods", "metrics", "studies"):
+            listed = self.listed_metrics if section == "metrics" else getattr(self, section)
+            check_distinct(section, getattr(self, section), listed)
+        for study in self.studies.values():
+            check_needs(study, self.models, self.methods, catalog.architectures)
+            check_finetuning(study, self.models, self.metrics)
+            check_scores(study, self.metrics)
+
+
+@cache
+def configuration_of(kinds: tuple[StudyKind, ...]) -> type[Configuration]:
+    """Return the model of a configuration whose studies are of these kinds."""
+    union: Any = reduce(or_, (Annotated[resolve(kind.settings), Tag(kind.name)] for kind in kinds))
+    studies: Any = dict[Name, Annotated[union, Field(discriminator="kind")]]
+    return create_model(
+        "Configuration", __base__=Configuration, __doc__=Configuration.__doc__, studies=(studies, STUDIES)
+    )
+
+
+def read(raw: Mapping[str, Any], *, catalog: Catalog, source: str) -> Configuration:
+    """Return the checked configuration.
+
+    Args:
+        raw: the content of the configuration file.
+        catalog: all registries.
+        source: the name of the file, for error messages.
+
+    Raises:
+        ConfigError: the configuration is not valid; the message is one line for the first fault, after ``source``.
+    """
+    try:
+        configuration = configuration_of(tuple(catalog.study_kinds.values())).model_validate(raw)
+        configuration.complete(catalog)
+    except ValidationError as error:
+        raise ConfigError(f"{source}: {line_of(error.errors(include_url=False))}") from None
+    except ConfigError as error:
+        raise ConfigError(f"{source}: {error}") from None
+    return configuration
+
+
+def _results(path: str) -> str:
+    """Return the folder of results in its shortest form, since Snakemake compares paths as text.
+
+    Braces and angle brackets are refused, because Snakemake would read them as wildcards and path variables; ``~`` and
+    ``$``, because neither is expanded.
+    """
+    if not path.isprintable() or not path.strip("/ ") or path[0] in "-~" or set("{}<>$") & set(path):
+        expected = (
+            "a folder's path without ~ at its beginning, braces, $, <, >, line breaks and other control "
+            "characters"
+        )
+        raise ConfigError(f"results: found {path!r}, expected {expected}")
+    return normpath(path)

@@ -1,0 +1,50 @@
+"""Keys and checks that all kinds of study share whose entries select metrics of single maps."""
+
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
+
+from saliency_assay.config.checks import look_up
+from saliency_assay.config.errors import ConfigError
+from saliency_assay.config.fields import Distinct
+from saliency_assay.config.studies import Study
+
+if TYPE_CHECKING:
+    from saliency_assay.config.configuration import Configuration
+
+
+class ScoredStudy(Study):
+    """Keys of every study that scores the maps of one model by metrics of its choice."""
+
+    model: str = Field(description="The model whose maps are scored, on the data set that it is trained on.")
+    metrics: Annotated[Distinct[str], Field(min_length=1)] = Field(
+        (),
+        description="Entries under `metrics`, or registered metrics; by default all entries that score single maps.",
+    )
+
+    def complete_kind(self, config: "Configuration") -> None:
+        """Check the model and the metrics.
+
+        Raises:
+            ConfigError: a model or metric does not exist, or a metric needs masks that the images lack.
+        """
+        model = look_up(f"{self.place}.model", "model", self.model, config.models)
+        self.data, self.models = model.data, (model.name,)
+        place = f"{self.place}.metrics"
+        configured = [name for name, metric in config.metrics.items() if metric.scores_single_maps]
+        registered = [name for name, record in config.catalog.metrics.items() if record.scores_single_maps]
+        valid = dict.fromkeys([*configured, *registered])
+        self.metrics = self.metrics or tuple(name for name in config.listed_metrics if name in configured)
+        for name in self.metrics:
+            look_up(place, "metric of single maps", name, valid)
+        if not self.metrics:
+            actual = "missing, and no entry under metrics scores single maps"
+            raise ConfigError(f"{place}: {actual}; valid: {', '.join(sorted(valid))}")
+        masked = [name for entry in config.data.values() if entry.has_masks for name in entry.sets]
+        for name in self.metrics:
+            if "mask" in config.metrics[name].takes and self.data not in masked:
+                sets = ", ".join([*masked, "image files with the key masks (docs/data.md)"])
+                raise ConfigError(
+                    f"{place}: {name} needs the object's mask, which the set {self.data} (models.{self.model}) does "
+                    f"not have; valid: {sets}"
+                )
