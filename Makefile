@@ -107,13 +107,13 @@ lint: $(READY_DEV) docs ## Check style, types, spelling, the source tree, the wo
 	$(BIN)/mypy
 	$(BIN)/codespell
 	$(BIN)/python -m tools.check_tree
-	$(BIN)/snakefmt --check workflow
+	$(BIN)/snakefmt --check Snakefile workflow
 	$(BIN)/snakemake --lint
 
 format: $(READY_DEV) ## Format all code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(BIN)/snakefmt workflow
+	$(BIN)/snakefmt Snakefile workflow
 
 COMPILE := $(BIN)/uv pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 --generate-hashes \
   --no-header --no-annotate

@@ -17,7 +17,10 @@ import yaml
 from saliency_assay.runtime.provenance import SOURCE
 
 PROJECT = SOURCE.parent
-PARTS = ("src", "workflow", "config", "profiles", "slurm", "pyproject.toml")
+PARTS = (
+    *("src", "workflow", "config", "profiles", "slurm", "pyproject.toml"),
+    *("Snakefile", "rules", "envs"),
+)
 TINY = Path(__file__).parent / "workflow/tiny.yaml"
 SMALLEST = Path(__file__).parent / "workflow/smallest.yaml"
 CONFIGURATION = "tiny.yaml"

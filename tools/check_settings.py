@@ -40,7 +40,11 @@ def check_settings() -> Iterator[Problem]:
     for kind in ("bam", "synthetic"):
         for name in sorted(set(CATALOG.data_kinds[kind].parameters) - (_strings(params) & step_names)):
             yield Problem(params, 1, f"no step reads the parameter {name} of data of kind {kind}")
-    readers = [*(PACKAGE / "config").glob("*.py"), *(PACKAGE / "pipeline").glob("*.py"), *(PACKAGE / "studies").glob("*/*.py")]
+    readers = [
+        *(PACKAGE / "config").glob("*.py"),
+        *(PACKAGE / "pipeline").glob("*.py"),
+        *(PACKAGE / "studies").glob("*/*.py"),
+    ]
     known_keys = _strings(*readers) | _attributes(*readers)
     known_keys.update(key for record in CATALOG.data_kinds.values() for key in record.sources)
     for key in sorted(set(_schema_keys(yaml.safe_load(SCHEMA.read_text()))) - known_keys):

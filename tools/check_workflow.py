@@ -163,8 +163,10 @@ def check_captions() -> Iterator[Problem]:
 
 def check_profiles() -> Iterator[Problem]:
     """Check that profiles name existing rules, give GPUs to jobs with a model, and have the same rerun triggers."""
-    if not (ROOT / "slurm").is_symlink() or (ROOT / "slurm").readlink() != Path("profiles/slurm"):
-        yield Problem(ROOT / "slurm", 1, "expected a link to profiles/slurm")
+    for link in ("profiles/slurm", "workflow/rules", "workflow/envs"):
+        path = ROOT / Path(link).name
+        if not path.is_symlink() or path.readlink() != Path(link):
+            yield Problem(path, 1, f"expected a link to {link}")
     if (ROOT / "profiles/default").exists():
         yield Problem(ROOT / "profiles/default", 1, "would override --profile key by key")
     with_model = {path.stem for path in SCRIPTS if MODEL_JOBS & {name for _, name in project_imports(path)}}

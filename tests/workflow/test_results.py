@@ -412,6 +412,12 @@ def test_every_profile_plans_the_same_jobs(profile: str, fresh: Checkout) -> Non
     assert fresh.planned(profile=("--profile", profile)) == fresh.planned(profile=())
 
 
+def test_both_entrances_are_one_workflow(finished_once: Checkout, fresh: Checkout) -> None:
+    """Without ``--snakefile``, Snakemake takes the Snakefile at the root."""
+    assert fresh.planned("--snakefile", "workflow/Snakefile") == fresh.planned()
+    assert finished_once.planned("--snakefile", "workflow/Snakefile") == finished_once.planned() == set()
+
+
 def test_masks_take_the_bytes_that_the_docs_say(finished_once: Checkout) -> None:
     """A bit a pixel, a color, a flag; what the file holds beside them does not grow with the images."""
     with open_store(finished_once.root / "results/data/digits.zarr.zip", kind="data") as data:
