@@ -1,7 +1,7 @@
 """Program that starts N processes of a script and reports failures: ``python -m …launcher N SCRIPT``.
 
-It uses torchrun's API and differs only in the error report. After a failure, the command torchrun prints fifty lines
-and exits with status 1; this program prints one line and exits with the status of the first process that failed.
+It runs torchrun and differs only in the error report. After a failure, the command torchrun prints fifty lines and
+exits with status 1; this program prints one line and exits with the status of the first process that failed.
 """
 
 import logging
@@ -12,9 +12,9 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException
+from torch.distributed import run as torchrun
+from torch.distributed.elastic.multiprocessing import SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
-from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from saliency_assay.runtime.launch import FAULT
 
@@ -22,27 +22,22 @@ from saliency_assay.runtime.launch import FAULT
 def run(processes: int, command: Sequence[str]) -> int:
     """Run ``command``, a Python script and its arguments, in several processes and return the exit status.
 
-    Each process has torchrun's environment variables. When one fails, or this process receives a signal to stop, all
-    receive SIGTERM and have 30 seconds to end, as with torchrun; the status is that of the first failure or of the
-    signal.
+    When one fails, or this process receives a signal to stop, all receive SIGTERM and have 30 seconds to end, as with
+    torchrun; the status is that of the first failure or of the signal.
     """
     logging.disable()  # torchrun would log the failures that are reported below
     with tempfile.TemporaryDirectory(prefix="saliency_assay_") as folder:
         error_file = Path(folder, "fault")
         os.environ[FAULT] = str(error_file)
-        config = LaunchConfig(
-            min_nodes=1,
-            max_nodes=1,
-            nproc_per_node=processes,
-            run_id="job",
-            rdzv_backend="c10d",
-            rdzv_endpoint="localhost:0",  # port 0: a free port
-            local_addr="localhost",  # independent of the machine's host name
-            max_restarts=0,
-            logs_specs=DefaultLogsSpecs(log_dir=folder),
-        )
+        # The local address makes it independent of the machine's host name.
+        options = [
+            "--standalone",
+            "--local-addr=localhost",
+            f"--nproc-per-node={processes}",
+            f"--log-dir={folder}",
+        ]
         try:
-            elastic_launch(config, sys.executable)(*command)
+            torchrun.run(torchrun.parse_args([*options, *command]))  # type: ignore[no-untyped-call]
         except SignalException as stopped:
             return 128 + stopped.sigval
         except ChildFailedError as failed:
