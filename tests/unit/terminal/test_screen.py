@@ -1,100 +1,37 @@
-"""What a terminal shows of a run, in any width, and what a pipe gets."""
+"""What a terminal shows, and what a pipe gets."""
 
 import os
+import pty
 import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
+import termios
 
 import pytest
 
-from snakemake_logger_plugin_saliency_assay.screen import RED, Capture, Screen, block_of, duration, rounded
-from snakemake_logger_plugin_saliency_assay.state import Run
+from snakemake_logger_plugin_saliency_assay.screen import RED, Capture, Screen
 
 
-@pytest.fixture
-def run() -> Run:
-    """A run 72 s after its start: 5 of 20 jobs done, two running, one failed."""
-    now = [0.0]
-    run = Run(lambda: now[0])
-    run.begin({"train": 20, "total": 20})
-    for number in range(6):
-        run.start_job(number, "train", {"model": "f_o", "seed": str(number)}, [], None)
-    now[0] = 30.0
-    for number in range(5):
-        run.finish_job(number)
-    run.fail_job(5)
-    now[0] = 60.0
-    run.start_job(6, "train", {"model": "a_model_with_quite_a_long_name", "seed": "6"}, [], None)
-    run.start_job(7, "train", {"model": "模型", "seed": "7"}, [], None)
-    now[0] = 72.0
-    return run
-
-
-def test_the_block_has_running_jobs_counts_and_times(run: Run) -> None:
-    blank, *jobs, counts, bar = block_of(run, 80, 24)
-    assert blank == ""
-    assert [line.split() for line in jobs] == [
-        ["train", "a_model_with_quite_a_long_name", "seed6", "12", "s"],
-        ["train", "模型", "seed7", "12", "s"],
-    ]
-    assert counts == "5 of 20 jobs done, 2 running, 12 left, 1 failed"
-    # 12 jobs of 30 s and the rest of two, 18 s each, as 174 s of work took 72 s.
-    assert bar.endswith("  25 %  1 min 12 s elapsed, about 3 min left")
-    assert bar.count("━") == pytest.approx((bar.count("━") + bar.count("╌")) / 4, abs=1)
-
-
-@pytest.mark.parametrize("columns", [20, 40, 60, 80, 200])
-@pytest.mark.parametrize("rows", [5, 8, 24])
-def test_the_block_fits_the_terminal(run: Run, columns: int, rows: int) -> None:
-    for number in range(10, 30):
-        run.start_job(number, "train", {}, [], None)
-    lines = block_of(run, columns, rows)
-    assert max(map(len, lines)) < columns + (columns == 20)
-    assert len(lines) <= max(rows - 3, 4)
-    hidden = 22 - (len(lines) - 4)
-    assert lines[-3] == f"  and {hidden} more"[: columns - 1]
-
-
-@pytest.fixture
-def written() -> Iterator[tuple[int, Callable[[], str]]]:
-    """A descriptor, and what has been written to it."""
-    with tempfile.TemporaryFile() as file:
-        yield file.fileno(), lambda: os.pread(file.fileno(), 10**6, 0).decode()
-
-
-def test_a_pipe_gets_lines_without_control_characters(written: tuple[int, Callable[[], str]]) -> None:
-    screen = Screen(written[0], live=False, color=False)
-    screen.update(["block"])
-    screen.show(["\x1b[31mred\x1b[0m\tend\x07"], RED)
-    assert written[1]() == "red     end�\n"
-
-
-def test_lines_are_printed_above_the_block_which_replaces_itself(
-    written: tuple[int, Callable[[], str]],
-) -> None:
-    screen = Screen(written[0], live=True, color=True)
-    screen.update(["one", "two"])
+def test_lines_are_printed_above_the_status_which_replaces_itself() -> None:
+    terminal, end = pty.openpty()
+    termios.tcsetwinsize(end, (24, 9))
+    screen = Screen(end, live=True, color=True)
+    screen.update("1 of 3 jobs")
     screen.show(["error"], RED)
-    screen.update(["three"])
-    screen.update([])
-    assert written[1]() == (
-        "\x1b[?7lone\ntwo\n\x1b[?7h"
-        "\x1b[2A\r\x1b[J\x1b[31merror\x1b[0m\n\x1b[?7lone\ntwo\n\x1b[?7h"
-        "\x1b[2A\r\x1b[J\x1b[?7lthree\n\x1b[?7h"
-        "\x1b[1A\r\x1b[J"
-    )
+    screen.update("")
+    written = os.read(terminal, 1000).decode()
+    os.close(end)
+    os.close(terminal)
+    assert written == "\r\x1b[K1 of 3 j" + "\r\x1b[K\x1b[31merror\x1b[0m\r\n1 of 3 j" + "\r\x1b[K"
 
 
-def test_no_color_where_none_is_wanted(written: tuple[int, Callable[[], str]]) -> None:
-    Screen(written[0], live=True, color=False).show(["error"], RED)
-    assert written[1]() == "error\n"
-
-
-def test_a_reader_that_has_gone_stops_nothing() -> None:
+def test_a_pipe_gets_lines_alone() -> None:
     reader, writer = os.pipe()
+    screen = Screen(writer, live=False, color=False)
+    screen.update("status")
+    screen.show(["error", "log"], RED)
+    assert os.read(reader, 100) == b"error\nlog\n"
     os.close(reader)
-    Screen(writer, live=False, color=False).show(["lost"])
+    screen.show(["lost"])  # the reader has gone, which is no error
     os.close(writer)
 
 
@@ -108,18 +45,3 @@ def test_what_jobs_print_is_captured_until_the_end(capfd: pytest.CaptureFixture[
     assert capture.end() == ["rest"]
     os.write(2, b"after\n")
     assert capfd.readouterr() == ("", "after\n")
-
-
-@pytest.mark.parametrize(
-    ("seconds", "exact", "about"),
-    [
-        (0, "0 s", "10 s"),
-        (42.9, "42 s", "40 s"),
-        (59, "59 s", "1 min"),
-        (72, "1 min 12 s", "1 min"),
-        (3599, "59 min 59 s", "1 h 0 min"),
-        (5000, "1 h 23 min", "1 h 23 min"),
-    ],
-)
-def test_times_in_words(seconds: float, exact: str, about: str) -> None:
-    assert (duration(seconds), rounded(seconds)) == (exact, about)
