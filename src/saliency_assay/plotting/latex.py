@@ -1,4 +1,4 @@
-"""LaTeX tables that need only booktabs: escaped text, numbers with their intervals, floats."""
+"""LaTeX tables for pdfLaTeX that need only booktabs: escaped text, numbers with their intervals, floats."""
 
 import re
 from collections.abc import Sequence
@@ -26,9 +26,28 @@ SPECIAL = str.maketrans(
 )
 
 
+_SYMBOLS = r"""
+α \alpha β \beta γ \gamma δ \delta ε \varepsilon ζ \zeta η \eta θ \theta ι \iota κ \kappa λ \lambda μ \mu ν \nu ξ \xi
+π \pi ρ \rho σ \sigma τ \tau υ \upsilon φ \varphi χ \chi ψ \psi ω \omega Γ \Gamma Δ \Delta Θ \Theta Λ \Lambda Ξ \Xi
+Π \Pi Σ \Sigma Φ \Phi Ψ \Psi Ω \Omega × \times · \cdot ± \pm − - ⊙ \odot √ \surd ∞ \infty ∂ \partial ∇ \nabla ∫ \int
+∑ \sum ≤ \leq ≥ \geq ≠ \neq ≈ \approx ∈ \in ∩ \cap ∪ \cup ‖ \Vert ′ ' ° ^\circ µ \mu
+← \leftarrow → \rightarrow ↑ \uparrow ↓ \downarrow ⁻ ^- ₋ _- ᵀ ^T
+"""
+_TOKENS = _SYMBOLS.split()
+COMMANDS = str.maketrans(
+    {
+        **{symbol: f"${command}$" for symbol, command in zip(_TOKENS[::2], _TOKENS[1::2], strict=True)},
+        **{digit: f"$^{number}$" for number, digit in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")},
+        **{digit: f"$_{number}$" for number, digit in enumerate("₀₁₂₃₄₅₆₇₈₉")},
+        **{"–": "--", "—": "---", "…": r"\ldots{}"},
+    }
+)
+"""LaTeX of characters that pdfLaTeX does not read by itself, as it does accented letters."""
+
+
 def escaped(text: str) -> str:
-    """Escape a text for LaTeX, in one line; non-ASCII characters stay as they are (UTF-8)."""
-    return re.sub("-(?=-)", "-{}", " ".join(text.split()).translate(SPECIAL))
+    """Escape a text for pdfLaTeX, in one line; letters of other alphabets than Latin and Greek stay as they are."""
+    return re.sub("-(?=-)", "-{}", " ".join(text.split()).translate(SPECIAL)).translate(COMMANDS)
 
 
 def label(*names: str) -> str:

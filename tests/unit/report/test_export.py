@@ -21,7 +21,7 @@ from saliency_assay.plotting.labels import with_keys_and_labels
 from saliency_assay.report.export.export import TIDY, score_floats, study_tex, tidy_table
 from saliency_assay.studies.bam import latex_tables as bam
 from saliency_assay.studies.caption import latex_tables as caption
-from saliency_assay.studies.latex_tables import StudyTableSpec
+from saliency_assay.studies.latex_tables import StudyTableSpec, floats_of
 from saliency_assay.studies.retrain import latex_tables as retrain
 
 NASTY = "<script>alert('&')</script> \"50 %\" $a_b$ #1 {x} ~ ^2 C:\\d -- [k] * |z|"
@@ -231,8 +231,25 @@ def test_what_latex_would_take_for_a_command_is_escaped() -> None:
         r"\$a\_b\$ \#1 \{x\} \textasciitilde{} \textasciicircum{}2 "
         r"C:\textbackslash{}d -{}- {[}k] {*} \textbar{}z\textbar{}"
     )
-    assert latex.escaped("Grüße\n\n  ρ") == "Grüße ρ"
+    assert latex.escaped("Grüße\n\n  ρ") == r"Grüße $\rho$"
+    assert latex.escaped("LRP-ε, 8 × 8, x₀², 1–2") == r"LRP-$\varepsilon$, 8 $\times$ 8, x$_0$$^2$, 1--2"
     assert latex.label("my_study", 'a"&_<b>') == "tab:my-study-a----b-"
+
+
+def shown_labels() -> list[str]:
+    """All labels of methods, metrics and scores."""
+    labels = [record.label for section in (CATALOG.methods, CATALOG.metrics) for record in section.values()]
+    kinds = CATALOG.study_kinds.values()
+    scores = [score for record in (*CATALOG.metrics.values(), *kinds) for score in record.scores]
+    texts = [*(record.sub_variants for record in (*CATALOG.metrics.values(), *kinds))]
+    texts += [kind.method_labels for kind in kinds]
+    return [*labels, *(score.label for score in scores), *(text for part in texts for text in part.values())]
+
+
+def test_pdflatex_reads_every_label() -> None:
+    labels = shown_labels()
+    assert any(not label.isascii() for label in labels)
+    assert [text for text in map(latex.escaped, labels) if not text.isascii()] == []
 
 
 # ---- tables in LaTeX
@@ -269,6 +286,7 @@ def test_methods_that_may_be_first_are_bold_with_their_rank_sets() -> None:
     table["rank_low"], table["rank_high"] = [1.0, 1.0, 3.0] * 2, [2.0, 2.0, 3.0] * 2
     (text,) = score_floats(table, "s", level=0.9, labels=SPACED)
     upper = {row[0]: row[1] for row in body(text)[1::2]}
+    assert text.isascii()
     assert upper["gradient x input"] == r"\textbf{0.00} (1--2)"
     assert upper[r"a \& b"] == r"\textbf{10.0} (1--2)"
     assert upper["random"] == "20.0 (3)"
@@ -401,10 +419,17 @@ def test_it_compiles_with_booktabs_alone(tmp_path: Path) -> None:
     kinds = {"bam": bam, "caption": caption, "retrain": retrain}
     for name, kind in kinds.items():
         tables = {table: table_of(spec) for table, spec in kind.TABLES.items()}
+        if "ranking" in tables:
+            tables["ranking"]["metric"] = "mcs"
         own = kind.latex_tables("my_study", tables | {"summary": retrained(9, seeds=2)})
         text = study_tex("my_study", pd.DataFrame(columns=TIDY), own, level=0.9)
         (tmp_path / f"{name}.tex").write_text(text)
-    inputs = "".join(rf"\input{{{name}}}\clearpage" for name in ("scores", *kinds))
+    labels = pd.DataFrame({"model": shown_labels()})
+    spec = {"labels": StudyTableSpec("labels", {"model": "label"})}
+    (tmp_path / "labels.tex").write_text("\n".join(floats_of("all", spec, {"labels": labels})))
+    symbols = [chr(code) for code in latex.COMMANDS]
+    (tmp_path / "symbols.tex").write_text(" ".join(map(latex.escaped, symbols)))
+    inputs = "".join(rf"\input{{{name}}}\clearpage" for name in ("scores", *kinds, "labels", "symbols"))
     document = rf"\documentclass{{article}}\usepackage{{booktabs}}\begin{{document}}{inputs}\end{{document}}"
     (tmp_path / "paper.tex").write_text(document)
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"]

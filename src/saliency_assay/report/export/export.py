@@ -176,7 +176,7 @@ def _score_cell(row: pd.DataFrame) -> tuple[str, str]:
     if not (text := rank_text(*ranks)):
         return mean_text, interval
     mean_text = rf"\textbf{{{mean_text}}}" if ranks[0] == 1 else mean_text
-    return f"{mean_text} ({text.replace('–', '--')})", interval
+    return f"{mean_text} ({latex.escaped(text)})", interval
 
 
 def _arrow(direction: str) -> str:
@@ -193,7 +193,7 @@ def _score_caption(rows: pd.DataFrame, study: str, baselines: bool, level: float
     images = " to ".join(map(str, dict.fromkeys((counts.min(), counts.max())))) if len(counts) else "0"
     seed_count = rows["seeds"].max()
     seeds = f", {seed_count} training seed{'s' if seed_count > 1 else ''}"
-    over = latex.escaped(joined(dict.fromkeys(rows["over"]))).replace("×", r"$\times$")
+    over = latex.escaped(joined(dict.fromkeys(rows["over"])))
     legend = r"$\uparrow$ higher, $\downarrow$ lower is better"
     if any(Direction(direction).target is not None for direction in rows["direction"]):
         legend += (
