@@ -4,7 +4,6 @@ import logging
 import os
 import re
 import threading
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -26,7 +25,6 @@ SHOWN = (
     *("Creating report", "Report created", "Archiving", "Trying to restart job"),
 )
 """Starts of messages that are shown although they are neither errors nor warnings."""
-HELD = 30.0  # seconds after which an error line is printed although no job has failed
 SILENCE = 30.0  # minimum seconds between lines of progress in a pipe, which are also 10 % of the jobs apart
 
 
@@ -52,9 +50,7 @@ class LogHandler(LogHandlerBase):
         self.stopped = threading.Event()
         self.is_stopping, self.exit = False, ""  # by the user; how the last process that failed ended
         self.jobs: dict[int, Mapping[str, Any]] = {}  # records of jobs that have started
-        self.held: dict[
-            str, float
-        ] = {}  # error lines that jobs have printed, with the time, until the job fails
+        self.held: list[str] = []  # error lines that jobs have printed, until Snakemake reports the failure
         self.last_progress = (0.0, 0)  # elapsed seconds and jobs done at the last line of progress
         live = self.is_active and os.isatty(2) and os.environ.get("TERM", "dumb") != "dumb"
         color = live and not settings.nocolor and not os.environ.get("NO_COLOR")
@@ -139,7 +135,7 @@ class LogHandler(LogHandlerBase):
                 continue
             ended = f"{rule}: ended without an error message{f' ({self.exit})' if self.exit else ''}"
             self.screen.show(cause or [ended], RED)
-            self.held = {line: since for line, since in self.held.items() if line not in cause}
+            self.held = [line for line in self.held if line not in cause]
             job = self.jobs[number]
             wildcards = "".join(f", {key}={value}" for key, value in job["wildcards"].items() if value)
             files = (f"    log: {file}" for file in logs[number])
@@ -148,15 +144,9 @@ class LogHandler(LogHandlerBase):
 
     def _print(self, lines: Iterable[str]) -> None:
         """Print the output of jobs, but not yet their error lines, nor tracebacks of jobs that the user interrupts."""
-        now = time.monotonic()
-        for line in () if self.is_stopping else lines:
-            if ERROR.match(line):
-                self.held[line] = now
-            else:
-                self.screen.show([line])
-        late = [line for line, since in self.held.items() if now - since > HELD]
-        self.screen.show(late, RED)
-        self.held = {line: since for line, since in self.held.items() if line not in late}
+        new = [] if self.is_stopping else [*lines]
+        self.held += filter(ERROR.match, new)
+        self.screen.show(line for line in new if not ERROR.match(line))
 
     def _tick(self, run: Run) -> None:
         assert self.lock
