@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from saliency_assay.registry.records import Limits, Parameter
+from saliency_assay.registry.records import Parameter
 from saliency_assay.registry.signatures import (
     FunctionDoc,
     check_call,
@@ -224,7 +224,8 @@ REGISTERED = """
 from dataclasses import dataclass
 
 
-def score(images, scale=2.0, *, generator, steps: int = 20_000, noise: float = -0.5, fill="mean", mean=None):
+def score(images, scale=2.0, *, generator, steps: PositiveInt = 20_000, noise: float = -0.5, fill: Fill = "mean",
+    mean=None):
     pass
 
 
@@ -235,7 +236,7 @@ def respond(images, *, generator, steps: int = 5, orders: int = 10, exact: bool 
 @dataclass(frozen=True)
 class Descent:
     rate: float = 1e-6
-    rule: str = "polyak"
+    rule: Annotated[str, Limits(choices=("constant", "polyak"))] = "polyak"
 
     LEVELS = 255
 
@@ -246,31 +247,31 @@ def without(images, *, generator, level: int):
 
 def listed(images, *, generator, sides=(1, 2)):
     pass
+
+
+def unlimited(images, *, generator, size: Size = 3):
+    pass
 """
 
 
-def parameters(*names: str, apart: tuple[str, ...] = ("mean",), **limits: Limits) -> dict[str, Parameter]:
+def parameters(*names: str, apart: tuple[str, ...] = ("mean",)) -> dict[str, Parameter]:
     functions = [f"own_package.registered:{name}" for name in names]
-    return parameters_of(*functions, apart=apart, limits=limits)
+    return parameters_of(*functions, apart=apart)
 
 
 def test_parameters_are_the_keyword_only_arguments_with_their_defaults(module: Path) -> None:
     module.with_name("registered.py").write_text(REGISTERED)
-    fill = Limits(choices=("black", "mean"))
-    found = parameters("score", "respond", "Descent", steps=Limits(minimum=1), fill=fill)
-    assert found == {
-        "steps": Parameter(20_000, minimum=1),
-        "noise": Parameter(-0.5),
-        "fill": Parameter("mean", choices=("black", "mean")),
-        "orders": Parameter(10),
-        "exact": Parameter(False),
-        "rate": Parameter(1e-6),
-        "rule": Parameter("polyak"),
-    }
-    assert list(found) == ["steps", "noise", "fill", "orders", "exact", "rate", "rule"]
-    assert {name: type(value.default) for name, value in parameters("respond").items()} == {
-        "steps": int, "orders": int, "exact": bool,
-    }  # fmt: skip
+    assert list(parameters("score", "respond", "Descent").items()) == [
+        ("steps", Parameter(20_000, minimum=1)),
+        ("noise", Parameter(-0.5)),
+        ("fill", Parameter("mean", choices=("black", "mean", "image_mean", "random", "blur"))),
+        ("orders", Parameter(10)),
+        ("exact", Parameter(False)),
+        ("rate", Parameter(1e-6)),
+        ("rule", Parameter("polyak", choices=("constant", "polyak"))),
+    ]
+    types = {name: type(parameter.default) for name, parameter in parameters("respond").items()}
+    assert types == {"steps": int, "orders": int, "exact": bool}
 
 
 def test_a_record_that_does_not_fit_its_function_is_refused(module: Path) -> None:
@@ -281,5 +282,5 @@ def test_a_record_that_does_not_fit_its_function_is_refused(module: Path) -> Non
         parameters("listed")
     with pytest.raises(ValueError, match=r"registered:score: mean: expected a plain default"):
         parameters("score", apart=())
-    with pytest.raises(ValueError, match=r"limits: unknown parameter 'step'; did you mean 'steps'\?"):
-        parameters("respond", step=Limits(minimum=1))
+    with pytest.raises(ValueError, match=r"registered:unlimited: size: found Size, .*registry\.limits"):
+        parameters("unlimited")
