@@ -1,6 +1,6 @@
 """Estimated cost of a configuration on GPUs, from counted work and published speeds.
 
-Reports jobs, models, passes, hours and storage. Snakemake plans the configuration with empty stand-ins for missing
+Reports jobs, models, passes, hours and storage. Snakemake plans the configuration with empty placeholders for missing
 data, and prints every job with its files. The work of a job is the number of images times that of passes through its
 network, in units of a forward pass: three for each training image and epoch (forward, backward to activations and to
 weights), two for a gradient with respect to pixels, one otherwise. Passes of a metric are counted by calling it on one
@@ -15,6 +15,7 @@ jobs, and the sum of both. Work on processors, such as reading images, and TCAV 
 """
 
 import argparse
+import json
 import os
 import re
 import subprocess
@@ -25,10 +26,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
 import yaml
+from snakemake.utils import update_config
 from torch.utils.flop_counter import FlopCounterMode
 
 from saliency_assay.catalog import CATALOG
@@ -39,15 +42,8 @@ from saliency_assay.config.models import Model
 from saliency_assay.methods.cost import Map, passes
 from saliency_assay.models.classifier import Blueprint, Classifier, build
 from saliency_assay.pipeline.combined import SEPARATE
-from saliency_assay.pipeline.plan import mask_bytes
-from saliency_assay.pipeline.stand_ins import (
-    CLASSES,
-    explained_count,
-    image_counts,
-    image_size,
-    missing_sources,
-    stand_ins,
-)
+from saliency_assay.pipeline.estimate import mask_bytes, placeholders
+from saliency_assay.pipeline.image_sizes import CLASSES, explained_count, image_counts, image_size
 from saliency_assay.registry.records import resolve
 from saliency_assay.registry.signatures import declared
 from saliency_assay.runtime.shards import shard_of
@@ -69,8 +65,11 @@ class Job:
     outputs: tuple[str, ...]
 
 
-def plan_jobs(file: Path) -> Iterator[Job]:
-    """Yield all jobs of a configuration as printed by a dry run in the working directory, none of them combined."""
+def plan_jobs(file: Path, settings: list[str]) -> Iterator[Job]:
+    """Yield all jobs of a configuration as printed by a dry run in the working directory, none of them combined.
+
+    ``settings`` are values of Snakemake's option ``--config``.
+    """
     command = [
         sys.executable,
         "-m",
@@ -81,7 +80,8 @@ def plan_jobs(file: Path) -> Iterator[Job]:
         "--forceall",
         "--nolock",
     ]
-    command += ["--profile", str(ROOT / "profiles/local"), "--configfile", str(file), "--nocolor"]
+    command += ["--profile", str(ROOT / "profiles/local"), "--configfile", str(file), "--config"]
+    command += [*settings, "--nocolor"]
     environment = {**os.environ, SEPARATE: "1"}
     completed = subprocess.run(command, check=False, env=environment, capture_output=True, text=True)
     if completed.returncode:
@@ -325,8 +325,12 @@ def longest_chain(jobs: list[Job], hours: Mapping[Job, float]) -> float:
 def planned(file: Path) -> tuple[Counts, list[Job]]:
     """Return the counts and all jobs of one configuration."""
     raw = yaml.safe_load(file.read_text(encoding="utf-8"))
-    with stand_ins(missing_sources(raw)):
-        return Counts(read(raw, catalog=CATALOG, source=str(file))), list(plan_jobs(file.resolve()))
+    with TemporaryDirectory() as folder:
+        replaced = placeholders(raw, Path(folder))[0]
+        update_config(raw, replaced)
+        settings = [f"{section}={json.dumps(entries)}" for section, entries in replaced.items() if entries]
+        counts = Counts(read(raw, catalog=CATALOG, source=str(file)))
+        return counts, list(plan_jobs(file.resolve(), settings))
 
 
 def counted(

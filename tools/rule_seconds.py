@@ -12,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 
-from saliency_assay.pipeline.plan import RULE_SECONDS, benchmark_seconds
+from saliency_assay.pipeline.estimate import RULE_SECONDS, benchmark_seconds
 
 PACKAGES = ("torch", "snakemake", "numpy")
 

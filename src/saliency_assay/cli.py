@@ -129,8 +129,8 @@ def _profile(name: str) -> str:
 def _run(command: str, file: Path, options: Sequence[str]) -> int:
     """Run a command that needs Snakemake; the modules that only one of them needs are imported here."""
     arguments = snakemake_arguments(file, options, *(["table"] if command == "table" else []))
-    if command in ("plan", "dry"):
-        planned: int = import_module(f"saliency_assay.pipeline.{command}").main(arguments)
+    if module := {"plan": "estimate", "dry": "dry_run"}.get(command):
+        planned: int = import_module(f"saliency_assay.pipeline.{module}").main(arguments)
         return planned
     from saliency_assay.pipeline import partial
     from saliency_assay.report import outcome

@@ -28,9 +28,10 @@ def test_a_method_and_a_key_are_named_in_one_screen(finished: Checkout) -> None:
     lines = printed("dry", finished).splitlines()
     assert len(lines) <= 30
     causes = dict(reversed(line.strip().split("  ", 1)) for line in lines if line.startswith("     "))
-    assert int(causes["code of saliency_assay/methods/cam.py"]) >= 10
-    assert int(causes["key metrics.infidelity.largest: 2 → 3"]) >= 4
-    assert [count for cause, count in causes.items() if cause.startswith("output of ")] == ["1"]
+    jobs = {cause.partition(" (")[0]: int(count) for cause, count in causes.items()}
+    assert jobs["code of saliency_assay/methods/cam.py"] >= 10
+    assert jobs["key metrics.infidelity.largest: 2 → 3"] >= 4
+    assert causes["output missing (1 plot_training)"] == "1"
     assert len(causes) == 4, "and the jobs that run because of these"
 
 
@@ -57,7 +58,7 @@ def test_an_invalid_configuration_is_one_line(command: str, fresh: Checkout) -> 
 def test_jobs_that_have_never_run_are_counted(fresh: Checkout) -> None:
     lines = printed("dry", fresh).splitlines()
     assert len(lines) <= 30
-    assert lines[-2].endswith("  never run")
+    assert "  never run (" in lines[-2]
     assert lines[-1].endswith("1  input from the jobs above")  # the rule `all`
 
 
@@ -70,7 +71,6 @@ def test_a_plan_needs_no_data(file: Path, fresh: Checkout) -> None:
     before = sorted(path for path in fresh.root.rglob("*") if ".snakemake" not in path.parts)
     lines = printed("plan", replace(fresh, configuration=f"config/{file.name}")).splitlines()
     assert lines[0].split() == ["jobs", "models", "model", "time", "other", "time", "storage,", "GB"]
-    assert not [line for line in lines if "?" in line or "+" in line]
     after = sorted(path for path in fresh.root.rglob("*") if ".snakemake" not in path.parts)
     assert [path for path in after if "__pycache__" not in path.parts] == before
     is_missing = any(line.startswith("not found: ") for line in lines)

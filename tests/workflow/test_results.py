@@ -17,7 +17,7 @@ from checkout import PROJECT, Checkout
 
 from saliency_assay import metrics, models
 from saliency_assay.models.classifier import digest
-from saliency_assay.pipeline.plan import mask_bytes
+from saliency_assay.pipeline.estimate import mask_bytes
 from saliency_assay.reliability.order_tables import UNTESTED
 from saliency_assay.runtime.provenance import digest_of_file
 from saliency_assay.storage import score_tables

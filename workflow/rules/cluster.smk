@@ -1,9 +1,9 @@
 """Start and end of a run: GPUs, limit on job starts, locks of working directory and results, and check of models."""
 
 from saliency_assay.pipeline.combined import base_rule
+from saliency_assay.pipeline.dry_run import WORKFLOWS, unrecorded_text
 from saliency_assay.pipeline.model_checks import ModelChecks
 from saliency_assay.pipeline.not_computed import write_left_out
-from saliency_assay.pipeline.unrecorded import unrecorded_text
 from saliency_assay.runtime.slurm import begin_submitting, check_no_other_run, end_submitting
 from saliency_assay.runtime.environment import announce
 from saliency_assay.runtime.failures import clear, failures_of_run
@@ -15,6 +15,9 @@ try:
     check_writable(Path.cwd())
 except ValueError as error:
     sys.exit(str(error))
+
+# A dry run, which has no onstart, reads the planned jobs from it.
+WORKFLOWS.append(workflow)
 
 # Snakemake sets a number of nodes only if an executor submits jobs to other machines.
 ON_CLUSTER = workflow.nodes is not None
@@ -64,7 +67,7 @@ onstart:
             hold(Path(CONFIG.results))
             if not NOT_COMPUTED:
                 clear(Path(CONFIG.results))
-        if text := unrecorded_text(workflow):
+        if text := unrecorded_text(workflow.dag):
             print(f"Warning: {text}", file=sys.stderr)
         if any(base_rule(job.rule.name) in JOB_SETTINGS.on_device for job in workflow.dag.needrun_jobs()):
             ModelChecks(PARAMS).run()

@@ -22,7 +22,7 @@ from snakemake.iocontainers import Wildcards
 from saliency_assay.config.configuration import Catalog, Configuration
 from saliency_assay.config.methods import Method
 from saliency_assay.methods.cost import Map, passes
-from saliency_assay.pipeline.stand_ins import image_shape, image_size
+from saliency_assay.pipeline.image_sizes import image_shape, image_size
 from saliency_assay.pipeline.studies import Studies
 from saliency_assay.runtime.parts import FORCED
 from saliency_assay.runtime.project import ROOT

@@ -12,7 +12,7 @@ from saliency_assay.config.configuration import Configuration
 from saliency_assay.config.methods import Method
 from saliency_assay.config.models import Model
 from saliency_assay.pipeline.code_digest import code_of
-from saliency_assay.pipeline.stand_ins import class_count, is_shape_known, one_image_shape
+from saliency_assay.pipeline.image_sizes import class_count, is_shape_known, one_image_shape
 from saliency_assay.registry.records import module_of
 from saliency_assay.registry.signatures import declared
 from saliency_assay.runtime.atomic import replacing

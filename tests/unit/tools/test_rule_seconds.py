@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from saliency_assay.pipeline.plan import RULE_SECONDS
+from saliency_assay.pipeline.estimate import RULE_SECONDS
 from tools import rule_seconds
 from tools.check_workflow import RULES
 
