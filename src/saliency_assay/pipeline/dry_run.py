@@ -10,8 +10,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from snakemake import cli
-
 from saliency_assay.pipeline.code_record import CodeRecord
 from saliency_assay.pipeline.combined import base_rule
 
@@ -22,7 +20,8 @@ INPUT = "input files"
 """Name of a part's list of input files among its settings."""
 MOST, RULES = 12, 3
 """Numbers of causes that are printed, and of rules of each."""
-WIDTH, VALUE_WIDTH = 110, 50
+WIDTH, VALUE_WIDTH = 27, 50
+"""Numbers of characters of a column of rules, and of a value."""
 
 
 def plan_run(arguments: Iterable[str]) -> Any:
@@ -33,6 +32,8 @@ def plan_run(arguments: Iterable[str]) -> Any:
     Raises:
         SystemExit: after an error, or an option such as ``--lint`` that plans no jobs.
     """
+    from snakemake import cli  # not for the Snakefile: it imports pandas
+
     logging.disable(logging.INFO)
     try:
         # For exactly this set of --quiet, Snakemake ends a dry run once it knows the jobs.
@@ -161,11 +162,10 @@ def report(workflow: Any) -> str:
     for job, reason in reasons.items():
         of_job = {cause for change in settings[job] for cause in causes_of_setting(change, keys, record)}
         of_job |= {f"input {file} changed" for file in reason.updated_input - reason.updated_input_run}
+        missing = "output missing" if workflow.persistence.has_metadata(job) else "never run"
         others = {
             "requested": reason.forced,
-            "output missing"
-            if workflow.persistence.has_metadata(job)
-            else "never run": reason.missing_output,
+            missing: reason.missing_output,
             "output incomplete": reason.incomplete_output,
             "other input files": reason.input_changed and not of_job,
             "rule changed": reason.code_changed,
@@ -180,21 +180,17 @@ def report(workflow: Any) -> str:
 
 
 def report_text(counts: Counter[str], causes: Mapping[str, Counter[str]]) -> str:
-    """Return the numbers of jobs by rule in columns, and a line for each of the most frequent causes.
+    """Return the numbers of jobs by rule and a line for each of the most frequent causes.
 
     The empty cause is that of jobs that run only because of jobs before them.
     """
-    cells = _rule_texts(counts)
-    width = max(map(len, cells)) + 3
-    rows = -(-len(cells) // (WIDTH // width))
-    lines = [f"Jobs by rule, {counts.total():,} in total:"]
-    lines += ["  " + "".join(cell.ljust(width) for cell in cells[row::rows]).rstrip() for row in range(rows)]
-    lines += ["Causes, with the number of jobs:"]
-    direct = sorted((-rules.total(), cause) for cause, rules in causes.items() if cause)
+    cells = [f"{text:{WIDTH}}" for text in _rule_texts(counts)]
+    rows = [f"  {''.join(cells[start : start + 4])}".rstrip() for start in range(0, len(cells), 4)]
+    lines = [f"Jobs by rule, {counts.total():,} in total:", *rows, "Causes, with the number of jobs:"]
+    direct = sorted((-jobs.total(), cause) for cause, jobs in causes.items() if cause)
     for count, cause in direct[:MOST]:
-        rules = _rule_texts(causes[cause])
-        rules[RULES:] = ["…"] if len(rules) > RULES else []
-        lines.append(f"{-count:>7,}  {cause} ({', '.join(rules)})")
+        first, more = _rule_texts(causes[cause])[:RULES], ", …" if len(causes[cause]) > RULES else ""
+        lines.append(f"{-count:>7,}  {cause} ({', '.join(first)}{more})")
     if len(direct) > MOST:
         lines.append(f"         and {len(direct) - MOST} more: snakemake --dry-run shows all")
     if "" in causes:
@@ -203,7 +199,7 @@ def report_text(counts: Counter[str], causes: Mapping[str, Counter[str]]) -> str
 
 
 def _rule_texts(counts: Counter[str]) -> list[str]:
-    return [f"{count:,} {rule}" for rule, count in counts.most_common()]
+    return [f"{-count:,} {rule}" for count, rule in sorted((-count, rule) for rule, count in counts.items())]
 
 
 def main(arguments: Iterable[str]) -> int:

@@ -141,7 +141,9 @@ def study_rows(workflow: Any, demo: Mapping[str, float]) -> tuple[list[list[str]
     maker = {str(file): job for job in dag.jobs for file in job.output}
     rows, marks = [], defaultdict[str, set[str]](set)
     for plan in params.study_plans():
-        jobs = list(dag.bfs(dag.dependencies, *{maker[target] for target in plan["targets"]}))
+        jobs = list(
+            dag.bfs(dag.dependencies, *{maker[target] for target in plan["targets"] if target in maker})
+        )
         counts = Counter(job.rule.name for job in jobs)
         models = sum(count * plan["models_each"].get(rule, 0) for rule, count in counts.items())
         benchmarks = Path(params.paths.benchmarks)
@@ -161,11 +163,9 @@ def study_rows(workflow: Any, demo: Mapping[str, float]) -> tuple[list[list[str]
 
 def table_text(rows: Sequence[Sequence[str]]) -> str:
     """Return rows as a table of fixed width with the header ``COLUMNS``."""
-    table = [COLUMNS, *rows]
-    widths = [max(map(len, column)) + 2 for column in zip(*table, strict=True)]
-    lines = ([cell.rjust(width) for cell, width in zip(row, widths, strict=True)] for row in table)
+    first, *widths = (max(map(len, column)) + 2 for column in zip(COLUMNS, *rows, strict=True))
     return "\n".join(
-        row[0].ljust(widths[0]) + "".join(line[1:]) for row, line in zip(table, lines, strict=True)
+        row[0].ljust(first) + "".join(map(str.rjust, row[1:], widths)) for row in (COLUMNS, *rows)
     )
 
 
@@ -179,16 +179,15 @@ def placeholders(configuration: Any, folder: Path) -> tuple[dict[str, Any], list
     for name in ("images/annotations/instances_train2017.json", "weights"):
         (folder / name).touch()
     content = configuration if isinstance(configuration, dict) else {}
+    results = str(content.get("results", "results"))
     sections = {name: content[name] for name in ("data", "models") if isinstance(content.get(name), dict)}
     replaced: dict[str, Any] = {name: defaultdict(dict) for name in sections}
     missing = set()
     for section, entries in sections.items():
         for name, entry in entries.items():
-            for key in PLACEHOLDERS.keys() & (entry if isinstance(entry, dict) else ()):
-                path = str(entry[key])
-                if not Path(path).exists() and not Path(path).is_relative_to(
-                    content.get("results", "results")
-                ):
+            paths = {key: entry.get(key) for key in PLACEHOLDERS} if isinstance(entry, dict) else {}
+            for key, path in paths.items():
+                if isinstance(path, str) and not (Path(path).exists() or Path(path).is_relative_to(results)):
                     replaced[section][name][key] = str(folder / PLACEHOLDERS[key])
                     missing.add(path)
     return replaced, sorted(missing)
@@ -224,7 +223,7 @@ def main(arguments: Sequence[str]) -> int:
     print(table_text(rows))
     if marks[FROM_DEMO]:
         print(
-            f"> at the speed of the demo's jobs ({demo['machine']}, {demo['date']}), for rules of which no job has"
+            f"> at the speed of the demo's jobs ({demo['machine']}, {demo['date']}), for rules that have not"
         )
         print(
             "  run here; larger images and networks, or more passes, turn seconds into hours (docs/scaling.md)"

@@ -139,7 +139,7 @@ def test_the_most_frequent_causes_are_listed() -> None:
     )
     assert text.splitlines() == [
         "Jobs by rule, 1,204 in total:",
-        "  1,200 attribute   3 score_bam       1 plot_metric",
+        "  1,200 attribute            3 score_bam                1 plot_metric",
         "Causes, with the number of jobs:",
         "  1,196  code of cam.py (1,190 attribute, 3 a, 2 b, …)",
         "      4  never run (4 train)",
