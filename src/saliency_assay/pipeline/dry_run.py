@@ -7,6 +7,7 @@ import os
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -109,7 +110,7 @@ def changed_settings(change: Any) -> Iterator[Change]:
     """Yield the changed settings of a job, or of each part of a combined job, from Snakemake's comparison."""
     for old, new in ((old, new) for old in change.only_old for new in change.only_new):
         before, now = (_by_part(ast.literal_eval(text)) for text in (old, new))
-        for name in before | now:
+        for name in before if ("" in before) != ("" in now) else before | now:
             yield from changes(before.get(name, UNSET), now.get(name, UNSET))
 
 
@@ -137,8 +138,10 @@ def causes_of_setting(
 ) -> Collection[str]:
     """Return the causes of a changed setting, as text: a key if no other one has the same last name and values."""
     *parents, name = change.path or ("",)
-    if not change.path or INPUT in change.path:
-        return ["other input files" if change.path else "combined differently"]
+    if not change.path:
+        return ["never run" if change.old == UNSET else "combined differently"]
+    if INPUT in change.path:
+        return ["other input files"]
     if name == "code":
         files = record.changed_files(change.old, change.new)
         return [f"code of {file}" for file in files or ["files that the earlier run did not record"]]
@@ -147,7 +150,7 @@ def causes_of_setting(
     if "files" in parents[-1:]:
         return [f"input {name} changed"]
     if "configuration" in change.path:
-        return [key for same in keys.values() for key in same]
+        return list(chain(*keys.values()))
     same = keys.get(change.text(-1), ())
     return same if len(same) == 1 else [f"setting {change.text()}"]
 
@@ -156,11 +159,17 @@ def report(workflow: Any) -> str:
     """Return the planned jobs by rule, and the most frequent causes."""
     dag, record = workflow.dag, workflow.globals["JOB_SETTINGS"].record
     reasons = {job: dag.reason(job) for job in dag.needrun_jobs()}
-    settings = {job: list(changed_settings(reason.params_changed)) for job, reason in reasons.items()}
+    # In the reason, changes are missing if another job before it runs, too.
+    compared = {job: workflow.persistence.params_changed(job) for job in reasons}
+    settings = {job: list(changed_settings(change)) for job, change in compared.items()}
     keys = configuration_keys(change for changed in settings.values() for change in changed)
     counts, causes = Counter[str](), defaultdict[str, Counter[str]](Counter)
     for job, reason in reasons.items():
         of_job = {cause for change in settings[job] for cause in causes_of_setting(change, keys, record)}
+        # Other settings are computed from these causes, or from the only changed key.
+        explained = {cause for cause in of_job if not cause.startswith("setting ")}
+        only = set(chain(*keys.values())) if of_job else set()
+        of_job = explained or (only if len(only) == 1 else of_job)
         of_job |= {f"input {file} changed" for file in reason.updated_input - reason.updated_input_run}
         missing = "output missing" if workflow.persistence.has_metadata(job) else "never run"
         others = {
