@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from saliency_assay.config.records import Model
+from saliency_assay.config.models import Model
 from saliency_assay.data.download.catalog import DOWNLOADS
 from saliency_assay.pipeline.combined import SEPARATE
 from saliency_assay.pipeline.dry_run import plan_run
@@ -31,20 +31,22 @@ PLACEHOLDERS = {
 }
 """Keys of a configuration that are paths of data and weights, and the empty data that replaces missing ones."""
 
-Like = Mapping[str, Sequence[tuple[str, float]]]
+TimedAs = Mapping[str, Sequence[tuple[str, float]]]
 """For rules whose time depends on the study: benchmark folders with a factor, in order of preference.
 
 The factor is the duration of one job of the rule divided by that of one job in the folder, where the jobs of all shards
 of a set count as one."""
 
 
-def seconds_of(rule: str, like: Like, benchmarks: Path, demo: Mapping[str, float]) -> tuple[float, str]:
+def seconds_of(
+    rule: str, timed_as: TimedAs, benchmarks: Path, demo: Mapping[str, float]
+) -> tuple[float, str]:
     """Return the estimated seconds of a job of ``rule``, and a mark, which is empty if such jobs have run here.
 
-    The estimate is the mean of the first folder in ``like`` with benchmarks, otherwise that of ``demo``, the seconds of
-    the demo's jobs by rule, or 0 if it has none.
+    The estimate is the mean of the first folder in ``timed_as`` with benchmarks, otherwise that of ``demo``, the
+    seconds of the demo's jobs by rule, or 0 if it has none.
     """
-    folders = like.get(rule, [(rule, 1)])
+    folders = timed_as.get(rule, [(rule, 1)])
     for folder, factor in folders:
         if measured := benchmark_seconds(benchmarks / folder):
             return factor * fmean(measured), ""
@@ -105,14 +107,14 @@ def weight_bytes(file: Path, model: Model, classes: int, channels: int) -> int:
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors_of(network).values())
 
 
-def stored_bytes(plan: Mapping[str, Any], jobs: Sequence[Any], params: Any) -> float:
+def stored_bytes(workload: Mapping[str, Any], jobs: Sequence[Any], params: Any) -> float:
     """Return the bytes of the uint8 images, masks, float32 maps with all channels, and weights of a study's jobs.
 
     Raises:
         KeyError: the size of a set is unknown.
     """
     config, path = params.config, params.paths.data
-    model = config.models[config.studies[plan["name"]].models[0]]
+    model = config.models[config.studies[workload["name"]].models[0]]
     written = {str(file) for job in jobs for file in job.output}
     shapes = {
         name: image_shape(config, name)
@@ -125,9 +127,9 @@ def stored_bytes(plan: Mapping[str, Any], jobs: Sequence[Any], params: Any) -> f
         for job in jobs
         if job.rule.name == "attribute"
     )
-    masks = sum(stores * mask_bytes(count, image, each) for stores, each in plan["mask_stores"])
-    trainings = sum(job.rule.name in plan["weights_by"] for job in jobs)
-    weights = weight_bytes(Path(plan["weights"]), model, class_count(config, model), image[0])
+    masks = sum(stores * mask_bytes(count, image, each) for stores, each in workload["mask_stores"])
+    trainings = sum(job.rule.name in workload["weights_by"] for job in jobs)
+    weights = weight_bytes(Path(workload["weights"]), model, class_count(config, model), image[0])
     stored: float = sum(map(prod, shapes.values())) + masks + 4 * prod(image) * maps + weights * trainings
     return stored
 
@@ -140,24 +142,24 @@ def study_rows(workflow: Any, demo: Mapping[str, float]) -> tuple[list[list[str]
     dag, params = workflow.dag, workflow.globals["PARAMS"]
     maker = {str(file): job for job in dag.jobs for file in job.output}
     rows, marks = [], defaultdict[str, set[str]](set)
-    for plan in params.study_plans():
+    for workload in params.study_workloads():
         jobs = list(
-            dag.bfs(dag.dependencies, *{maker[target] for target in plan["targets"] if target in maker})
+            dag.bfs(dag.dependencies, *{maker[target] for target in workload["targets"] if target in maker})
         )
         counts = Counter(job.rule.name for job in jobs)
-        models = sum(count * plan["models_each"].get(rule, 0) for rule, count in counts.items())
+        models = sum(count * workload["models_each"].get(rule, 0) for rule, count in counts.items())
         benchmarks = Path(params.paths.benchmarks)
-        estimates = {rule: seconds_of(rule, plan["like"], benchmarks, demo) for rule in counts}
+        estimates = {rule: seconds_of(rule, workload["timed_as"], benchmarks, demo) for rule in counts}
         for rule, (_, mark) in estimates.items():
             marks[mark].add(rule)
         on_device = Counter({rule: counts[rule] for rule in counts if rule in params.settings.on_device})
         times = [time_text(part, estimates) for part in (on_device, counts - on_device)]
         try:
-            gigabytes = stored_bytes(plan, jobs, params) / 1e9
+            gigabytes = stored_bytes(workload, jobs, params) / 1e9
             storage = f"{gigabytes:,.0f}" if gigabytes >= 100 else f"{gigabytes:.3g}"
         except KeyError:
             storage = "?"  # custom data
-        rows.append([plan["name"], f"{len(jobs):,}", f"{models:,}", *times, storage])
+        rows.append([workload["name"], f"{len(jobs):,}", f"{models:,}", *times, storage])
     return rows, marks
 
 

@@ -1,6 +1,8 @@
 """Published numbers and sizes of images, which are known before a data set is built."""
 
-from saliency_assay.config.records import Config, Model, Study
+from saliency_assay.config.configuration import Configuration
+from saliency_assay.config.models import Model
+from saliency_assay.config.studies import Study
 
 IMAGES = {
     "mnist": (60_000, 10_000),
@@ -16,7 +18,7 @@ CLASSES = {"imagenet": 1000}
 CAPTION_CLASSES = 2
 
 
-def image_counts(config: Config, name: str) -> tuple[int, int]:
+def image_counts(config: Configuration, name: str) -> tuple[int, int]:
     """Return the numbers of training and test images of a set.
 
     Raises:
@@ -47,7 +49,7 @@ def image_counts(config: Config, name: str) -> tuple[int, int]:
     return train, test
 
 
-def explained_count(config: Config, name: str) -> int:
+def explained_count(config: Configuration, name: str) -> int:
     """Return the number of explained images of a set; ``max_explained_images`` if the size of the set is unknown."""
     entry = config.sets.get(name)
     if entry is None:
@@ -58,7 +60,7 @@ def explained_count(config: Config, name: str) -> int:
         return entry.max_explained_images
 
 
-def image_size(config: Config, name: str) -> tuple[int, int]:
+def image_size(config: Configuration, name: str) -> tuple[int, int]:
     """Return the channels and the side length in pixels of a set.
 
     Raises:
@@ -71,12 +73,12 @@ def image_size(config: Config, name: str) -> tuple[int, int]:
     return 1 if gray else 3, entry.parameters.get("size") or SIZES[entry.kind]
 
 
-def _study_of_pairs(config: Config, name: str) -> Study:
+def _study_of_pairs(config: Configuration, name: str) -> Study:
     """Return the study that has the set ``name`` of image pairs."""
     return next(study for study in config.studies.values() if name in study.pair_sets)
 
 
-def image_shape(config: Config, name: str) -> tuple[int, int, int, int]:
+def image_shape(config: Configuration, name: str) -> tuple[int, int, int, int]:
     """Return the shape N, C, H, W of all images of a set.
 
     Raises:
@@ -85,7 +87,7 @@ def image_shape(config: Config, name: str) -> tuple[int, int, int, int]:
     return sum(image_counts(config, name)), *one_image_shape(config, name)
 
 
-def one_image_shape(config: Config, name: str) -> tuple[int, int, int]:
+def one_image_shape(config: Configuration, name: str) -> tuple[int, int, int]:
     """Return the shape C, H, W of an image of a set.
 
     Raises:
@@ -97,7 +99,7 @@ def one_image_shape(config: Config, name: str) -> tuple[int, int, int]:
     return channels, size, width
 
 
-def is_shape_known(config: Config, name: str) -> bool:
+def is_shape_known(config: Configuration, name: str) -> bool:
     """Return True if the shape of a set's images follows from the configuration, False for a set of a custom kind."""
     entry = config.sets[name]
     if entry.source:
@@ -105,7 +107,7 @@ def is_shape_known(config: Config, name: str) -> bool:
     return bool(entry.scenes) or entry.kind in (*SIZES, "digits", "folder")
 
 
-def class_count(config: Config, model: Model) -> int:
+def class_count(config: Configuration, model: Model) -> int:
     """Return the number of classes of a model."""
     entry = config.sets[model.data]
     if entry.source:

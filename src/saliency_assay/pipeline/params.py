@@ -118,9 +118,9 @@ class EntrySettings:
 class StudyParams(EntrySettings):
     """Settings of the rules of one kind of study; the method with a rule's name returns those of a job."""
 
-    def plan(self, study: str, plan: Settings) -> Settings:
-        """Return the ``plan`` of a study, adapted to the rules of its kind."""
-        return plan
+    def workload(self, study: str, workload: Settings) -> Settings:
+        """Return the ``workload`` of a study, from which costs are estimated, adapted to the rules of its kind."""
+        return workload
 
     def model_uses(self, study: str) -> dict[str, str]:
         """Return what a study does with its models other than explain them: for each key of the configuration a
@@ -388,7 +388,7 @@ class Params(EntrySettings):
     def _model_seeds(self) -> list[list[str | int]]:
         return [[model, seed] for model in self.studies.models for seed in self.config.seeds]
 
-    # ---- reliability, report, export and plan
+    # ---- reliability, report, export and estimated costs
 
     def tabulate_reliability(self, wildcards: Wildcards) -> Settings:
         study, kind = self.studies.study(wildcards["study"]), self.studies.kind(wildcards["study"])
@@ -520,20 +520,20 @@ class Params(EntrySettings):
             level=self.config.reliability.level,
         )
 
-    def study_plans(self) -> list[Settings]:
+    def study_workloads(self) -> list[Settings]:
         """Return for each study its targets, its numbers of masks, and benchmarks that estimate its times."""
-        return list(map(self._plan, self.studies.all))
+        return list(map(self._workload, self.studies.all))
 
-    def _plan(self, name: str) -> Settings:
+    def _workload(self, name: str) -> Settings:
         study, model = self.studies.study(name), self.studies.first_model(name)
         shards = self.config.sets[model.data].shards
         trained: list[list[Any]] = [[f"train/{model.name}", 1], [f"trial/{model.name}", 1]]
-        plan: Settings = {
+        workload: Settings = {
             "name": name,
             "targets": self.inputs.figures(name),
             "mask_stores": [],
             "weights": self.paths.weights.format(model=model.name, seed=self.config.seeds[0]),
-            "like": {
+            "timed_as": {
                 "train": trained,
                 "trial": trained[::-1],
                 "finetune": [["finetune", 1], *trained],
@@ -546,7 +546,7 @@ class Params(EntrySettings):
             "weights_by": ["train", "finetune"],
         }
         params: StudyParams = self.of_kind(study.kind)
-        return params.plan(name, plan)
+        return params.workload(name, workload)
 
 
 def rebuilding(model: Model) -> Settings:

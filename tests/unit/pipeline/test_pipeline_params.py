@@ -171,15 +171,17 @@ def test_k_is_the_share_of_scene_classes() -> None:
 
 
 def test_plans_count_masks_and_classifiers_of_retrain_studies_alone() -> None:
-    (plan,) = params(RETRAIN).study_plans()
+    (plan,) = params(RETRAIN).study_workloads()
     assert plan["mask_stores"] == [[4, 3], [4 + 4 * 2 * 2, 1]]
     assert plan["models_each"] == {
         **{"train": 1, "trial": 1, "finetune": 1},
         **{"retrain": 1, "measure_mask_leakage": 6},
     }
-    assert plan["like"]["remask"] == [["remask/retrain", 0.5]]
-    others = [each for each in params(TINY).study_plans() if each["name"] != "retrain"]
-    assert all(each["mask_stores"] == [] and "measure_mask_leakage" not in each["like"] for each in others)
+    assert plan["timed_as"]["remask"] == [["remask/retrain", 0.5]]
+    others = [each for each in params(TINY).study_workloads() if each["name"] != "retrain"]
+    assert all(
+        each["mask_stores"] == [] and "measure_mask_leakage" not in each["timed_as"] for each in others
+    )
 
 
 def test_a_training_keeps_images_by_the_limit_of_its_set() -> None:

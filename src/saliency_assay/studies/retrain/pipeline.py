@@ -113,30 +113,30 @@ class RetrainParams(StudyParams):
 
     inputs: RetrainInputs
 
-    def plan(self, study: str, plan: Settings) -> Settings:
-        """Add the trainings and masks of all arms to the plan."""
+    def workload(self, study: str, workload: Settings) -> Settings:
+        """Add the trainings and masks of all arms to the workload."""
         retraining = self.inputs.retraining(study)
         arms = len(self.studies.study(study).methods) * len(self.config.seeds)
-        classifiers, like = 2 * retraining.repeats, plan["like"]
+        classifiers, timed_as = 2 * retraining.repeats, workload["timed_as"]
         of_first_maps = sum(protocol in OF_FIRST_MAPS for protocol in retraining.protocols)
         stores = [[arms * of_first_maps, retraining.iterations]] if of_first_maps else []
         if "iteroar" in retraining.protocols:
             later = arms * len(retraining.fills) * (retraining.iterations - 1)
             stores.append([arms + later, 1])
         return {
-            **plan,
+            **workload,
             "mask_stores": stores,
-            "like": {
-                **like,
-                "retrain": [[f"retrain/{study}", 1], *like["train"]],
+            "timed_as": {
+                **timed_as,
+                "retrain": [[f"retrain/{study}", 1], *timed_as["train"]],
                 "remask": [[f"remask/{study}", 1 / retraining.shards]],
                 "measure_mask_leakage": [
                     [f"measure_mask_leakage/{study}", 1],
-                    *([folder, classifiers] for folder, _ in like["train"]),
+                    *([folder, classifiers] for folder, _ in timed_as["train"]),
                 ],
             },
-            "weights_by": [*plan["weights_by"], "retrain"],
-            "models_each": {**plan["models_each"], "retrain": 1, "measure_mask_leakage": classifiers},
+            "weights_by": [*workload["weights_by"], "retrain"],
+            "models_each": {**workload["models_each"], "retrain": 1, "measure_mask_leakage": classifiers},
         }
 
     def derived_models(self, study: str) -> dict[str, tuple[str, int]]:
