@@ -4,6 +4,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,15 @@ from tools.source_tree import ROOT, Problem, line_of
 
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
-OF_A_RUN = [Requirement(line) for line in PROJECT["dependencies"] + EXTRAS["workflow"]]
-DEPENDENCIES = OF_A_RUN + [Requirement(line) for line in EXTRAS["docs"] + EXTRAS["dev"] + EXTRAS["timm"]]
+# An extra that contains another one names the project itself.
+OF_A_RUN, DEPENDENCIES = (
+    [
+        requirement
+        for line in chain(PROJECT["dependencies"], *(EXTRAS[extra] for extra in extras))
+        if (requirement := Requirement(line)).name != PROJECT["name"]
+    ]
+    for extras in (("methods", "workflow"), EXTRAS)
+)
 PYTHONS = ("3.11", "3.12", "3.13")
 """Supported versions of Python, for which packages are pinned."""
 PINNED = ("requirements.txt", "workflow/envs/bootstrap.txt")

@@ -13,7 +13,6 @@ from textwrap import shorten
 
 from saliency_assay import SNAKEFILE, __version__
 from saliency_assay.config.errors import ConfigError
-from saliency_assay.config.yaml_text import check_text
 from saliency_assay.runtime.project import ROOT
 
 COMMANDS = {
@@ -46,13 +45,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if command == "config":
             print(file.read_text(encoding="utf-8"), end="")
             return 0
+        if find_spec("snakemake") is None:
+            print("Snakemake is not installed: pip install 'saliency-assay[workflow]'", file=sys.stderr)
+            return 1
+        from saliency_assay.config.yaml_text import check_text  # needs PyYAML
+
         # Snakemake reads the file before any code of this project, and answers some errors with a traceback.
         check_text(file, str(file))
     except ConfigError as error:
         print(error, file=sys.stderr)
-        return 1
-    if find_spec("snakemake") is None:
-        print("Snakemake is not installed: pip install 'saliency-assay[workflow]'", file=sys.stderr)
         return 1
     return _run(command, file, options)
 

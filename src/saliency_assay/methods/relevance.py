@@ -14,8 +14,6 @@ from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, fx, nn
-from zennit.core import Composite, Hook
-from zennit.rules import AlphaBeta, Pass, ZPlus
 
 from saliency_assay.methods.attention_layers import attention_layers, outputs_of
 from saliency_assay.methods.canonical import (
@@ -45,6 +43,11 @@ from saliency_assay.methods.relevance_rules import (
     z_box,
 )
 from saliency_assay.registry.limits import InputRule, Limits, NonNegativeFloat
+from saliency_assay.runtime.environment import optional
+
+with optional("zennit", "methods"):
+    from zennit.core import Composite, Hook
+    from zennit.rules import AlphaBeta, Pass, ZPlus
 
 _WEIGHTED = (nn.Conv2d, nn.Linear)
 _AVERAGES = (nn.AvgPool2d, nn.AdaptiveAvgPool2d)

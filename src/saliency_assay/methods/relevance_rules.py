@@ -7,10 +7,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from zennit.core import BasicHook, Hook
-from zennit.rules import ClampMod, NoMod, WSquare
 
 from saliency_assay.methods.layers import Add, Sum
+from saliency_assay.runtime.environment import optional
+
+with optional("zennit", "methods"):
+    from zennit.core import BasicHook, Hook
+    from zennit.rules import ClampMod, NoMod, WSquare
 
 
 def w_squared() -> Hook:

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from saliency_assay.methods.differentiate import target_outputs
 from saliency_assay.methods.passes import passes_of
+from saliency_assay.runtime.environment import optional
 from saliency_assay.runtime.transfer import to_device
 
 COMPACTNESS = 10.0  # weight of spatial distance relative to color distance (in CIELAB) in a superpixel
@@ -53,7 +54,8 @@ def _grid(height: int, width: int, cells: int) -> Tensor:
 
 def _superpixels(images: Tensor, segments: int) -> Tensor:
     """Segment each image by SLIC (Achanta et al., 2012), on the CPU; a gray image is expanded to RGB."""
-    from skimage.segmentation import slic  # a slow import that is needed only here
+    with optional("skimage", "methods"):
+        from skimage.segmentation import slic
 
     channels = images.shape[1]
     if channels not in (1, 3):

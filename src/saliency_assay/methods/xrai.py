@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from saliency_assay.methods.differentiate import check_inputs
 from saliency_assay.methods.path import mean_gradient, quadrature
 from saliency_assay.registry.limits import Limits, PositiveInt
+from saliency_assay.runtime.environment import optional
 from saliency_assay.runtime.transfer import to_device
 
 SCALES = (50, 100, 150, 250, 500, 1200)  # of Felzenszwalb's segmentation; larger scales have larger segments
@@ -72,8 +73,9 @@ def segment_masks(image: np.ndarray, resolution: int) -> np.ndarray:
     They are Felzenszwalb's segmentations at six scales of the image in [−1, 1], resized to ``resolution`` pixels on its
     longer side, to which the constants of this module refer: 224 in the released code.
     """
-    from skimage.segmentation import felzenszwalb  # slow imports that are needed only here
-    from skimage.transform import resize
+    with optional("skimage", "methods"):
+        from skimage.segmentation import felzenszwalb
+        from skimage.transform import resize
 
     height, width = image.shape[:2]
     factor = resolution / max(height, width)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from skimage.metrics import structural_similarity
 from torch import Tensor, nn
 
 from saliency_assay.methods.differentiate import graph_nodes
@@ -16,6 +15,7 @@ from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import uncompiled
 from saliency_assay.models.state import copy_of, other_values, tensors_of
 from saliency_assay.registry.limits import PositiveInt
+from saliency_assay.runtime.environment import optional
 from saliency_assay.runtime.transfer import to_device
 
 _PARAMETRIZATIONS = "parametrizations"  # PyTorch's name of the module of a layer's parametrizations
@@ -276,6 +276,9 @@ def ssim(first: Tensor, second: Tensor, defined: Tensor) -> Tensor:
     The mean over windows of 7 × 7 pixels, uniformly weighted; NaN where not ``defined``, and for images with a side
     below 3 pixels.
     """
+    with optional("skimage", "methods"):
+        from skimage.metrics import structural_similarity
+
     window = min(WINDOW, (min(first.shape[1:]) - 1) // 2 * 2 + 1)
     # Values are then in [−1, 1], which is ``data_range`` 2: SSIM's stabilizing constants are relative to it.
     pairs = [(maps / maps.abs().amax((1, 2), keepdim=True)).cpu().numpy() for maps in (first, second)]

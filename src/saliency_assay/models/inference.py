@@ -25,6 +25,20 @@ def exact_float32() -> Iterator[None]:
     float32 and on the CPU by default. Afterwards the previous settings are restored, whichever of PyTorch's interfaces
     set them.
     """
+    products = _ieee_products if hasattr(torch._C, "_get_fp32_precision_getter") else _without_tf32
+    with products(), ExitStack() as stack:
+        for device in filter(torch.is_autocast_enabled, ("cpu", "cuda")):
+            stack.enter_context(torch.autocast(device, enabled=False))
+        if torch.get_default_device().type != "cpu":
+            stack.enter_context(torch.device("cpu"))
+        stack.callback(torch.set_default_dtype, torch.get_default_dtype())
+        torch.set_default_dtype(torch.float32)
+        yield
+
+
+@contextmanager
+def _ieee_products() -> Iterator[None]:
+    """Compute products, convolutions and recurrent layers in full float32 precision within the context."""
     # Private functions, because ``torch.backends…fp32_precision`` does not expose all settings.
     read, write = torch._C._get_fp32_precision_getter, torch._C._set_fp32_precision_setter
     settings_before = {}
@@ -42,18 +56,24 @@ def exact_float32() -> Iterator[None]:
             settings_before[setting] = read(*setting)
             write(*setting, "ieee")
     try:
-        with ExitStack() as stack:
-            for device in filter(torch.is_autocast_enabled, ("cpu", "cuda")):
-                stack.enter_context(torch.autocast(device, enabled=False))
-            if torch.get_default_device().type != "cpu":
-                stack.enter_context(torch.device("cpu"))
-            stack.callback(torch.set_default_dtype, torch.get_default_dtype())
-            torch.set_default_dtype(torch.float32)
-            yield
+        yield
     finally:
         torch.set_float32_matmul_precision(matmul_precision)
         for setting, precision in settings_before.items():
             write(*setting, precision)
+
+
+@contextmanager
+def _without_tf32() -> Iterator[None]:
+    """Return the context of ``_ieee_products`` for PyTorch before 2.9, which has only these two settings."""
+    matmul_precision, allow_tf32 = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
+    torch.set_float32_matmul_precision("highest")
+    torch.backends.cudnn.allow_tf32 = False
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(matmul_precision)
+        torch.backends.cudnn.allow_tf32 = allow_tf32
 
 
 @contextmanager

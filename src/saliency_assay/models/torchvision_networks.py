@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from saliency_assay.registry.records import unknown
+from saliency_assay.runtime.environment import optional
 
 
 def torchvision_network(
@@ -23,7 +24,8 @@ def torchvision_network(
     Raises:
         ValueError: torchvision has no such network, the images do not have three channels, or an option is not valid.
     """
-    from torchvision import models
+    with optional("torchvision"):
+        from torchvision import models
 
     if name not in models.list_models(module=models):
         raise ValueError(f"torchvision: {unknown('network', name, models.list_models(module=models))}")

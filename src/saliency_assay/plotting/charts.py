@@ -12,7 +12,6 @@ from xml.sax.saxutils import escape
 
 import numpy as np
 import pandas as pd
-import vl_convert
 from numpy import ndarray as Array
 
 from saliency_assay.plotting.palette import Look
@@ -342,6 +341,8 @@ def _focused(opacity: float) -> dict[str, Any]:
 
 def svg(specification: Mapping[str, Any]) -> str:
     """Render a specification as SVG, with the specification as the content of the SVG's ``metadata`` element."""
+    import vl_convert  # figures for notebooks do without
+
     image: str = vl_convert.vegalite_to_svg(dict(specification), vl_version=VERSION)
     start, end = image.split(">", 1)
     metadata = escape(json.dumps(specification, ensure_ascii=False, separators=(",", ":")))
@@ -350,5 +351,7 @@ def svg(specification: Mapping[str, Any]) -> str:
 
 def pdf(image: str) -> bytes:
     """Return an SVG image, of a chart or another figure, as a PDF file."""
+    import vl_convert
+
     content: bytes = vl_convert.svg_to_pdf(image)
     return content

@@ -242,7 +242,7 @@ def show_correlations(axes: Axes, matrix: Array, titles: Sequence[str], label: s
         color = "white" if abs(value) > 0.7 else "black"
         axes.text(column, row, text, ha="center", va="center", fontsize=8, color=color)
     _style_matrix(axes, titles, titles)
-    cast(Figure, axes.get_figure(root=True)).colorbar(image, ax=axes, shrink=0.8, label=label)
+    cast(Figure, axes.get_figure()).colorbar(image, ax=axes, shrink=0.8, label=label)
 
 
 def _message_figure(message: str) -> Figure:

@@ -14,7 +14,7 @@ from saliency_assay.reliability import statistics
 from saliency_assay.reliability.printed import printed_alphas, printed_correlations
 from saliency_assay.reliability.raters import paired_correlations
 from saliency_assay.reliability.variance import Factors
-from saliency_assay.storage.score_tables import WHOLE_SET
+from saliency_assay.storage import WHOLE_SET
 
 Scores: TypeAlias = pd.DataFrame | Iterable[pd.DataFrame]
 """A score table, or chunks of one; rows with equal values of a function's grouping keys are in the same chunk."""

@@ -44,6 +44,23 @@ def versions_of(modules: Iterable[str]) -> dict[str, str]:
 
 
 @contextmanager
+def optional(module: str, extra: str = "workflow") -> Iterator[None]:
+    """Import a package that is not a dependency of the Python API; ``extra`` is the extra that installs it.
+
+    Raises:
+        ModuleNotFoundError: ``module`` is not installed.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != module:
+            raise
+        package = DISTRIBUTIONS.get(module, module)
+        message = f"{package} is not installed: pip install 'saliency-assay[{extra}]'"
+        raise ModuleNotFoundError(message, name=error.name) from None
+
+
+@contextmanager
 def counting(packages: Mapping[str, str]) -> Iterator[None]:
     """Record only the versions of ``packages`` (versions by distribution) within the context; of all if it is empty."""
     token = _COUNTING.set(frozenset(packages) or None)

@@ -1,1 +1,4 @@
 """File formats: Zarr stores of arrays, and tables of scores and results."""
+
+WHOLE_SET = -1
+"""Value of ``image`` in the rows of a score table that are scores of a whole set."""

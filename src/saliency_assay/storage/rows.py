@@ -15,7 +15,11 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-import zarr
+
+from saliency_assay.runtime.environment import optional
+
+with optional("zarr"):
+    import zarr
 
 # The local header of a zip member has 30 bytes, followed by its name and an extra field. The lengths of these two, of 2
 # bytes each, are at offset 26.

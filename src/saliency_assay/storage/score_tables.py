@@ -12,13 +12,15 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.dataset as pads  # type: ignore[import-untyped]
-import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from saliency_assay.runtime.atomic import replacing
-from saliency_assay.runtime.environment import loaded_versions
+from saliency_assay.runtime.environment import loaded_versions, optional
 from saliency_assay.storage.zarr_format import FORMAT, unreadable
+
+with optional("pyarrow"):
+    import pyarrow as pa  # type: ignore[import-untyped]
+    import pyarrow.dataset as pads  # type: ignore[import-untyped]
+    import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 FORMAT_KEY = b"saliency_assay_format"
 """Key of the format version (``zarr_format.FORMAT``), in the file's metadata."""
@@ -39,7 +41,6 @@ FILE = "file"
 """Column after ``COLUMNS`` in tables of single maps of image files: the file's relative path, as in the data set."""
 Conditions = Sequence[tuple[str, str, object]]
 """Row filter in pyarrow's form: conditions such as ``("metric", "==", "accuracy")``, all of which must be true."""
-WHOLE_SET = -1  # value of ``image`` in rows of a whole set
 ROW_GROUP = 1_000_000  # rows
 
 

@@ -17,18 +17,20 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-import zarr
-from zarr.storage import LocalStore, ZipStore
 
 from saliency_assay import __version__
 from saliency_assay.registry.records import short_repr
 from saliency_assay.runtime.atomic import remove_leftovers, replacing, temporary_path
-from saliency_assay.runtime.environment import loaded_versions
+from saliency_assay.runtime.environment import loaded_versions, optional
 from saliency_assay.runtime.provenance import plain
 from saliency_assay.storage.rows import Archive, Rows
 from saliency_assay.storage.rows import StoreError as StoreError
 from saliency_assay.storage.zarr_check import check as check_archive
 from saliency_assay.storage.zarr_format import FORMAT, unreadable
+
+with optional("zarr"):
+    import zarr
+    from zarr.storage import LocalStore, ZipStore
 
 Array = npt.NDArray[Any]
 Block = Mapping[str, Array]

@@ -20,8 +20,8 @@ from saliency_assay.reliability.tables import (
     reliability_table,
     variance_table,
 )
+from saliency_assay.storage import WHOLE_SET, zarr_store
 from saliency_assay.storage import score_tables as scores
-from saliency_assay.storage import zarr_store
 from saliency_assay.studies import STUDY_KINDS
 from saliency_assay.studies.bam.rated_scores import RATING
 from saliency_assay.studies.bam.tables import DIRECTIONS, SERIES
@@ -138,7 +138,7 @@ def test_one_rater_alone_has_no_row() -> None:
     table = score_table(("a",), (0,))
     rows = agreement_table(table[table["image"] % 3 == 0], HIGHER, LABELS, splits=SPLITS)
     assert list(rows["between"]) == ["halves"]
-    whole = table.assign(image=scores.WHOLE_SET).drop_duplicates("method")
+    whole = table.assign(image=WHOLE_SET).drop_duplicates("method")
     assert list(agreement_table(whole, HIGHER, LABELS).columns) == COLUMNS
     assert agreement_table(whole, HIGHER, LABELS).empty
 

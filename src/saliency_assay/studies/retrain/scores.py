@@ -8,7 +8,7 @@ import pandas as pd
 import torch
 
 from saliency_assay.data.splits import Ints
-from saliency_assay.storage.score_tables import WHOLE_SET
+from saliency_assay.storage import WHOLE_SET
 from saliency_assay.studies.retrain.occluded import Layer, unpacked
 from saliency_assay.studies.retrain.overlap import cma, mamo, mmo, pairwise
 

@@ -13,7 +13,7 @@ from scipy import stats
 
 from saliency_assay.plotting.palette import BLUE, ORANGE
 from saliency_assay.plotting.style import save, styled
-from saliency_assay.storage import score_tables
+from saliency_assay.storage import WHOLE_SET, score_tables
 from saliency_assay.storage.csv_tables import read_table
 from saliency_assay.studies.bam.tcav import rows_of
 from saliency_assay.studies.bam.tcav_figures import concept_figure
@@ -55,7 +55,7 @@ def test_rows_are_a_score_table(tmp_path: Path) -> None:
     rows = measured("f_o", 0, {"layer1": ([0.25, 0.5], [0.75, NAN])}, images=4)
     score_tables.write(tmp_path / "scores.parquet", rows)
     found = score_tables.read([tmp_path / "scores.parquet"])
-    assert (found["image"] == score_tables.WHOLE_SET).all()
+    assert (found["image"] == WHOLE_SET).all()
     assert found["metric"].tolist() == ["tcav"] * 4 + ["tcav_images"]
     expected = ["layer1 concept 0", "layer1 concept 1", "layer1 random 0", "layer1 random 1", ""]
     assert found["variant"].tolist() == expected
