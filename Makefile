@@ -17,7 +17,7 @@ export XDG_CACHE_HOME := $(shell mkdir -p "$(CACHE)" 2>/dev/null && test -w "$(C
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help env dev demo run table plan dry download test test-ci test-all lint result-set gpu generate docs format lock clean
+.PHONY: help env dev demo run table plan dry download test test-ci test-all test-python lint result-set gpu generate docs format lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -82,6 +82,33 @@ test-ci: $(READY_DEV) ## Run the tests of continuous integration: all but the ex
 # Four processes on two cores, because many tests wait: for a Slurm cluster's scheduler, or for a run that others share.
 test-all: $(READY_DEV) ## Run all tests, with more examples of the property-based ones
 	HYPOTHESIS_PROFILE=full $(BIN)/python -m pytest --numprocesses 4 --dist loadscope
+
+# The pinned packages or, with RESOLUTION=lowest-direct, the lowest versions that pyproject.toml allows. numpy 2 would be
+# installed then because the newest versions of some packages that nobody names need it; and the plugin for Slurm needs a
+# newer pandas. PYENV_VERSION lets uv find the interpreters of pyenv.
+PYTHONS ?= 3.12 3.13
+ifdef RESOLUTION
+VERSIONS = --resolution $(RESOLUTION) --excludes $$env/excludes.txt 'numpy<2' --editable '.[workflow,test]'
+WARNINGS := -W ignore::DeprecationWarning
+else
+VERSIONS := $(EXCLUDES) --require-hashes -r requirements-dev.txt
+endif
+QUICK := $(addprefix tests/,contract/test_imports.py unit/api unit/config/test_config_read.py \
+  $(patsubst %,analytic/test_%.py,aopc cam completeness deletion relevance xrai))
+test-python: export PYENV_VERSION = $(shell pyenv versions --bare 2>/dev/null | paste -sd:)
+test-python: export UV_PYTHON_DOWNLOADS := never
+test-python: $(READY) ## Run the quickest tests and plan the demo under other versions: PYTHONS="3.12 3.13"; RESOLUTION=lowest-direct
+	@set -e; for python in $(PYTHONS); do env=$(CURDIR)/build/python$$python; \
+	  echo "Python $$python$(if $(RESOLUTION), with $(RESOLUTION) versions):"; \
+	  $(BIN)/uv venv --quiet --clear --no-project --python $$python $$env; \
+	  echo snakemake-executor-plugin-slurm >$$env/excludes.txt; \
+	  $(BIN)/uv pip install --quiet --python $$env $(VERSIONS); \
+	  $(BIN)/uv pip install --quiet --python $$env --no-deps --editable .; \
+	  $$env/bin/python -m pytest --quiet -p no:cacheprovider $(WARNINGS) \
+	    -m "not (slow or real or slurm or browser or exhaustive)" $(QUICK); \
+	  (cd $$env && bin/saliency-assay dry config); \
+	  rm -r $$env; \
+	done
 
 CONFIGS ?= config/config.yaml
 result-set: $(READY_DEV) ## Write report and tables of CONFIGS to build/saliency-assay-results.zip, for a release; runs missing jobs
