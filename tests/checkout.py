@@ -132,9 +132,7 @@ class Checkout:
     def saved_states(self) -> set[str]:
         """Files in which unfinished jobs saved their state."""
         return {
-            name
-            for name in self.files("results/.state")
-            if not name.startswith(("parts/", "failures/", "left_out.json", "model_check"))
+            name for name in self.files("results/.state") if not name.startswith(("parts/", "model_check"))
         }
 
 

@@ -3,6 +3,8 @@
 import argparse
 import os
 import re
+import signal
+import subprocess
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -13,7 +15,7 @@ from textwrap import shorten
 
 from saliency_assay import SNAKEFILE, __version__
 from saliency_assay.config.errors import ConfigError
-from saliency_assay.runtime.project import ROOT
+from saliency_assay.runtime.project import LAST_LINES, ROOT
 
 COMMANDS = {
     "run": "run CONFIG and write its report",
@@ -133,12 +135,21 @@ def _run(command: str, file: Path, options: Sequence[str]) -> int:
     if module := {"plan": "estimate", "dry": "dry_run"}.get(command):
         planned: int = import_module(f"saliency_assay.pipeline.{module}").main(arguments)
         return planned
-    from saliency_assay.pipeline import partial
     from saliency_assay.report import outcome
 
-    status = partial.main([*(["--forcerun", "report"] if command == "report" else []), *arguments])
+    status = _snakemake([*(["--forcerun", "report"] if command == "report" else []), *arguments])
     is_dry = any(re.fullmatch(r"--dry-?run|-[a-zA-Z]*n[a-zA-Z]*", word) for word in options)
     return status if is_dry else status or outcome.print_outcome(file, tables=command == "table")
+
+
+def _snakemake(arguments: Sequence[str]) -> int:
+    """Run Snakemake as a child process, which ends by itself after Ctrl-C or when this process is terminated."""
+    # The terminal sends Ctrl-C to all processes. It is not ignored here, because the child would inherit that.
+    signal.signal(signal.SIGINT, lambda *_: None)
+    command = [sys.executable, "-P", "-m", "snakemake", *arguments]
+    with subprocess.Popen(command, env={**os.environ, LAST_LINES: "1"}) as process:
+        signal.signal(signal.SIGTERM, lambda number, _: process.send_signal(number))
+        return process.wait()
 
 
 if __name__ == "__main__":

@@ -3,12 +3,12 @@
 from saliency_assay.pipeline.combined import base_rule
 from saliency_assay.pipeline.dry_run import WORKFLOWS, unrecorded_text
 from saliency_assay.pipeline.model_checks import ModelChecks
-from saliency_assay.pipeline.not_computed import write_left_out
+from saliency_assay.report.outcome import not_computed
 from saliency_assay.runtime.slurm import begin_submitting, check_no_other_run, end_submitting
 from saliency_assay.runtime.environment import announce
-from saliency_assay.runtime.failures import clear, failures_of_run
 from saliency_assay.runtime.gpus import check_requests, share_gpus
 from saliency_assay.runtime.lock import check_writable, hold
+from saliency_assay.runtime.project import LAST_LINES
 from saliency_assay.runtime.rate_limit import remove_default_limit
 
 try:
@@ -40,12 +40,6 @@ def gpu_jobs():
             yield base_rule(job.rule.name), job.resources
 
 
-def jobs_in(jobs):
-    """Yield ``jobs`` with the jobs of groups in place of the groups."""
-    for job in jobs:
-        yield from job.jobs if job.is_group() else [job]
-
-
 def packages_of_jobs():
     """Return the packages of all jobs to run.
 
@@ -65,8 +59,6 @@ onstart:
         # Runs that only read use --nolock.
         if workflow.execution_settings.lock:
             hold(Path(CONFIG.results))
-            if not NOT_COMPUTED:
-                clear(Path(CONFIG.results))
         if text := unrecorded_text(workflow.dag):
             print(f"Warning: {text}", file=sys.stderr)
         if any(base_rule(job.rule.name) in JOB_SETTINGS.on_device for job in workflow.dag.needrun_jobs()):
@@ -81,13 +73,11 @@ onstart:
 onsuccess:
     if ON_CLUSTER:
         end_submitting(Path.cwd())
+    if LAST_LINES not in os.environ:
+        for sentence in not_computed(Path(CONFIG.results), STUDIES.all):
+            print(sentence, file=sys.stderr)
 
 
 onerror:
     if ON_CLUSTER:
         end_submitting(Path.cwd())
-    # After the user has stopped the run, nothing is known about the jobs that have not run.
-    is_stopped = workflow.scheduler._user_kill or workflow.scheduler.running
-    if workflow.execution_settings.lock and not is_stopped:
-        failures = failures_of_run(Path(CONFIG.results), jobs_in(workflow.scheduler.failed))
-        write_left_out(config, COMPLETE, CATALOG.study_kinds, failures)

@@ -12,7 +12,6 @@ from saliency_assay.config.yaml_text import check_text
 from saliency_assay.pipeline.code_record import CODE_RECORD, CodeRecord
 from saliency_assay.pipeline.inputs import Inputs
 from saliency_assay.pipeline.module import set_pathvars, with_prefix
-from saliency_assay.pipeline.not_computed import KEY, read_remaining
 from saliency_assay.pipeline.params import Params
 from saliency_assay.pipeline.paths import Paths, one_of
 from saliency_assay.pipeline.job_settings import JobSettings
@@ -21,8 +20,6 @@ from saliency_assay.runtime.shards import shard_suffixes
 
 # Of another Snakefile, which passes the configuration (docs/howto/module.md).
 IS_MODULE = not workflow.modifier.is_main_snakefile()
-# `make run` passes the methods and metrics that failed; a configuration file cannot contain this key.
-NOT_COMPUTED = [] if IS_MODULE else workflow.config_settings.config.get(KEY, [])
 try:
     if IS_MODULE:
         source = f"module {workflow.modifier.namespace}"
@@ -31,12 +28,7 @@ try:
         source = os.path.relpath(workflow.configfiles[-1])
         for configfile in workflow.configfiles:
             check_text(Path(configfile), os.path.relpath(configfile))
-    if NOT_COMPUTED:
-        del config[KEY]
-    options = {"catalog": CATALOG, "source": source}
-    COMPLETE = CONFIG = read(config, **options)
-    if NOT_COMPUTED:
-        CONFIG = read_remaining(config, COMPLETE, NOT_COMPUTED, **options)
+    CONFIG = read(config, catalog=CATALOG, source=source)
 except ConfigError as error:
     sys.exit(str(error))
 
@@ -59,7 +51,7 @@ JOB_SETTINGS = JobSettings(
     record=CodeRecord(CODE_RECORD) if workflow.is_main_process else None,
 )
 # With its inputs, `PARAMS.<rule>` determines the results of a rule's jobs, which rerun when it changes.
-PARAMS = Params(INPUTS, CATALOG, JOB_SETTINGS, config, not_computed=NOT_COMPUTED)
+PARAMS = Params(INPUTS, CATALOG, JOB_SETTINGS, config)
 
 # Relative to the working directory, as all inputs are, so that a moved or copied checkout reruns nothing.
 CAPTIONS = os.path.relpath(ROOT / "workflow/report")

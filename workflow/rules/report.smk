@@ -60,12 +60,14 @@ rule plot_training:
 
 
 rule summarize:
-    """Write the summary of a study."""
+    """Write the summary of a study, and the table of what it lacks because methods or metrics failed."""
     input:
         unpack(INPUTS.summary_files),
         evaluations=INPUTS.study_evaluations,
+        methods=INPUTS.method_files,
     output:
-        report(
+        not_computed="<results>/tables/{study}/not_computed.csv",
+        page=report(
             "<results>/figures/{study}/study.html",
             caption="../report/summary.rst",
             category=STUDIES.report_page,
@@ -120,6 +122,7 @@ rule overview:
         summaries=INPUTS.all_summary_files(),
         thumbnails=INPUTS.all_thumbnails(),
         evaluations=INPUTS.all_evaluations(),
+        not_computed=INPUTS.all_not_computed(),
         figures=INPUTS.all_figures(),
         maps=INPUTS.all_maps(),
         # Without studies the overview describes the sets.

@@ -6,10 +6,12 @@ rule table:
     input:
         figures=INPUTS.vector_figures(),
         tables=INPUTS.all_tables(),
+        not_computed=INPUTS.all_not_computed(),
         evaluations=expand("<results>/models/{model}/seed{seed}/evaluation.json", **MODELS),
     output:
         results="<results>/export/results.csv",
         models="<results>/export/models.csv",
+        not_computed="<results>/export/not_computed.csv",
         tex=expand("<results>/export/{study}.tex", study=STUDIES.rated),
         copies=INPUTS.exported_tables(),
         figures=INPUTS.exported_figures(),

@@ -9,7 +9,7 @@ from saliency_assay.studies.bam.claims import claims, summary
 from saliency_assay.studies.bam.ranking import agreement, displayed_agreement, displayed_ranking, ranking
 from saliency_assay.studies.bam.tables import BamTables
 
-with run_job(snakemake) as job:
+with run_job(snakemake, needs=("premise", "metrics")) as job:
     settings, output = job.settings, job.output
     names = (
         "premise",

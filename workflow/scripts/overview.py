@@ -9,13 +9,17 @@ from saliency_assay.report.pages.results import study_result
 from saliency_assay.report.pages.trust import trust_page
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import zarr_store
+from saliency_assay.storage.csv_tables import read_table
 
-with run_job(snakemake) as job:
-    settings, results = job.settings, []
+with run_job(snakemake, needs=()) as job:
+    settings, results, missing = job.settings, [], []
     labels = Labels(**settings["labels"])
     for facts in settings["studies"]:
         files = {name: Path(path) for name, path in facts["files"].items() if name != "maps"}
+        files = {name: path for name, path in files.items() if path not in job.failed}
         maps = list(map(Path, facts["files"]["maps"]))
+        maps = [] if job.failed.keys() & set(maps) else maps
+        missing += read_table(files.pop("not_computed"), "sentence")["sentence"].unique().tolist()
         evaluations = {name: [Path(path) for path in paths] for name, paths in facts["evaluations"].items()}
         results.append(study_result(facts, files, maps, evaluations))
     attributes = []
@@ -29,7 +33,6 @@ with run_job(snakemake) as job:
             attributes.append(data.attributes)
     duration = ran(attributes, times(Path(settings["benchmarks"])))
     if results:
-        missing = settings.get("not_computed", ())
         page = overview_page(results, seeds=settings["seeds"], ran=duration, not_computed=missing)
     else:
         page = build_page(

@@ -17,7 +17,7 @@ from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import text, zarr_store
 from saliency_assay.storage.shards import grouped, open_stores
 
-with run_job(snakemake) as job:
+with run_job(snakemake, needs=("data", "maps")) as job:
     settings = job.settings
     with zarr_store.open_store(job.input.data, kind="data") as data:
         labels = {name: data[name][:] for name in data.names if name.startswith("label_")}

@@ -7,7 +7,7 @@ from saliency_assay.report.pages.provenance import data_facts, packages_of, prov
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import score_tables, zarr_store
 
-with run_job(snakemake) as job:
+with run_job(snakemake, needs=()) as job:
     settings, paths, attributes, data = job.settings, job.input, [], []
     labels = Labels(**settings["labels"])
     files = {"weights": [score_tables.libraries_in(path) for path in paths.predictions]}

@@ -1,6 +1,5 @@
 """Write Snakemake's report of all figures and tables as one file that needs no network, with pages in reading order."""
 
-import json
 import subprocess
 import sys
 
@@ -10,7 +9,7 @@ from saliency_assay.report.pages.reader import with_reader
 from saliency_assay.runtime.job import run_job
 from saliency_assay.runtime.project import ROOT
 
-with run_job(snakemake) as job:
+with run_job(snakemake, needs=()) as job:
     settings, output = job.settings, job.output
     # The configuration of this run, including changes on the command line; the command below reads it.
     output.configuration.write_text(
@@ -20,9 +19,6 @@ with run_job(snakemake) as job:
     command = [sys.executable, "-m", "snakemake", *settings["targets"]]
     command += ["--snakefile", str(ROOT / "workflow/Snakefile")]
     command += ["--configfile", str(output.configuration), "--report", str(output.report), "--nolock"]
-    if "not_computed" in settings:
-        text = json.dumps(settings["not_computed"], ensure_ascii=False)
-        command += ["--config", f"not_computed={text}"]
     subprocess.run(command, check=True, stdout=sys.stderr, stderr=sys.stderr)
     report = output.report
     report.write_text(with_reader(report.read_text("utf-8"), settings["targets"]), "utf-8")

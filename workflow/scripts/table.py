@@ -14,7 +14,7 @@ from saliency_assay.report.pages.models_page import accuracy_table
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage.csv_tables import read_table
 
-with run_job(snakemake) as job:
+with run_job(snakemake, needs=()) as job:
     settings, paths, output = job.settings, job.input, job.output
     labels = Labels(**settings["labels"])
     arms = [tuple(arm) for arm in settings["arms"]]
@@ -22,9 +22,12 @@ with run_job(snakemake) as job:
     accuracies = accuracy_table(dict(zip(arms, evaluations, strict=True)))
     with_keys_and_labels(accuracies, labels).to_csv(output.models, index=False)
     tables = {study: {} for study in settings["studies"]}
-    for path, copy in zip(paths.tables, output.copies, strict=True):
+    for path, copy in zip(paths.every("tables"), output.copies, strict=True):
         shutil.copyfile(path, copy)
-        tables[path.parent.name][path.stem] = read_table(path, "lead_over")
+        if path not in job.failed:
+            tables[path.parent.name][path.stem] = read_table(path, "lead_over")
+    missing = [read_table(path) for path in paths.not_computed]
+    pd.concat(missing).to_csv(output.not_computed, index=False)
     tidy_tables = []
     for (study, facts), tex in zip(settings["studies"].items(), output.tex, strict=True):
         study_tables, scores = tables[study], pd.DataFrame(columns=TIDY)
@@ -34,10 +37,13 @@ with run_job(snakemake) as job:
                 study, facts["kind"], study_tables["order"], study_tables["reliability"], printed
             )
             tidy_tables.append(scores)
-        study_latex = resolve(facts["latex"])(study, study_tables, labels) if facts["latex"] else []
+        is_complete = not any(path.parent.name == study for path in job.failed)
+        study_latex = (
+            resolve(facts["latex"])(study, study_tables, labels) if facts["latex"] and is_complete else []
+        )
         text = study_tex(study, scores, study_latex, level=settings["level"], labels=labels)
         tex.write_text(text, encoding="utf-8")
     table = pd.concat(tidy_tables) if tidy_tables else pd.DataFrame(columns=TIDY)
     with_keys_and_labels(table, labels).to_csv(output.results, index=False)
-    for figure, copy in zip(paths.figures, output.figures, strict=True):
+    for figure, copy in zip(paths.every("figures"), output.figures, strict=True):
         copy.write_bytes(pdf(figure.read_text(encoding="utf-8")))

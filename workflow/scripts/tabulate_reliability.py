@@ -13,6 +13,7 @@ from saliency_assay.reliability.tables import (
     variance_table,
 )
 from saliency_assay.runtime.job import run_job
+from saliency_assay.storage import score_tables
 from saliency_assay.storage.zarr_store import open_store
 
 with run_job(snakemake) as job:
@@ -25,6 +26,9 @@ with run_job(snakemake) as job:
     clusters = clusters_of(data)
     directions, baselines = settings["directions"], settings["baselines"]
     alphas, correlations = settings["printed_alpha"], settings["printed_correlation"]
+    failed = set()  # entries whose printed values are left out
+    if alphas or correlations:
+        failed = {*settings["metrics"]}.difference(*map(score_tables.entries, rated.chunks(*variant)))
     ranges = {
         score: (-inf if low is None else low, inf if high is None else high)
         for score, (low, high) in settings["ranges"].items()
@@ -47,13 +51,14 @@ with run_job(snakemake) as job:
             level=settings["level"],
             clusters=clusters,
             printed=alphas,
+            failed=failed,
         ),
         "agreement": agreement_table(
             rated.chunks(*variant), directions, labels, variants=settings["variants"]
         ),
         "order": order,
         "pairs": pairs,
-        "consistency": consistency_table(rated.chunks(*method), directions, correlations),
+        "consistency": consistency_table(rated.chunks(*method), directions, correlations, failed),
         "rankings": rankings_table(rated.chunks(*variant), directions, baselines),
         "variance": variance_table(rated.chunks(*variant)),
     }

@@ -7,4 +7,5 @@ from saliency_assay.studies.fidelity.tables import summary
 with run_job(snakemake) as job:
     table = score_tables.read(job.input, with_files=True).assign(study=job.settings["study"])
     score_tables.write(job.output.scores, table)
-    summary(table, job.settings["printed"]).to_csv(job.output.summary, index=False)
+    failed = {*job.settings["metrics"]} - score_tables.entries(table)
+    summary(table, job.settings["printed"], failed).to_csv(job.output.summary, index=False)

@@ -18,7 +18,7 @@ from pydantic import ConfigDict, Field, PrivateAttr, Tag, ValidationError, creat
 
 from saliency_assay.config.data import AnyData, DataEntry, check_sets
 from saliency_assay.config.errors import ConfigError, line_of
-from saliency_assay.config.fields import INTEGER, NUMBER, Derived, Distinct, Natural, OrAbsent, Settings, Text
+from saliency_assay.config.fields import INTEGER, NUMBER, Distinct, Natural, OrAbsent, Settings, Text
 from saliency_assay.config.labels import check_distinct
 from saliency_assay.config.methods import AnyMethod, check_needs, complete_methods
 from saliency_assay.config.metrics import AnyMetric, check_finetuning, check_scores, complete_metrics
@@ -107,8 +107,6 @@ class Configuration(Settings):
         ReliabilitySettings(), description="Statistics of the reliability of metrics."
     )
     report: ReportSettings = Field(ReportSettings(), description="Contents of the report.")
-
-    not_computed: Derived[Mapping[str, tuple[str, ...]]] = Field({})
 
     _catalog: Catalog = PrivateAttr()
     _listed_metrics: tuple[str, ...] = PrivateAttr()

@@ -114,6 +114,10 @@ class StudyInputs(Results):
         study = self.studies.study(wildcards["study"])
         return self.of_study(self.paths.scores, study.name, study.metrics)
 
+    def method_files(self, wildcards: Wildcards) -> list[str]:
+        """Return the files of all jobs of a study that score methods."""
+        return self.study_scores(wildcards)
+
     def study_predictions(self, wildcards: Wildcards) -> list[str]:
         """Return the predictions of all models of a study, which record the package versions of the training."""
         models = self.studies.study(wildcards["study"]).models
@@ -217,6 +221,15 @@ class Inputs(Results):
             "maps": self.all_shards(self.paths.maps, data, **first),
             **{table: f"{tables}/{table}.csv" for table in self.studies.summary_tables(name)},
         }
+
+    def method_files(self, wildcards: Wildcards) -> list[str]:
+        """Return the maps in a study's gallery and the files of all jobs that score its methods."""
+        files = self._study_inputs(wildcards["study"]).method_files(wildcards)
+        return [*self.gallery_maps(wildcards), *files]
+
+    def all_not_computed(self) -> list[str]:
+        """Return the tables of what the studies lack because their methods or metrics failed."""
+        return expand(self.paths.not_computed, study=self.studies.all)
 
     def study_evaluations(self, wildcards: Wildcards) -> list[str]:
         """Return the evaluations of all models of a study, the seeds of each together."""

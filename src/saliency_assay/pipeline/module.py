@@ -6,7 +6,7 @@ from typing import Any
 from snakemake.path_modifier import PathModifier
 from snakemake.pathvars import Pathvars
 
-from saliency_assay.runtime.failures import RESULTS
+from saliency_assay.runtime.project import RESULTS
 
 
 def with_prefix(workflow: Any, config: Mapping[str, Any]) -> dict[str, Any]:

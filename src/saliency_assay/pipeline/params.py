@@ -4,7 +4,7 @@ A job reruns when its settings change, so they contain exactly the values on whi
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,10 +42,8 @@ class EntrySettings:
         settings: JobSettings,
         configuration: Mapping[str, Any],
         files: FileDigests | None = None,
-        not_computed: Sequence[Mapping[str, str]] = (),
     ) -> None:
-        """Store the inputs of rules, the registries, the configuration as Snakemake read it, and what it leaves out."""
-        self.not_computed = not_computed
+        """Store the inputs of rules, the registries and the configuration as Snakemake read it."""
         self.inputs = inputs
         self.paths: Paths = inputs.paths
         self.config: Configuration = inputs.config
@@ -412,6 +410,7 @@ class Params(EntrySettings):
             },
             resamples=reliability.resamples,
             level=reliability.level,
+            metrics=study.metrics,
             printed_alpha=study.printed_alpha,
             printed_correlation=study.printed_correlation,
         )
@@ -427,12 +426,10 @@ class Params(EntrySettings):
 
     def summarize(self, wildcards: Wildcards) -> Settings:
         study = wildcards["study"]
-        sentences = self.config.not_computed.get(study)
         return self.settings(
             "summarize",
             self._cautions(study),
             study=self.facts.study(study),
-            **({"not_computed": sentences} if sentences else {}),
         )
 
     def document_methods(self, wildcards: Wildcards) -> Settings:
@@ -466,12 +463,12 @@ class Params(EntrySettings):
                 "files": {
                     **self.inputs.summary_files({"study": name}),
                     "thumbnails": self.inputs.thumbnails(name),
+                    "not_computed": self.paths.not_computed.format(study=name),
                 },
                 "evaluations": self.inputs.evaluations(name),
             }
             for name in self.studies.all
         ]
-        sentences = [text for of_study in self.config.not_computed.values() for text in of_study]
         return self.settings(
             "overview",
             self._cautions(*self.studies.all),
@@ -481,7 +478,6 @@ class Params(EntrySettings):
             labels=self.facts.labels(*self.studies.all),
             seeds=self.config.seeds,
             benchmarks=self.paths.benchmarks,
-            **({"not_computed": sentences} if sentences else {}),
         )
 
     def provenance(self, wildcards: Wildcards) -> Settings:
@@ -499,7 +495,6 @@ class Params(EntrySettings):
             "report",
             targets=self.inputs.pages(),
             configuration=self.configuration,
-            **({"not_computed": self.not_computed} if self.not_computed else {}),
         )
 
     def _cautions(self, *studies: str) -> list[str]:

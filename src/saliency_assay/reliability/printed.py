@@ -1,6 +1,6 @@
 """Values printed in a paper, and tables that compare them with the means of a study's scores."""
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from typing import TypeVar
 
 import numpy as np
@@ -15,7 +15,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 def printed_values(
-    scored: Iterable[Pair], printed: Mapping[str, Mapping[str, float]]
+    scored: Iterable[Pair], printed: Mapping[str, Mapping[str, float]], failed: Collection[str] = ()
 ) -> dict[tuple[str, str, str], float]:
     """Return the printed value of each method, score and variant.
 
@@ -24,6 +24,7 @@ def printed_values(
         printed: for each method the values by name. A name is ``SCORE VARIANT`` in full; an entry (the variant's first
             word) that has one score and one variant; or a score that has one variant in the study. If two names refer
             to the same pair, the form that comes first in this list takes precedence.
+        failed: entries of the study without scores, because they failed; their values are left out.
 
     Raises:
         ValueError: a name refers to no scored pair, or to several.
@@ -33,13 +34,14 @@ def printed_values(
         ((method, *pair), rank, value)
         for method, values in printed.items()
         for name, value in values.items()
+        if not _has_failed(name, pairs, failed)
         for rank, pair in [_resolve_name(f"printed.{method}", name, pairs)]
     ]
     return _best_named(named)
 
 
 def printed_alphas(
-    scored: Iterable[Pair], printed: Mapping[str, Mapping[str, float]]
+    scored: Iterable[Pair], printed: Mapping[str, Mapping[str, float]], failed: Collection[str] = ()
 ) -> dict[tuple[str, str, str], float]:
     """Return the printed α of each score, variant and set of methods (``with``, ``without`` or ``none``).
 
@@ -49,6 +51,7 @@ def printed_alphas(
         scored: as in ``printed_values``.
         printed: for each score, by a name as in ``printed_values``, the values ``with`` and ``without`` baselines; the
             latter also applies to ``none``.
+        failed: as in ``printed_values``.
 
     Raises:
         ValueError: as ``printed_values``.
@@ -58,6 +61,7 @@ def printed_alphas(
     named = [
         ((*pair, kind), rank, value)
         for name, values in printed.items()
+        if not _has_failed(name, pairs, failed)
         for rank, pair in [_resolve_name("printed_alpha", name, pairs)]
         for printed_kind, value in values.items()
         for kind in kinds[printed_kind]
@@ -66,13 +70,16 @@ def printed_alphas(
 
 
 def printed_correlations(
-    scored: Iterable[Pair], printed: Mapping[str, Mapping[str, Mapping[str, float]]]
+    scored: Iterable[Pair],
+    printed: Mapping[str, Mapping[str, Mapping[str, float]]],
+    failed: Collection[str] = (),
 ) -> dict[tuple[str, frozenset[Pair]], float]:
     """Return the printed Spearman's ρ of each method and unordered pair of scores.
 
     Args:
         scored: as in ``printed_values``.
         printed: for each score and each other score, by names as in ``printed_values``, the values by method.
+        failed: as in ``printed_values``.
 
     Raises:
         ValueError: as in ``printed_values``, or both names refer to one score.
@@ -80,8 +87,12 @@ def printed_correlations(
     pairs = list(dict.fromkeys(scored))
     named = []
     for name, others in printed.items():
+        if _has_failed(name, pairs, failed):
+            continue
         rank, pair = _resolve_name("printed_correlation", name, pairs)
         for other, values in others.items():
+            if _has_failed(other, pairs, failed):
+                continue
             other_rank, other_pair = _resolve_name(f"printed_correlation.{name}", other, pairs)
             if pair == other_pair:
                 raise ValueError(
@@ -98,6 +109,11 @@ def _best_named(named: Iterable[tuple[Key, int, float]]) -> dict[Key, float]:
     for key, rank, value in named:
         best[key] = min(best.get(key, (rank, value)), (rank, value))
     return {key: float(value) for key, (_, value) in best.items()}
+
+
+def _has_failed(name: str, pairs: list[Pair], failed: Collection[str]) -> bool:
+    """Return True if a name contains one of the ``failed`` entries, or is a score that only such an entry has."""
+    return bool(failed) and (not set(failed).isdisjoint(name.split(" ")) or not any(_candidates(name, pairs)))
 
 
 def _resolve_name(place: str, name: str, pairs: list[Pair]) -> tuple[int, Pair]:

@@ -40,6 +40,7 @@ def reliability_table(
     level: float,
     clusters: Factors = NO_CLUSTERS,
     printed: Mapping[str, Mapping[str, float]] = MappingProxyType({}),
+    failed: Collection[str] = (),
 ) -> pd.DataFrame:
     """Return inter-rater and inter-method reliability of every metric, variant, set, model and seed.
 
@@ -51,6 +52,7 @@ def reliability_table(
         level: confidence level of the intervals.
         clusters: see ``NO_CLUSTERS``.
         printed: α printed in a paper, in the form that ``printed_alphas`` takes.
+        failed: see ``printed_alphas``.
 
     Returns:
         ``metric, variant, data, model, seed``; ``baselines``: ``with`` or ``without`` baselines, ``none`` if the table
@@ -87,7 +89,7 @@ def reliability_table(
                 row |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
             rows.append(row)
     table = pd.DataFrame(rows, columns=RELIABLE)
-    paper_values = printed_alphas(_scored_pairs(table), printed)
+    paper_values = printed_alphas(_scored_pairs(table), printed, failed)
     named = table[["metric", "variant", "baselines"]].itertuples(index=False, name=None)
     return table.assign(
         printed=np.array([paper_values.get(name, np.nan) for name in named], dtype=np.float64)
@@ -98,6 +100,7 @@ def consistency_table(
     scores: Scores,
     directions: Mapping[str, str],
     printed: Mapping[str, Mapping[str, Mapping[str, float]]] = MappingProxyType({}),
+    failed: Collection[str] = (),
 ) -> pd.DataFrame:
     """Return internal consistency: Spearman's ρ over images between each pair of metrics or variants, for each method.
 
@@ -105,6 +108,7 @@ def consistency_table(
         scores: a score table, or its chunks by method and seed; set-level scores are left out.
         directions: for each metric the direction of its scores, see ``directions``.
         printed: ρ printed in a paper, in the form that ``printed_correlations`` takes.
+        failed: see ``printed_correlations``.
 
     Returns:
         ``data, model, seed, method, metric, variant, other_metric, other_variant, images`` (with both scores),
@@ -139,7 +143,7 @@ def consistency_table(
                     "agreement": agreement[a, b],
                 }
             )
-    paper_values = printed_correlations(list(all_scored), printed) if printed else {}
+    paper_values = printed_correlations(list(all_scored), printed, failed) if printed else {}
     for row in rows:
         pair = frozenset(((row["metric"], row["variant"]), (row["other_metric"], row["other_variant"])))
         row["printed"] = paper_values.get((str(row["method"]), pair), np.nan)

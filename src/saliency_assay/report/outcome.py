@@ -1,14 +1,14 @@
 """Last lines of a run: models not shown to be better than chance, the path of the report or tables, what is missing."""
 
+import csv
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from saliency_assay.pipeline.partial import SENTENCES
-from saliency_assay.runtime.failures import RESULTS
+from saliency_assay.runtime.project import RESULTS
 
 
 def warnings(configuration: Mapping[str, Any]) -> Iterator[str]:
@@ -31,11 +31,15 @@ def warnings(configuration: Mapping[str, Any]) -> Iterator[str]:
             yield caution
 
 
-def not_computed(results: Path) -> list[str]:
-    """Return the sentences on methods and metrics that the results lack because their jobs failed."""
-    file = results / SENTENCES
-    sentences: list[str] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else []
-    return sentences
+def not_computed(results: Path, studies: Iterable[str]) -> list[str]:
+    """Return the sentences on what the results of studies lack because methods or metrics failed."""
+    sentences = dict[str, None]()
+    for study in studies:
+        file = results / "tables" / study / "not_computed.csv"
+        if file.exists():
+            with file.open(encoding="utf-8", newline="") as lines:
+                sentences |= dict.fromkeys(row["sentence"] for row in csv.DictReader(lines))
+    return list(sentences)
 
 
 def print_outcome(file: Path, *, tables: bool = False) -> int:
@@ -54,7 +58,7 @@ def print_outcome(file: Path, *, tables: bool = False) -> int:
         report = results / "report.html"
         if report.exists():  # not with other targets
             print("Report:", report.resolve())
-    missing = not_computed(results)
+    missing = not_computed(results, configuration.get("studies") or ())
     for sentence in missing:
         print(sentence)
     return 1 if missing else 0

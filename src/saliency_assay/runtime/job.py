@@ -3,16 +3,17 @@
 import logging
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, redirect_stderr
 from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
+from saliency_assay.runtime import failure
 from saliency_assay.runtime.environment import check_environment, counting
-from saliency_assay.runtime.failures import failure_of, forget, record, results_of
-from saliency_assay.runtime.launch import print_once, rank
+from saliency_assay.runtime.failure import Failure
+from saliency_assay.runtime.launch import launched, print_once, rank
 from saliency_assay.runtime.run_lock import share_run_lock
 
 T = TypeVar("T")
@@ -23,28 +24,40 @@ LONGEST = 1500  # characters of an error line; the log contains the complete mes
 class Files:
     """Input or output files of a rule as paths, by name, by position, or in order.
 
-    A name of several files returns a list.
+    A name of several files returns a list. Files ``without`` a usable result are left out.
     """
 
-    def __init__(self, files: Any) -> None:
+    def __init__(self, files: Any, without: Collection[str] = ()) -> None:
         self._files = files
+        self._without = without
 
     def __getattr__(self, name: str) -> Any:
-        return _as_paths(getattr(self._files, name))
+        return self._paths(getattr(self._files, name))
 
     def __getitem__(self, key: int | str) -> Any:
-        return _as_paths(self._files[key])
+        return self._paths(self._files[key])
 
     def __iter__(self) -> Iterator[Path]:
-        return map(Path, self._files)
+        return iter(self._paths(list(self._files)))
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return the file or files called ``name``, or ``default`` if the rule has none."""
-        return _as_paths(self._files.get(name, default))
+        files = self._files.get(name)
+        is_left_out = isinstance(files, str) and files in self._without
+        return default if files is None or is_left_out else self._paths(files)
 
     def items(self) -> Iterator[tuple[str, Any]]:
         """Yield each name with its file or files."""
-        return ((name, _as_paths(files)) for name, files in self._files.items())
+        return ((name, self.get(name)) for name, _ in self._files.items() if self.get(name) is not None)
+
+    def every(self, name: str) -> Any:
+        """Return the files called ``name`` with those that are left out."""
+        return _as_paths(self._files.get(name))
+
+    def _paths(self, files: Any) -> Any:
+        if isinstance(files, str | Path):
+            return Path(files)
+        return [Path(file) for file in files if file not in self._without]
 
 
 def _as_paths(files: Any) -> Any:
@@ -64,6 +77,8 @@ class Job:
     threads: int
     resources: Mapping[str, Any]
     stack: ExitStack
+    failed: Mapping[Path, Failure]
+    """Inputs in which a failure of a method or metric is recorded."""
 
     def open(self, context: AbstractContextManager[T]) -> T:
         """Enter ``context``, such as an open store, and exit it when the job ends."""
@@ -71,74 +86,121 @@ class Job:
 
 
 @contextmanager
-def run_job(snakemake: Any, key: str = "") -> Iterator[Job]:
+def run_job(snakemake: Any, key: str = "", *, needs: Collection[str] | None = None) -> Iterator[Job]:
     """Run the body of a script with its log open, after checking that the installed packages are those of the plan.
 
     Standard error, ``logging`` and the traceback of an exception are written to the rule's log. The log's last line is
     then the name of the rule, the ``key`` and the message of the exception, which is one line for the project's own
-    errors. This line is also written to the original standard error, and the message to a record in the results folder
-    (``runtime.failures``). Of several processes (``launch``), the first writes to the log, the others to
-    ``LOG.process1`` and so on.
+    errors. This line is also written to the original standard error. Of several processes (``launch``), the first
+    writes to the log, the others to ``LOG.process1`` and so on.
+
+    An exception of a method or metric is recorded in the outputs of its job, which then succeeds (``runtime.failure``).
+    A job of the same method or metric that reads the failure does not run, but passes it on to its outputs. Any other
+    job has only the other inputs: a method that failed for a metric in one file, such as a shard or seed, is left out
+    of all its files for this metric, and of ``settings["methods"]``. If no file with one of the names ``needs`` is left
+    (by default, with any name), this job passes the failure on, too.
 
     Args:
         snakemake: the object of this name in a script.
         key: key of the configuration entry that the job computes, such as ``metrics.aopc``.
+        needs: names of the inputs without which the script cannot run; None for all.
 
     Raises:
-        SystemExit: status 1, after any exception, or if the script exits with status 0 before its end.
+        SystemExit: status 0 if the job passes a failure on; status 1 after any exception that is not recorded, or if
+            the script exits with status 0 before its end.
     """
     name = f"{snakemake.rule}: {key}" if key else snakemake.rule
     settings = snakemake.params.settings
-    results = results_of(snakemake)
-
-    def on_failure(reason: str) -> None:
-        if results:
-            record(results, failure_of(snakemake, reason))
-
-    environment = settings.get("environment", {})
-    with _log_and_report(name, snakemake.log[0], environment, on_failure), ExitStack() as stack:
+    failed = {path: each for path in map(Path, snakemake.input) if (each := failure.read(path))}
+    entries = {failure.entry_of(str(path)) for path in failed} - {None}
+    without = {file for file in snakemake.input if Path(file) in failed or failure.entry_of(file) in entries}
+    if failed:
+        with share_run_lock():
+            _pass_on(snakemake, failed, without, needs)
+    methods = [method for method, _ in filter(None, entries)]
+    if methods and "methods" in settings:
+        settings = {**settings, "methods": [each for each in settings["methods"] if each not in methods]}
+    with _log_and_report(name, snakemake), ExitStack() as stack:
         yield Job(
             settings,
-            Files(snakemake.input),
+            Files(snakemake.input, without),
             Files(snakemake.output),
             snakemake.wildcards,
             snakemake.threads,
             snakemake.resources,
             stack,
+            failed,
         )
-    if results:
-        forget(results, failure_of(snakemake))
+
+
+def _pass_on(
+    snakemake: Any, failed: Mapping[Path, Failure], without: set[str], needs: Collection[str] | None
+) -> None:
+    """Record the first of ``failed`` in the outputs of a job that cannot run ``without`` these inputs, and exit."""
+    files = snakemake.input
+    groups = {name: [group] if isinstance(group, str) else list(group) for name, group in files.items()}
+    named = {file for group in groups.values() for file in group}
+    groups[""] = [file for file in files if file not in named]
+    missing = [
+        group
+        for name, group in groups.items()
+        if (needs is None or name in needs) and group and without.issuperset(group)
+    ]
+    if missing or failure.is_of_method_or_metric(_wildcards(snakemake)):
+        cause, settings = next(iter(failed.values())), snakemake.params.settings
+        log = Path(snakemake.log[0])
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text(
+            f"{snakemake.rule}: not run, because {cause.rule} failed: {cause.reason}\n", encoding="utf-8"
+        )
+        labels = settings.get("names") or settings.get("labels") or {}
+        failure.write(map(Path, snakemake.output), cause, labels)
+        raise SystemExit(0)
 
 
 @contextmanager
-def _log_and_report(
-    name: str, log: str, packages: Mapping[str, str], on_failure: Callable[[str], None]
-) -> Iterator[None]:
-    terminal = sys.stderr
+def _log_and_report(name: str, snakemake: Any) -> Iterator[None]:
+    terminal, packages = sys.stderr, snakemake.params.settings.get("environment", {})
     print_anything()
-    path = Path(f"{log}.process{rank()}" if rank() else log)
+    path = Path(f"{snakemake.log[0]}.process{rank()}" if rank() else snakemake.log[0])
     path.parent.mkdir(parents=True, exist_ok=True)
     # Names in data files may contain any characters, even a lone surrogate; the log must accept all of them.
     with (
         path.open("w", buffering=1, encoding="utf-8", errors="backslashreplace") as file,
         redirect_stderr(file),
     ):
+        is_prepared = False
         try:
             with share_run_lock(), _send_logging_to(file), counting(packages):
                 check_environment(packages)
+                is_prepared = True
                 yield
         except SystemExit as error:
             if error.code:  # such as a training that saved its state after SIGTERM
                 raise
             reason = "exited before its work was done; custom functions must not call exit"
-            on_failure(reason)
             _report(f"{name}: {reason}", terminal)
             raise SystemExit(1) from None
         except Exception as error:
-            reason = in_one_line(error)
-            on_failure(reason)
-            _report(f"{name}: {reason}", terminal)
-            raise SystemExit(1) from None
+            reason, wildcards = in_one_line(error), _wildcards(snakemake)
+            is_own = failure.is_of_method_or_metric(wildcards) and not launched()
+            if not (is_prepared and is_own and failure.is_recorded(error)):
+                _report(f"{name}: {reason}", terminal)
+                raise SystemExit(1) from None
+            # The terminal's output holds lines back that begin with the name of a rule.
+            _report(f"Not computed: {' '.join([snakemake.rule, *wildcards.values()])}: {reason}", terminal)
+            record = Failure(snakemake.rule, wildcards, reason, place_of(error), _traceback())
+            failure.write(map(Path, snakemake.output), record, {})
+
+
+def _traceback() -> str:
+    """Return the traceback of the current exception, without the random name that Snakemake gives to the script."""
+    return traceback.format_exc().replace(sys.argv[0], "script")
+
+
+def _wildcards(snakemake: Any) -> dict[str, str]:
+    """Return the wildcards of a job that are not empty."""
+    return {name: str(value) for name, value in snakemake.wildcards.items() if str(value)}
 
 
 def _report(line: str, terminal: TextIO) -> None:
@@ -163,10 +225,15 @@ def in_one_line(error: Exception) -> str:
     if message and isinstance(error, ValueError | OSError):
         line = message.splitlines()[0]
         return line if len(line) <= LONGEST else f"{line[: LONGEST - 300]} … {line[-300:]}"
+    summary = f"{type(error).__name__}{': ' if message else ''}{message.splitlines()[0] if message else ''}"
+    return f"{summary} ({place_of(error)})"
+
+
+def place_of(error: Exception) -> str:
+    """Return the innermost line outside of installed packages, such as that of a custom function."""
     frames = traceback.extract_tb(error.__traceback__)
     location = ([frame for frame in frames if "site-packages" not in frame.filename] or frames)[-1]
-    summary = f"{type(error).__name__}{': ' if message else ''}{message.splitlines()[0] if message else ''}"
-    return f"{summary} ({Path(location.filename).name}, line {location.lineno})"
+    return f"{Path(location.filename).name}, line {location.lineno}"
 
 
 def printable(text: str) -> str:

@@ -5,3 +5,7 @@ from saliency_assay.runtime.provenance import SOURCE
 _INSTALLED = SOURCE / "saliency_assay/share"  # setup.py writes it into wheels
 ROOT = _INSTALLED if _INSTALLED.is_dir() else SOURCE.parent
 """Folder with ``workflow``, ``config`` and ``profiles``."""
+RESULTS = "results"
+"""Default of the key ``results``."""
+LAST_LINES = "SALIENCY_ASSAY_LAST_LINES"
+"""Environment variable of Snakemake if the command that starts it prints the last lines of the run."""

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from saliency_assay.runtime import failure
 from saliency_assay.runtime.atomic import replacing
 from saliency_assay.runtime.environment import loaded_versions, optional
 from saliency_assay.storage.zarr_format import FORMAT, unreadable
@@ -121,6 +122,7 @@ def read(
     text = [name for name, kind in COLUMNS.items() if kind == "str"] if compact else None
     tables, files = [], list(paths)
     for path in files:
+        failure.check(path, ScoreError)
         try:
             table = pq.read_table(path, read_dictionary=text, partitioning=None, filters=only or None)
             table.validate(full=True)  # text in a damaged file may be invalid
@@ -140,6 +142,11 @@ def read(
     except Exception as error:  # a table has columns of other types, or invalid text
         raise _unreadable(source, error) from error
     return check(_group_scores(joined), source, compact=compact)
+
+
+def entries(table: pd.DataFrame) -> set[str]:
+    """Return the first words of all variants, which are entries of metrics."""
+    return {str(variant).partition(" ")[0] for variant in table["variant"].unique()}
 
 
 def of_images(images: Collection[int] | None) -> Conditions:

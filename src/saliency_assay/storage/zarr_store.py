@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from saliency_assay import __version__
 from saliency_assay.registry.records import short_repr
+from saliency_assay.runtime import failure
 from saliency_assay.runtime.atomic import remove_leftovers, replacing, temporary_path
 from saliency_assay.runtime.environment import loaded_versions, optional
 from saliency_assay.runtime.provenance import plain
@@ -323,6 +324,7 @@ def open_store(path: Path, *, kind: str, expect: Mapping[str, Any] | None = None
     """
     if not path.is_file():
         raise StoreError(f"{path}: no such store")
+    failure.check(path, StoreError)
     try:
         archive = Archive(path)
     except Exception as error:  # damaged zip files raise BadZipFile, struct.error, OSError, …

@@ -6,28 +6,58 @@ from pathlib import Path
 import pytest
 from generated_studies import generated_study
 
-from saliency_assay.pipeline.partial import SENTENCES
+from saliency_assay.report.not_computed import not_computed_table
 from saliency_assay.report.outcome import print_outcome
 from saliency_assay.report.pages.overview import overview_page, summary_page
+from saliency_assay.runtime.failure import Failure
 
 SENTENCE = "Not computed: M in S: an error of <b>"
+FACTS = {
+    **{"name": "s", "label": "S", "methods": ["a", "b", "c"]},
+    "labels": {
+        "methods": {"a": "A", "b": "B", "c": "C"},
+        "metrics": {"one": "One", "all": "All", "pre": "Pre"},
+    },
+}
 
 
 def test_the_last_lines_list_what_was_not_computed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     configuration = tmp_path / "some.yaml"
-    configuration.write_text(f"results: {json.dumps(str(tmp_path))}\n")
+    configuration.write_text(f"results: {json.dumps(str(tmp_path))}\nstudies: {{s: , other: }}\n")
     assert print_outcome(configuration) == 0
     assert capsys.readouterr().out == ""
     (tmp_path / "report.html").touch()
     assert print_outcome(configuration) == 0
     report = f"Report: {tmp_path / 'report.html'}"
     assert capsys.readouterr().out.splitlines() == [report]
-    (tmp_path / SENTENCES).parent.mkdir()
-    (tmp_path / SENTENCES).write_text(json.dumps([SENTENCE]))
+    (tmp_path / "tables/s").mkdir(parents=True)
+    facts = {**FACTS, "labels": {"methods": {"m": "M"}}, "methods": ["m"]}
+    failures = [Failure("attribute", {"method": "m"}, "an error of <b>", traceback="several\nlines")]
+    not_computed_table(failures, facts).to_csv(tmp_path / "tables/s/not_computed.csv", index=False)
     assert print_outcome(configuration) == 1
     assert capsys.readouterr().out.splitlines() == [report, SENTENCE]
+
+
+def test_sentences_name_the_method_the_metric_or_both() -> None:
+    failures = [
+        Failure("attribute", {"method": "c", "seed": "0"}, "no map"),
+        Failure("attribute", {"method": "c", "seed": "1"}, "no other map"),
+        Failure("score", {"method": "a", "metric": "one"}, "no score"),
+        Failure("score", {"method": "a", "metric": "one"}, "no score"),
+        Failure("score", {"method": "a", "metric": "all"}, "first"),
+        Failure("score", {"method": "b", "metric": "all"}, "second"),
+        Failure("respond", {"metric": "pre"}, "no response"),
+    ]
+    table = not_computed_table(failures, FACTS)
+    assert list(table["sentence"].unique()) == [
+        "Not computed: C in S: no map",
+        "Not computed: One of A in S: no score",
+        "Not computed: All in S: first",
+        "Not computed: Pre in S: no response",
+    ]
+    assert list(table["reason"]) == [each.reason for place, each in enumerate(failures) if place != 3]
 
 
 def test_pages_list_what_was_not_computed() -> None:

@@ -40,7 +40,8 @@ def examples(thumbnails: Mapping[str, Any], findings: Sequence[Finding], methods
         methods: labels of the methods of the study; the first ones are shown if no method is scored.
     """
     model, maps = next(iter(thumbnails["maps"].items()))
-    columns = selected_methods(findings) or {name: name for name in methods[:MOST_METHODS]}
+    selected = selected_methods(findings) or {name: name for name in methods if name in maps}
+    columns = {role: name for role, name in list(selected.items())[:MOST_METHODS] if name in maps}
     images = zip(thumbnails["titles"], thumbnails["images"], strict=True)
     rows = [
         Example(title, image, [maps[method][place] for method in columns.values()])

@@ -69,8 +69,10 @@ def study_result(
 
 
 def _data_text(facts: Mapping[str, Any], label: str, path: Path, shards: Sequence[Path]) -> str:
-    with open_stores(shards, kind="maps") as maps:
-        explained = "" if facts["explains_all_images"] else f"; maps for {len(maps)} test images"
+    explained = ""
+    if shards and not facts["explains_all_images"]:  # no maps if those of the method failed
+        with open_stores(shards, kind="maps") as maps:
+            explained = f"; maps for {len(maps)} test images"
     with zarr_store.open_store(path, kind="data") as data:
         count, _, height, width = data["image"].shape
         classes = [f"{len(names)} {kind} classes" for kind, names in data.attributes["classes"].items()]
@@ -89,7 +91,7 @@ def _model_text(model: Mapping[str, str], splits: Sequence[Mapping[str, Evaluati
 
 
 def _read_cautions(function: str, files: Mapping[str, Path], labels: Labels) -> list[str]:
-    if not function:
+    if not function or "order" not in files:  # no method is scored
         return []
     tables = {
         name: read_table(path) for name, path in files.items() if name not in ("data", "thumbnails", *TABLES)

@@ -653,6 +653,8 @@ def summary(table: pd.DataFrame) -> str:
 
 def cautions(tables: Mapping[str, pd.DataFrame], labels: Labels = UNLABELED) -> list[str]:
     """Return one sentence on the claims in the table ``claims`` that were not reproduced; none if there are none."""
+    if "claims" not in tables:  # no method has MCS and IDR
+        return []
     verdicts = tables["claims"]["verdict"]
     failed, tested = verdicts[verdicts.str.startswith(NOT_REPRODUCED)], (verdicts != UNTESTED).sum()
     if failed.empty:

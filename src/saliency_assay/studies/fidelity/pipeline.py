@@ -34,7 +34,9 @@ class FidelityParams(StudyParams):
 
     def tabulate_scores(self, wildcards: Wildcards) -> Settings:
         study = self.studies.study(wildcards["study"])
-        return self.settings("tabulate_scores", study=study.name, printed=study.printed)
+        return self.settings(
+            "tabulate_scores", study=study.name, metrics=study.metrics, printed=study.printed
+        )
 
     def plot_scores(self, wildcards: Wildcards) -> Settings:
         return self.settings("plot_scores", labels=self.facts.labels(wildcards["study"]))

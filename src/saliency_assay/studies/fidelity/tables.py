@@ -1,6 +1,6 @@
 """Table of a fidelity study: means of scores over images."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 import pandas as pd
@@ -8,12 +8,15 @@ import pandas as pd
 from saliency_assay.reliability.printed import printed_values
 
 
-def summary(scores: pd.DataFrame, printed: Mapping[str, Mapping[str, float]]) -> pd.DataFrame:
+def summary(
+    scores: pd.DataFrame, printed: Mapping[str, Mapping[str, float]], failed: Collection[str] = ()
+) -> pd.DataFrame:
     """Return mean and spread over images of every metric, variant, method and seed, with a paper's values.
 
     Args:
         scores: the score table of one model and set.
         printed: for each method, values by score, as in ``printed_values``.
+        failed: see ``printed_values``.
 
     Returns:
         ``metric, variant, method, seed, mean, standard deviation, median, images, undefined, printed`` in the order in
@@ -32,7 +35,7 @@ def summary(scores: pd.DataFrame, printed: Mapping[str, Mapping[str, float]]) ->
     table = grouped.agg(["mean", "std", "median", "count", "size"]).reset_index()
     table = table.rename(columns={"std": "standard deviation", "count": "images"})
     table["undefined"] = table.pop("size") - table["images"]
-    values = printed_values(table[["metric", "variant"]].itertuples(index=False, name=None), printed)
+    values = printed_values(table[["metric", "variant"]].itertuples(index=False, name=None), printed, failed)
     row_keys = table[["method", "metric", "variant"]].itertuples(index=False, name=None)
     table["printed"] = [values.get(name, np.nan) for name in row_keys]
     positions = {

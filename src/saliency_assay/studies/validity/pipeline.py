@@ -31,6 +31,9 @@ class ValidityInputs(StudyInputs):
         """Return the scores of the maps of all methods."""
         return self.study_scores(wildcards)
 
+    def method_files(self, wildcards: Wildcards) -> list[str]:
+        return [*self.study_scores(wildcards), *self.rescored(wildcards)]
+
     def rescored(self, wildcards: Wildcards) -> list[str]:
         """Return the scores of degraded maps, changed models and changed images."""
         study = cast(ValidityStudy, self.studies.study(wildcards["study"]))
