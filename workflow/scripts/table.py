@@ -10,6 +10,7 @@ from saliency_assay.plotting.labels import with_keys_and_labels
 from saliency_assay.registry.labels import Labels
 from saliency_assay.registry.records import resolve
 from saliency_assay.report.export.export import TIDY, study_tex, tidy_table
+from saliency_assay.report.not_computed import COLUMNS
 from saliency_assay.report.pages.models_page import accuracy_table
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage.csv_tables import read_table
@@ -21,13 +22,16 @@ with run_job(snakemake, needs=()) as job:
     evaluations = (json.loads(path.read_text(encoding="utf-8")) for path in paths.evaluations)
     accuracies = accuracy_table(dict(zip(arms, evaluations, strict=True)))
     with_keys_and_labels(accuracies, labels).to_csv(output.models, index=False)
-    tables = {study: {} for study in settings["studies"]}
+    tables, incomplete = {study: {} for study in settings["studies"]}, set()
     for path, copy in zip(paths.every("tables"), output.copies, strict=True):
         shutil.copyfile(path, copy)
-        if path not in job.failed:
+        if path in job.failed:
+            incomplete.add(path.parent.name)
+        else:
             tables[path.parent.name][path.stem] = read_table(path, "lead_over")
-    missing = [read_table(path) for path in paths.not_computed]
-    pd.concat(missing).to_csv(output.not_computed, index=False)
+    missing = list(map(read_table, paths.not_computed))
+    table = pd.concat(missing) if missing else pd.DataFrame(columns=list(COLUMNS))
+    table.to_csv(output.not_computed, index=False)
     tidy_tables = []
     for (study, facts), tex in zip(settings["studies"].items(), output.tex, strict=True):
         study_tables, scores = tables[study], pd.DataFrame(columns=TIDY)
@@ -37,10 +41,9 @@ with run_job(snakemake, needs=()) as job:
                 study, facts["kind"], study_tables["order"], study_tables["reliability"], printed
             )
             tidy_tables.append(scores)
-        is_complete = not any(path.parent.name == study for path in job.failed)
-        study_latex = (
-            resolve(facts["latex"])(study, study_tables, labels) if facts["latex"] and is_complete else []
-        )
+        study_latex = []
+        if facts["latex"] and study not in incomplete:
+            study_latex = resolve(facts["latex"])(study, study_tables, labels)
         text = study_tex(study, scores, study_latex, level=settings["level"], labels=labels)
         tex.write_text(text, encoding="utf-8")
     table = pd.concat(tidy_tables) if tidy_tables else pd.DataFrame(columns=TIDY)

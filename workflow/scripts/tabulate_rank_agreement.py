@@ -5,8 +5,9 @@ from saliency_assay.storage import score_tables
 from saliency_assay.studies.retrain.rank_agreement import METRICS, image_accuracies, rank_agreement
 
 with run_job(snakemake) as job:
-    accuracies = {}
-    for method in job.settings["methods"]:
-        only = [("method", "==", method), ("metric", "in", list(METRICS))]
-        accuracies |= image_accuracies(score_tables.read([job.input.scores], compact=True, only=only))
+    accuracies, scores, only = {}, job.input.scores, [("metric", "in", list(METRICS))]
+    scored = [row["method"] for row in score_tables.combinations(scores, ["method"], only=only)]
+    for method in filter(scored.__contains__, job.settings["methods"]):
+        of_method = [("method", "==", method), *only]
+        accuracies |= image_accuracies(score_tables.read([scores], compact=True, only=of_method))
     rank_agreement(accuracies).to_csv(job.output[0], index=False)

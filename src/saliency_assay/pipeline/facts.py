@@ -56,6 +56,7 @@ class Facts:
             "variants": kind.variants,
             "explains_all_images": kind.explains_all_images,
             "cautions": kind.cautions,
+            "rule_labels": kind.rule_labels,
             "references": self._references(name),
             "data": self.studies.gallery_set(name),
             "models": {

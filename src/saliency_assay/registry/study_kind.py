@@ -70,6 +70,8 @@ class StudyKind:
     ``registry.labels``."""
     method_labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Labels of rows of its tables that are not methods but listed among them, such as TCAV."""
+    rule_labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Labels of what a rule scores if several rules without a metric in their wildcards score a method."""
     retrains_models: bool = False
     """True if each method has its own trained models, so that differences between methods include training noise."""
     class_label: str = ""

@@ -27,25 +27,27 @@ LONGEST = 300  # characters of a reason in a sentence
 def not_computed_table(failures: Iterable[Failure], facts: Mapping[str, Any]) -> pd.DataFrame:
     """Return one row for each failed job, with ``COLUMNS``.
 
-    The sentence names a method if its maps failed or all its scores of a study, a metric if it failed for all methods
-    whose maps were computed, and otherwise the metric of the method. Jobs with the same names share the sentence on the
-    first of them.
+    The sentence names a method if its maps failed, a metric if it failed for all methods whose maps were computed, and
+    otherwise the metric of the method. Jobs with the same names share the sentence on the first of them.
 
     Args:
         failures: failures in the inputs of a study; the same failure may be in several of them.
-        facts: ``name``, ``label``, ``labels`` and ``methods`` of the study.
+        facts: ``name``, ``label``, ``labels`` and ``methods`` of the study, and ``rule_labels`` of its kind.
     """
     labels, distinct = Labels(**facts["labels"]), list({repr(each): each for each in failures}.values())
-    without_maps = {each.wildcards["method"] for each in distinct if "metric" not in each.wildcards}
+    scored = [each.wildcards.get("metric") or facts["rule_labels"].get(each.rule, "") for each in distinct]
+    without_maps = {
+        each.wildcards["method"] for each, metric in zip(distinct, scored, strict=True) if not metric
+    }
     with_maps = {*facts["methods"]} - without_maps
     failed: dict[str, set[str]] = {}
-    for each in distinct:
+    for each, metric in zip(distinct, scored, strict=True):
         methods = {each.wildcards["method"]} if "method" in each.wildcards else with_maps
-        failed.setdefault(each.wildcards.get("metric", ""), set()).update(methods)
+        failed.setdefault(metric, set()).update(methods)
     reasons: dict[str, str] = {}
     rows = []
-    for each in distinct:
-        method, metric = (each.wildcards.get(name, "") for name in ("method", "metric"))
+    for each, metric in zip(distinct, scored, strict=True):
+        method = each.wildcards.get("method", "")
         is_of_all = metric and failed[metric] >= with_maps
         names = [labels.metrics.get(metric, metric), "" if is_of_all else labels.method(method)]
         subject = " of ".join(filter(None, names))

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, redire
 from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, TextIO, TypeVar
+from typing import Any, NoReturn, TextIO, TypeVar
 
 from saliency_assay.runtime import failure
 from saliency_assay.runtime.environment import check_environment, counting
@@ -98,7 +98,7 @@ def run_job(snakemake: Any, key: str = "", *, needs: Collection[str] | None = No
     A job of the same method or metric that reads the failure does not run, but passes it on to its outputs. Any other
     job has only the other inputs: a method that failed for a metric in one file, such as a shard or seed, is left out
     of all its files for this metric, and of ``settings["methods"]``. If no file with one of the names ``needs`` is left
-    (by default, with any name), this job passes the failure on, too.
+    (by default, with any name), this job passes the failure on, too. Other names do not affect ``settings``.
 
     Args:
         snakemake: the object of this name in a script.
@@ -114,12 +114,13 @@ def run_job(snakemake: Any, key: str = "", *, needs: Collection[str] | None = No
     failed = {path: each for path in map(Path, snakemake.input) if (each := failure.read(path))}
     entries = {failure.entry_of(str(path)) for path in failed} - {None}
     without = {file for file in snakemake.input if Path(file) in failed or failure.entry_of(file) in entries}
-    if failed:
-        with share_run_lock():
-            _pass_on(snakemake, failed, without, needs)
-    methods = [method for method, _ in filter(None, entries)]
-    if methods and "methods" in settings:
-        settings = {**settings, "methods": [each for each in settings["methods"] if each not in methods]}
+    if without:
+        groups = _needed(snakemake.input, needs)
+        if failure.is_of_method_or_metric(_wildcards(snakemake)) or any(map(without.issuperset, groups)):
+            _pass_on(snakemake, next(iter(failed.values())))
+        lost = [entry[0] for group in groups for file in without & group if (entry := failure.entry_of(file))]
+        if lost and "methods" in settings:
+            settings = {**settings, "methods": [each for each in settings["methods"] if each not in lost]}
     with _log_and_report(name, snakemake), ExitStack() as stack:
         yield Job(
             settings,
@@ -133,29 +134,23 @@ def run_job(snakemake: Any, key: str = "", *, needs: Collection[str] | None = No
         )
 
 
-def _pass_on(
-    snakemake: Any, failed: Mapping[Path, Failure], without: set[str], needs: Collection[str] | None
-) -> None:
-    """Record the first of ``failed`` in the outputs of a job that cannot run ``without`` these inputs, and exit."""
-    files = snakemake.input
-    groups = {name: [group] if isinstance(group, str) else list(group) for name, group in files.items()}
-    named = {file for group in groups.values() for file in group}
-    groups[""] = [file for file in files if file not in named]
-    missing = [
-        group
-        for name, group in groups.items()
-        if (needs is None or name in needs) and group and without.issuperset(group)
-    ]
-    if missing or failure.is_of_method_or_metric(_wildcards(snakemake)):
-        cause, settings = next(iter(failed.values())), snakemake.params.settings
-        log = Path(snakemake.log[0])
-        log.parent.mkdir(parents=True, exist_ok=True)
-        log.write_text(
-            f"{snakemake.rule}: not run, because {cause.rule} failed: {cause.reason}\n", encoding="utf-8"
-        )
-        labels = settings.get("names") or settings.get("labels") or {}
+def _needed(files: Any, needs: Collection[str] | None) -> list[set[str]]:
+    """Return the inputs with each name in ``needs``; for None with each name, and those without a name."""
+    groups = {name: {group} if isinstance(group, str) else set(group) for name, group in files.items()}
+    unnamed = set(files).difference(*groups.values())
+    needed = [group for name, group in groups.items() if needs is None or name in needs]
+    return [group for group in [*needed, *([unnamed] if needs is None else [])] if group]
+
+
+def _pass_on(snakemake: Any, cause: Failure) -> NoReturn:
+    """Record the failure of another job in the outputs of a job that cannot run without its results, and exit."""
+    settings, log = snakemake.params.settings, Path(snakemake.log[0])
+    labels = settings.get("names") or settings.get("labels") or {}
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with share_run_lock():
+        log.write_text(f"not run, because {cause.rule} failed: {cause.reason}\n", encoding="utf-8")
         failure.write(map(Path, snakemake.output), cause, labels)
-        raise SystemExit(0)
+    raise SystemExit(0)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from saliency_assay.runtime.failure import Failure
 
 SENTENCE = "Not computed: M in S: an error of <b>"
 FACTS = {
-    **{"name": "s", "label": "S", "methods": ["a", "b", "c"]},
+    **{"name": "s", "label": "S", "methods": ["a", "b", "c"], "rule_labels": {"score_bam": "IDR"}},
     "labels": {
         "methods": {"a": "A", "b": "B", "c": "C"},
         "metrics": {"one": "One", "all": "All", "pre": "Pre"},
@@ -49,6 +49,7 @@ def test_sentences_name_the_method_the_metric_or_both() -> None:
         Failure("score", {"method": "a", "metric": "all"}, "first"),
         Failure("score", {"method": "b", "metric": "all"}, "second"),
         Failure("respond", {"metric": "pre"}, "no response"),
+        Failure("score_bam", {"method": "b", "study": "s"}, "no share"),
     ]
     table = not_computed_table(failures, FACTS)
     assert list(table["sentence"].unique()) == [
@@ -56,6 +57,7 @@ def test_sentences_name_the_method_the_metric_or_both() -> None:
         "Not computed: One of A in S: no score",
         "Not computed: All in S: first",
         "Not computed: Pre in S: no response",
+        "Not computed: IDR of B in S: no share",
     ]
     assert list(table["reason"]) == [each.reason for place, each in enumerate(failures) if place != 3]
 

@@ -35,6 +35,10 @@ BAM = StudyKind(
     rated_scores="saliency_assay.studies.bam.rated_scores:rated_scores",
     sub_variants={"scale": "(other object sizes)", "location": "(other object positions)"},
     method_labels={"tcav": "TCAV"},
+    rule_labels={
+        **{"score_bam": "MCS and IDR", "score_series": "Commonality series"},
+        "score_independence": "IIR",
+    },
     class_label="scene",  # MCS, IDR and IIR all use the model trained on scene labels
     latex="saliency_assay.studies.bam.latex_tables:latex_tables",
     cautions="saliency_assay.studies.bam.claims:cautions",
