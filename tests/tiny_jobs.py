@@ -13,7 +13,6 @@ STUDIES = {
     "retrain": ("searched",),
 }
 SETS = {"bam": "bam_os", "captions": "captioned_both", "digits": "digits", "retrain": "digits"}
-FIRST = {"bam": "gradcam", "captions": "gradient", "digits": "gradient", "retrain": "gradient"}
 MADE = {"bam": "compose_bam bam_os", "captions": "compose_caption captioned_both"}
 JUDGED = {"bam": "check_claims bam", "retrain": "tabulate_leakage retrain"}
 TRAINED_ON = {
@@ -37,11 +36,10 @@ def with_page_jobs(jobs: set[str], *, configured: bool = False) -> set[str]:
     )
     for study, models in STUDIES.items():
         made = any_of(MADE.get(study, "build_data digits"))
-        first = rf"attribute {models[0]} 0 {SETS[study]} {FIRST[study]}"
-        sources = [f"tabulate_reliability {study}", first, *(rf"evaluate {model} \d" for model in models)]
-        if made or any(map(any_of, sources)) or JUDGED.get(study) in jobs:
-            pages.add(f"summarize {study}")
         explained = any(any_of(rf"attribute {model} 0 {SETS[study]} \w+") for model in models)
+        sources = [f"tabulate_reliability {study}", *(rf"evaluate {model} \d" for model in models)]
+        if made or explained or any(map(any_of, sources)) or JUDGED.get(study) in jobs:
+            pages.add(f"summarize {study}")
         if made or explained or f"tabulate_reliability {study}" in jobs:
             pages.add("document_methods")
     return jobs | pages

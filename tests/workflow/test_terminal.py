@@ -30,7 +30,7 @@ STUDY = {
     "studies": {"digits": {"kind": "fidelity", "model": "digits"}},
 }
 FAULTY = """def broken(classifier, pixels, targets, *, generator=None):
-    raise ValueError("pixels: found 8 × 8, expected none")
+    raise OSError("pixels: found 8 × 8, expected none")
 """
 MAPS = [f"results/maps/digits/seed0/digits/{method}.zarr.zip" for method in STUDY["methods"]]
 ERROR = "attribute: pixels: found 8 × 8, expected none"
