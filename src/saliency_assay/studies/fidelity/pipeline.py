@@ -54,6 +54,7 @@ class FidelityParams(StudyParams):
             units=metric.units,
             names={
                 **select(labels, "methods", "data", "places"),
+                "metrics": {metric.name: metric.label},
                 "sub_variants": {name: labels["sub_variants"].get(name, {}) for name in (metric.name, "")},
             },
             directions=metric.directions,
