@@ -10,6 +10,7 @@ import yaml
 
 from saliency_assay.pipeline.params import Params
 from saliency_assay.pipeline.paths import Paths
+from saliency_assay.pipeline.snakemake_internals import ATTRIBUTES
 from saliency_assay.pipeline.studies import RATED_FIGURES, RATED_TABLES
 from saliency_assay.registry.records import resolve
 from saliency_assay.studies import STUDY_KINDS
@@ -77,6 +78,7 @@ def check_workflow() -> Iterator[Problem]:
     yield from check_written_files()
     yield from check_captions()
     yield from check_profiles()
+    yield from check_internals()
 
 
 def _faults(rule: Rule) -> Iterator[str]:
@@ -184,3 +186,23 @@ def check_profiles() -> Iterator[Problem]:
         for name in sorted(with_gpu ^ with_model):
             verb = "has a GPU but runs no model" if name in with_gpu else "runs a model but has no GPU"
             yield Problem(path, 1, f"{name} {verb}")
+
+
+def check_internals() -> Iterator[Problem]:
+    """Check that all attributes of Snakemake's workflow that the project uses are listed, and no others."""
+    used = set()
+    paths = [ROOT / "Snakefile", *RULE_FILES, *sorted((PACKAGE / "pipeline").glob("*.py"))]
+    for path in paths:
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            for match in re.finditer(r"(?<![\w.\"/])(?:workflow|dag)(?:\.\w+)+", line):
+                name = match[0] if match[0].startswith("workflow.") else f"workflow.{match[0]}"
+                known = {each for each in ATTRIBUTES if f"{name}.".startswith(f"{each}.")}
+                used |= known
+                if not known and not any(each.startswith(f"{name}.") for each in ATTRIBUTES):
+                    if name != "workflow.scheduler" and not name.startswith("workflow.smk"):
+                        yield Problem(
+                            path, number, f"uses {name}, which snakemake_internals.ATTRIBUTES lacks"
+                        )
+    for name in sorted(ATTRIBUTES.keys() - used):
+        if not any(each.startswith(f"{name}.") for each in used) and not name.startswith("workflow.dag_"):
+            yield Problem(PACKAGE / "pipeline/snakemake_internals.py", 1, f"nothing uses {name}")

@@ -17,7 +17,7 @@ rule sleep:
     shell: "sleep {SECONDS} && touch {{output}}"
 """
 REMEDY = """
-from saliency_assay.runtime.rate_limit import remove_default_limit
+from saliency_assay.pipeline.snakemake_internals import remove_default_limit
 
 onstart:
     remove_default_limit(workflow)
@@ -80,7 +80,7 @@ def test_passes_of_the_scheduler_do_not_grow_without_the_default_limit(tmp_path:
     assert passes["remedied"][1] == 0
     # Each of these passes orders another one, and so on, although fewer than 100 jobs start.
     assert passes["limited"][1] > JOBS / 2, (
-        "Snakemake's scheduler no longer runs more often with every finished job: remove runtime/rate_limit.py"
+        "Snakemake's scheduler no longer runs more often with every finished job: delete remove_default_limit"
     )
 
 

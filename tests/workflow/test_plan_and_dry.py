@@ -1,6 +1,9 @@
 """What ``make dry`` and ``make plan`` print."""
 
+import os
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -79,3 +82,25 @@ def test_a_plan_needs_no_data(file: Path, fresh: Checkout) -> None:
     assert not (fresh.root / "data").exists()
     is_missing = any(line.startswith("not found: ") for line in lines)
     assert is_missing == any(word in file.read_text() for word in ("path: ", "coco: "))
+
+
+ATTRIBUTES = """
+from functools import reduce
+from inspect import getattr_static
+from saliency_assay.pipeline.dry_run import plan_run
+from saliency_assay.pipeline.snakemake_internals import ATTRIBUTES
+
+workflow = plan_run(["--snakefile", "workflow/Snakefile", "--configfile", "tiny.yaml", "--profile", "profiles/local"])
+for name in ATTRIBUTES:
+    *parents, last = name.split(".")[1:]
+    getattr_static(reduce(getattr, parents, workflow), last)  # some have values only while Snakefiles are read
+print(len(ATTRIBUTES), "attributes")
+"""
+
+
+def test_snakemake_has_all_attributes_that_the_project_uses(fresh: Checkout) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(fresh.root / "src")}
+    run = subprocess.run(
+        [sys.executable, "-c", ATTRIBUTES], cwd=fresh.root, env=environment, capture_output=True, text=True
+    )
+    assert run.stdout.endswith(" attributes\n"), run.stderr

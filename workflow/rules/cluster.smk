@@ -3,13 +3,13 @@
 from saliency_assay.pipeline.combined import base_rule
 from saliency_assay.pipeline.dry_run import WORKFLOWS, unrecorded_text
 from saliency_assay.pipeline.model_checks import ModelChecks
+from saliency_assay.pipeline.snakemake_internals import remove_default_limit
 from saliency_assay.report.outcome import not_computed
 from saliency_assay.runtime.slurm import begin_submitting, check_no_other_run, end_submitting
 from saliency_assay.runtime.environment import announce
 from saliency_assay.runtime.gpus import check_requests, share_gpus
 from saliency_assay.runtime.lock import check_writable, hold
 from saliency_assay.runtime.project import LAST_LINES
-from saliency_assay.runtime.rate_limit import remove_default_limit
 
 try:
     check_writable(Path.cwd())

@@ -6,7 +6,7 @@ Included after all other rules. What is set for a rule on the command line or in
 
 from saliency_assay.pipeline.combined import SEPARATE, Groups, Jobs, combine, is_combinable
 from saliency_assay.pipeline.combined import inputs_of, outputs_of, settings_of
-from saliency_assay.pipeline.module import rules_by_name
+from saliency_assay.pipeline.snakemake_internals import rules_by_name, take_resources
 
 RULES, COMBINED = rules_by_name(rules, workflow), []
 if not os.environ.get(SEPARATE):
@@ -39,12 +39,8 @@ for job in COMBINED:
         script:
             "../scripts/combined.py"
 
-    combined_rule = RULES[job.name] = rules_by_name(rules, workflow)[job.name]
-    for base in bases:
-        combined_rule.resources.update(
-            workflow.resource_settings._parsed_overwrite_resources.get(base.name, {})
-        )
-        combined_rule.resources["_cores"] = base.resources["_cores"]
+    RULES[job.name] = rules_by_name(rules, workflow)[job.name]
+    take_resources(RULES[job.name], bases, workflow)
 
 
 # Jobs of an installed package run in its own environment, whatever the jobs of an importing Snakefile run in.

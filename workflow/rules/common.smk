@@ -11,7 +11,7 @@ from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.yaml_text import check_text
 from saliency_assay.pipeline.code_record import CODE_RECORD, CodeRecord
 from saliency_assay.pipeline.inputs import Inputs
-from saliency_assay.pipeline.module import set_pathvars, with_prefix
+from saliency_assay.pipeline.snakemake_internals import set_pathvars, with_prefix
 from saliency_assay.pipeline.params import Params
 from saliency_assay.pipeline.paths import Paths, one_of
 from saliency_assay.pipeline.job_settings import JobSettings

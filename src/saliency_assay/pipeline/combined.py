@@ -23,6 +23,7 @@ from saliency_assay.config.configuration import Catalog, Configuration
 from saliency_assay.config.methods import Method
 from saliency_assay.methods.cost import Map, passes
 from saliency_assay.pipeline.image_sizes import image_shape, image_size
+from saliency_assay.pipeline.snakemake_internals import apply_options
 from saliency_assay.pipeline.studies import Studies
 from saliency_assay.runtime.parts import FORCED
 from saliency_assay.runtime.project import ROOT
@@ -277,27 +278,16 @@ def inputs_of(job: CombinedJob, rules: Mapping[str, Any], workflow: Any) -> Call
 
     def inputs(_: Any) -> list[Any]:
         # Snakemake calls this function while it collects the jobs, when it has read the command line.
-        dag, settings, combined = workflow.dag, workflow.dag_settings, rules[job.name]
-        # On the command line; another Snakefile may change them.
-        names = [rules[name].name for name in job.rules]
-        groups = (workflow.group_settings.overwrite_groups.get(name) for name in names)
-        combined.group = next(filter(None, groups), None)
-        for name in job.rules:
-            if workflow.get_rule(rules[name].name) is not rules[name]:
-                # Snakemake then runs the jobs of the changed rule.
-                raise WorkflowError(
-                    f"rule {rules[name].name}: changed by use rule … with, so its jobs are not combined"
-                )
-        if not dag.forcerules.isdisjoint(rules[name] for name in job.rules):
-            dag.forcerules.add(combined)
-        for selected in (dag.untilrules, dag.omitrules):
-            if not selected.isdisjoint(names):
-                selected.add(combined.name)
+        try:
+            forced, is_forced = apply_options(
+                workflow, rules[job.name], {name: rules[name] for name in job.rules}
+            )
+        except ValueError as error:
+            raise WorkflowError(str(error)) from None
         if workflow.is_main_process:
-            targets = settings.targets if settings.forcetargets else ()
-            forced = "\n".join(map(str, [*settings.forcerun, *targets, *dag.forcefiles]))
-            is_too_long = len(forced) > 100_000  # for an environment variable
-            os.environ[FORCED] = f"{START}\n{'*' if settings.forceall or is_too_long else forced}"
+            text = "\n".join(forced)
+            is_too_long = len(text) > 100_000  # for an environment variable
+            os.environ[FORCED] = f"{START}\n{'*' if is_forced or is_too_long else text}"
         return job.inputs
 
     return inputs

@@ -42,8 +42,9 @@ def plan_run(arguments: Iterable[str]) -> Any:
     except SystemExit as end:  # how Snakemake's command line always ends
         if end.code or not WORKFLOWS or WORKFLOWS[-1].dag is None:
             raise
-    os.chdir(WORKFLOWS[-1].overwrite_workdir or ".")  # --directory, which Snakemake has left
-    return WORKFLOWS[-1]
+    workflow = WORKFLOWS[-1]
+    os.chdir(workflow.overwrite_workdir or ".")  # --directory, which Snakemake has left
+    return workflow
 
 
 def unrecorded_text(dag: Any) -> str:

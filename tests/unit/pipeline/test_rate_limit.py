@@ -8,7 +8,7 @@ from snakemake.cli import get_argument_parser
 from snakemake.scheduling.job_scheduler import JobRateLimiter
 from snakemake.settings.types import MaxJobsPerTimespan
 
-from saliency_assay.runtime.rate_limit import remove_default_limit
+from saliency_assay.pipeline.snakemake_internals import remove_default_limit
 
 
 def workflow(limiter: Any) -> SimpleNamespace:
