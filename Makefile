@@ -122,6 +122,7 @@ generate: $(READY_DEV) ## Generate the schema and the documentation's tables fro
 	$(BIN)/python -m tools.configuration_reference
 	$(BIN)/python -m tools.record_tables
 	$(BIN)/python -m tools.metric_records
+	$(BIN)/python -m tools.rule_keys
 
 docs: $(READY_DEV) ## Build the documentation site, build/docs/index.html; a broken link is an error
 	@# Suppress the theme's notice about a future version of MkDocs; the version used is pinned.

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from checkout import PROJECT, Checkout
 
+from tools.rule_keys import generated
+
 CONFIGURATIONS = sorted(path for path in PROJECT.glob("config/*.yaml") if path.stem != "schema")
 
 
@@ -104,3 +106,7 @@ def test_snakemake_has_all_attributes_that_the_project_uses(fresh: Checkout) -> 
         [sys.executable, "-c", ATTRIBUTES], cwd=fresh.root, env=environment, capture_output=True, text=True
     )
     assert run.stdout.endswith(" attributes\n"), run.stderr
+
+
+def test_rules_name_the_sections_of_the_configuration_that_they_depend_on() -> None:
+    assert [path for path, text in generated() if path.read_text(encoding="utf-8") != text] == []

@@ -17,6 +17,6 @@ rule attribute:
         "../envs/models.yaml"
     threads: 1
     params:
-        settings=PARAMS.attribute,
+        settings=PARAMS.attribute,  # data, device, methods, models
     script:
         "../scripts/attribute.py"

@@ -16,7 +16,7 @@ rule write_sources:
     conda:
         "../envs/data.yaml"
     params:
-        settings=PARAMS.write_sources,
+        settings=PARAMS.write_sources,  # data
     script:
         "../scripts/write_sources.py"
 
@@ -36,7 +36,7 @@ rule collect_bam:
     conda:
         "../envs/data.yaml"
     params:
-        settings=PARAMS.collect_bam,
+        settings=PARAMS.collect_bam,  # data
     script:
         "../scripts/collect_bam.py"
 
@@ -58,7 +58,7 @@ rule compose_bam:
     conda:
         "../envs/data.yaml"
     params:
-        settings=PARAMS.compose_bam,
+        settings=PARAMS.compose_bam,  # data
     script:
         "../scripts/compose_bam.py"
 
@@ -79,7 +79,7 @@ rule compose_caption:
     conda:
         "../envs/data.yaml"
     params:
-        settings=PARAMS.compose_caption,
+        settings=PARAMS.compose_caption,  # data
     script:
         "../scripts/compose_caption.py"
 
@@ -98,6 +98,6 @@ rule build_data:
     conda:
         "../envs/data.yaml"
     params:
-        settings=PARAMS.build_data,
+        settings=PARAMS.build_data,  # data
     script:
         "../scripts/build_data.py"

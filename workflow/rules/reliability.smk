@@ -23,7 +23,7 @@ rule tabulate_reliability:
     conda:
         "../envs/report.yaml"
     params:
-        settings=PARAMS.tabulate_reliability,
+        settings=PARAMS.tabulate_reliability,  # methods, metrics, models, reliability, studies
     script:
         "../scripts/tabulate_reliability.py"
 
@@ -78,6 +78,6 @@ rule plot_reliability:
     conda:
         "../envs/report.yaml"
     params:
-        settings=PARAMS.plot_reliability,
+        settings=PARAMS.plot_reliability,  # data, methods, metrics, models, reliability, studies
     script:
         "../scripts/plot_reliability.py"

@@ -24,7 +24,7 @@ rule plot_gallery:
     conda:
         "../envs/report.yaml"
     params:
-        settings=PARAMS.plot_gallery,
+        settings=PARAMS.plot_gallery,  # data, methods, metrics, models, report, seeds, studies
     script:
         "../scripts/plot_gallery.py"
 
@@ -54,7 +54,7 @@ rule plot_training:
     conda:
         "../envs/report.yaml"
     params:
-        settings=PARAMS.plot_training,
+        settings=PARAMS.plot_training,  # data, models, seeds, studies
     script:
         "../scripts/plot_training.py"
 
@@ -80,7 +80,7 @@ rule summarize:
     conda:
         "../envs/report.yaml"
     params:
-        settings=PARAMS.summarize,
+        settings=PARAMS.summarize,  # data, methods, metrics, models, reliability, seeds, studies
     script:
         "../scripts/summarize.py"
 
@@ -111,7 +111,7 @@ rule document_methods:
     conda:
         "../envs/report.yaml"
     params:
-        settings=PARAMS.document_methods,
+        settings=PARAMS.document_methods,  # data, methods, metrics, models, seeds, studies
     script:
         "../scripts/document_methods.py"
 
@@ -153,7 +153,7 @@ rule overview:
     conda:
         "../envs/report.yaml"
     params:
-        settings=PARAMS.overview,
+        settings=PARAMS.overview,  # data, methods, metrics, models, reliability, seeds, studies
     script:
         "../scripts/overview.py"
 
@@ -180,7 +180,7 @@ rule provenance:
     conda:
         "../envs/report.yaml"
     params:
-        settings=PARAMS.provenance,
+        settings=PARAMS.provenance,  # the whole configuration
     script:
         "../scripts/provenance.py"
 
@@ -201,6 +201,6 @@ rule report:
     conda:
         "../envs/workflow.yaml"
     params:
-        settings=PARAMS.report,
+        settings=PARAMS.report,  # the whole configuration
     script:
         "../scripts/report.py"

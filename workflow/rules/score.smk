@@ -16,7 +16,7 @@ rule respond:
         "../envs/models.yaml"
     threads: 1
     params:
-        settings=PARAMS.respond,
+        settings=PARAMS.respond,  # data, device, metrics, models
     script:
         "../scripts/respond.py"
 
@@ -40,6 +40,6 @@ rule score:
         "../envs/models.yaml"
     threads: 1
     params:
-        settings=PARAMS.score,
+        settings=PARAMS.score,  # device, methods, metrics, models
     script:
         "../scripts/score.py"

@@ -23,6 +23,6 @@ rule table:
     conda:
         "../envs/report.yaml"
     params:
-        settings=PARAMS.table,
+        settings=PARAMS.table,  # data, methods, metrics, models, reliability, seeds, studies
     script:
         "../scripts/table.py"

@@ -21,7 +21,7 @@ rule train:
     resources:
         resident_limit=PARAMS.resident_limit_of_model,
     params:
-        settings=PARAMS.train,
+        settings=PARAMS.train,  # device, models
     script:
         "../scripts/train.py"
 
@@ -41,7 +41,7 @@ use rule train as trial with:
         model=one_of(SEARCHED),
         trial="[0-9]+",
     params:
-        settings=PARAMS.trial,
+        settings=PARAMS.trial,  # device, models, seeds
 
 
 use rule train as finetune with:
@@ -57,7 +57,7 @@ use rule train as finetune with:
     benchmark:
         "<benchmarks>/finetune/{metric}/{model}/seed{seed}.tsv"
     params:
-        settings=PARAMS.finetune,
+        settings=PARAMS.finetune,  # device, metrics, models
 
 
 rule select_hyperparameters:
@@ -76,7 +76,7 @@ rule select_hyperparameters:
     conda:
         "../envs/models.yaml"
     params:
-        settings=PARAMS.select_hyperparameters,
+        settings=PARAMS.select_hyperparameters,  # models
     script:
         "../scripts/select_hyperparameters.py"
 
@@ -97,6 +97,6 @@ rule evaluate:
         "../envs/models.yaml"
     threads: 1
     params:
-        settings=PARAMS.evaluate,
+        settings=PARAMS.evaluate,  # device, models, studies
     script:
         "../scripts/evaluate.py"

@@ -28,7 +28,7 @@ rule score_bam:
         "../../envs/models.yaml"
     threads: 1
     params:
-        settings=BAM_PARAMS.score_bam,
+        settings=BAM_PARAMS.score_bam,  # studies
     script:
         "../../scripts/score_bam.py"
 
@@ -50,7 +50,7 @@ rule tabulate_bam:
     conda:
         "../../envs/report.yaml"
     params:
-        settings=BAM_PARAMS.tabulate_bam,
+        settings=BAM_PARAMS.tabulate_bam,  # metrics, studies
     script:
         "../../scripts/tabulate_bam.py"
 
@@ -83,7 +83,7 @@ rule check_claims:
     conda:
         "../../envs/report.yaml"
     params:
-        settings=BAM_PARAMS.check_claims,
+        settings=BAM_PARAMS.check_claims,  # data, methods, metrics, models, reliability, seeds, studies
     script:
         "../../scripts/check_claims.py"
 
@@ -127,7 +127,7 @@ rule plot_bam:
     conda:
         "../../envs/report.yaml"
     params:
-        settings=BAM_PARAMS.plot_bam,
+        settings=BAM_PARAMS.plot_bam,  # data, methods, metrics, models, studies
     script:
         "../../scripts/plot_bam.py"
 
@@ -150,7 +150,7 @@ rule score_series:
         "../../envs/models.yaml"
     threads: 1
     params:
-        settings=BAM_PARAMS.score_series,
+        settings=BAM_PARAMS.score_series,  # data, models, studies
     script:
         "../../scripts/score_series.py"
 
@@ -174,7 +174,7 @@ rule tabulate_series:
     conda:
         "../../envs/report.yaml"
     params:
-        settings=BAM_PARAMS.tabulate_series,
+        settings=BAM_PARAMS.tabulate_series,  # data, models, studies
     script:
         "../../scripts/tabulate_series.py"
 
@@ -216,7 +216,7 @@ rule plot_series:
     conda:
         "../../envs/report.yaml"
     params:
-        settings=BAM_PARAMS.plot_series,
+        settings=BAM_PARAMS.plot_series,  # data, methods, metrics, models, seeds, studies
     script:
         "../../scripts/plot_series.py"
 
@@ -241,7 +241,7 @@ rule score_concepts:
         "../../envs/models.yaml"
     threads: 1
     params:
-        settings=BAM_PARAMS.score_concepts,
+        settings=BAM_PARAMS.score_concepts,  # data, device, metrics, models, studies
     script:
         "../../scripts/score_concepts.py"
 
@@ -261,7 +261,7 @@ rule tabulate_concepts:
     conda:
         "../../envs/report.yaml"
     params:
-        settings=BAM_PARAMS.tabulate_concepts,
+        settings=BAM_PARAMS.tabulate_concepts,  # metrics
     script:
         "../../scripts/tabulate_concepts.py"
 
@@ -293,7 +293,7 @@ rule plot_concepts:
     conda:
         "../../envs/report.yaml"
     params:
-        settings=BAM_PARAMS.plot_concepts,
+        settings=BAM_PARAMS.plot_concepts,  # data, methods, metrics, models, studies
     script:
         "../../scripts/plot_concepts.py"
 
@@ -317,7 +317,7 @@ rule optimize_patch:
         "../../envs/models.yaml"
     threads: 1
     params:
-        settings=BAM_PARAMS.optimize_patch,
+        settings=BAM_PARAMS.optimize_patch,  # data, device, metrics, models, studies
     script:
         "../../scripts/optimize_patch.py"
 
@@ -340,7 +340,7 @@ rule score_independence:
         "../../envs/models.yaml"
     threads: 1
     params:
-        settings=BAM_PARAMS.score_independence,
+        settings=BAM_PARAMS.score_independence,  # metrics, studies
     script:
         "../../scripts/score_independence.py"
 
@@ -362,7 +362,7 @@ rule tabulate_independence:
     conda:
         "../../envs/report.yaml"
     params:
-        settings=BAM_PARAMS.tabulate_independence,
+        settings=BAM_PARAMS.tabulate_independence,  # metrics, seeds, studies
     script:
         "../../scripts/tabulate_independence.py"
 
@@ -414,7 +414,7 @@ rule plot_independence:
     conda:
         "../../envs/report.yaml"
     params:
-        settings=BAM_PARAMS.plot_independence,
+        settings=BAM_PARAMS.plot_independence,  # data, methods, metrics, models, report, studies
     script:
         "../../scripts/plot_independence.py"
 
@@ -440,6 +440,6 @@ rule plot_pairs:
     conda:
         "../../envs/report.yaml"
     params:
-        settings=BAM_PARAMS.plot_pairs,
+        settings=BAM_PARAMS.plot_pairs,  # data, methods, metrics, models, report, studies
     script:
         "../../scripts/plot_pairs.py"

@@ -20,7 +20,7 @@ rule tabulate_caption:
     conda:
         "../../envs/report.yaml"
     params:
-        settings=CAPTION_PARAMS.tabulate_caption,
+        settings=CAPTION_PARAMS.tabulate_caption,  # data, models, studies
     script:
         "../../scripts/tabulate_caption.py"
 
@@ -58,6 +58,6 @@ rule plot_caption:
     conda:
         "../../envs/report.yaml"
     params:
-        settings=CAPTION_PARAMS.plot_caption,
+        settings=CAPTION_PARAMS.plot_caption,  # data, methods, metrics, models, studies
     script:
         "../../scripts/plot_caption.py"

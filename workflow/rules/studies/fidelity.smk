@@ -20,7 +20,7 @@ rule tabulate_scores:
     conda:
         "../../envs/report.yaml"
     params:
-        settings=FIDELITY_PARAMS.tabulate_scores,
+        settings=FIDELITY_PARAMS.tabulate_scores,  # studies
     script:
         "../../scripts/tabulate_scores.py"
 
@@ -45,7 +45,7 @@ rule plot_scores:
     conda:
         "../../envs/report.yaml"
     params:
-        settings=FIDELITY_PARAMS.plot_scores,
+        settings=FIDELITY_PARAMS.plot_scores,  # data, methods, metrics, models, studies
     script:
         "../../scripts/plot_scores.py"
 
@@ -71,7 +71,7 @@ rule plot_metric:
     conda:
         "../../envs/report.yaml"
     params:
-        settings=FIDELITY_PARAMS.plot_metric,
+        settings=FIDELITY_PARAMS.plot_metric,  # data, methods, metrics, models, seeds, studies
     script:
         "../../scripts/plot_metric.py"
 
@@ -93,7 +93,7 @@ use rule plot_metric as plot_curves with:
         study=one_of(STUDIES.of_kind("fidelity")),
         figure="curves",
     params:
-        settings=FIDELITY_PARAMS.plot_curves,
+        settings=FIDELITY_PARAMS.plot_curves,  # data, methods, metrics, models, seeds, studies
 
 
 use rule plot_metric as plot_areas with:
@@ -113,7 +113,7 @@ use rule plot_metric as plot_areas with:
         study=one_of(STUDIES.of_kind("fidelity")),
         figure="areas",
     params:
-        settings=FIDELITY_PARAMS.plot_areas,
+        settings=FIDELITY_PARAMS.plot_areas,  # data, methods, metrics, models, seeds, studies
 
 
 rule plot_scatter:
@@ -136,6 +136,6 @@ rule plot_scatter:
     conda:
         "../../envs/report.yaml"
     params:
-        settings=FIDELITY_PARAMS.plot_scatter,
+        settings=FIDELITY_PARAMS.plot_scatter,  # data, methods, metrics, models, studies
     script:
         "../../scripts/plot_scatter.py"

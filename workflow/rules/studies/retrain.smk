@@ -39,7 +39,7 @@ rule remask:
     resources:
         resident_limit=PARAMS.resident_limit_of_study,
     params:
-        settings=RETRAIN_PARAMS.remask,
+        settings=RETRAIN_PARAMS.remask,  # device, methods, models, studies
     script:
         "../../scripts/remask.py"
 
@@ -67,7 +67,7 @@ rule retrain:
     resources:
         resident_limit=PARAMS.resident_limit_of_study,
     params:
-        settings=RETRAIN_PARAMS.retrain,
+        settings=RETRAIN_PARAMS.retrain,  # device, models, studies
     script:
         "../../scripts/retrain.py"
 
@@ -90,7 +90,7 @@ rule measure_mask_leakage:
     resources:
         resident_limit=PARAMS.resident_limit_of_study,
     params:
-        settings=RETRAIN_PARAMS.measure_mask_leakage,
+        settings=RETRAIN_PARAMS.measure_mask_leakage,  # device, models, studies
     script:
         "../../scripts/measure_mask_leakage.py"
 
@@ -111,7 +111,7 @@ rule score_retrain:
     conda:
         "../../envs/models.yaml"
     params:
-        settings=RETRAIN_PARAMS.score_retrain,
+        settings=RETRAIN_PARAMS.score_retrain,  # models, studies
     script:
         "../../scripts/score_retrain.py"
 
@@ -134,7 +134,7 @@ rule tabulate_retrain:
     conda:
         "../../envs/report.yaml"
     params:
-        settings=RETRAIN_PARAMS.tabulate_retrain,
+        settings=RETRAIN_PARAMS.tabulate_retrain,  # models, seeds, studies
     script:
         "../../scripts/tabulate_retrain.py"
 
@@ -154,7 +154,7 @@ rule tabulate_rank_agreement:
     conda:
         "../../envs/report.yaml"
     params:
-        settings=RETRAIN_PARAMS.tabulate_rank_agreement,
+        settings=RETRAIN_PARAMS.tabulate_rank_agreement,  # methods, studies
     script:
         "../../scripts/tabulate_rank_agreement.py"
 
@@ -175,7 +175,7 @@ rule tabulate_leakage:
     conda:
         "../../envs/report.yaml"
     params:
-        settings=RETRAIN_PARAMS.tabulate_leakage,
+        settings=RETRAIN_PARAMS.tabulate_leakage,  # models, studies
     script:
         "../../scripts/tabulate_leakage.py"
 
@@ -215,7 +215,7 @@ rule plot_retrain:
     conda:
         "../../envs/report.yaml"
     params:
-        settings=RETRAIN_PARAMS.plot_retrain,
+        settings=RETRAIN_PARAMS.plot_retrain,  # data, methods, metrics, models, studies
     script:
         "../../scripts/plot_retrain.py"
 
@@ -248,7 +248,7 @@ rule plot_masks:
     conda:
         "../../envs/report.yaml"
     params:
-        settings=RETRAIN_PARAMS.plot_masks,
+        settings=RETRAIN_PARAMS.plot_masks,  # data, methods, metrics, models, report, seeds, studies
     script:
         "../../scripts/plot_masks.py"
 
@@ -280,6 +280,6 @@ rule plot_leakage:
     conda:
         "../../envs/report.yaml"
     params:
-        settings=RETRAIN_PARAMS.plot_leakage,
+        settings=RETRAIN_PARAMS.plot_leakage,  # data, methods, metrics, models, studies
     script:
         "../../scripts/plot_leakage.py"

@@ -19,7 +19,7 @@ rule score_validity:
         "../../envs/models.yaml"
     threads: 1
     params:
-        settings=VALIDITY_PARAMS.score_validity,
+        settings=VALIDITY_PARAMS.score_validity,  # data, device, methods, metrics, models, studies
     script:
         "../../scripts/score_validity.py"
 
@@ -50,7 +50,7 @@ rule tabulate_validity:
     conda:
         "../../envs/report.yaml"
     params:
-        settings=VALIDITY_PARAMS.tabulate_validity,
+        settings=VALIDITY_PARAMS.tabulate_validity,  # methods, metrics, studies
     script:
         "../../scripts/tabulate_validity.py"
 
@@ -81,6 +81,6 @@ rule plot_validity:
     conda:
         "../../envs/report.yaml"
     params:
-        settings=VALIDITY_PARAMS.plot_validity,
+        settings=VALIDITY_PARAMS.plot_validity,  # data, methods, metrics, models, reliability, studies
     script:
         "../../scripts/plot_validity.py"
