@@ -94,7 +94,7 @@ def texts_of_figure(svg: str) -> list[tuple[str, str]]:
 
 def keys_of(configuration: dict[str, Any]) -> dict[str, str]:
     """Return the label of each key of a configuration and of each registered object, if it is not the key itself."""
-    labels = params(configuration).facts.labels()
+    labels = params(configuration).descriptions.labels()
     names: dict[str, str] = {}
     for section in ("methods", "metrics", "scores", "data", "models", "studies"):
         names |= labels[section]

@@ -98,7 +98,8 @@ def _faults(rule: Rule) -> Iterator[str]:
         yield f"log {rule.value('log')!r}, expected <logs>/{rule.name}….log"
     elif rule.value("benchmark") != f"<benchmarks>/{rule.name}{log[1] or ''}.tsv":
         yield f"benchmark {rule.value('benchmark')!r}, expected the name of its log"
-    settings = re.search(rf"    params:\n        settings=(?:([A-Z]+)_)?PARAMS\.{rule.name},\n", rule.body)
+    line = rf"    params:\n        settings=(?:([A-Z]+)_)?PARAMS\.{rule.name},(?:  # .*)?\n"
+    settings = re.search(line, rule.body)
     if not settings:
         yield f"expected the parameters settings=PARAMS.{rule.name}, or those of its kind of study, and no others"
     # A job reruns if the code of its script changes, so its settings must digest that script.

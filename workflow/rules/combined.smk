@@ -4,7 +4,7 @@ Included after all other rules. What is set for a rule on the command line or in
 --forcerun, --until, --omit-from) applies to its combined jobs as well.
 """
 
-from saliency_assay.pipeline.combined import SEPARATE, Groups, Jobs, combine, is_combinable
+from saliency_assay.pipeline.combined import SEPARATE, Grouping, Jobs, combine, is_combinable
 from saliency_assay.pipeline.combined import inputs_of, outputs_of, settings_of
 from saliency_assay.pipeline.snakemake_internals import rules_by_name, take_resources
 
@@ -16,7 +16,7 @@ if not os.environ.get(SEPARATE):
     targets += expand(INPUTS.paths.evaluation, **MODELS)
     # Another Snakefile that imports single rules of this workflow gets these rules alone.
     is_available = workflow.modifier.avail_rulename
-    combined_jobs = combine(jobs.of(targets), Groups(CONFIG, CATALOG, STUDIES))
+    combined_jobs = combine(jobs.of(targets), Grouping(CONFIG, CATALOG, STUDIES))
     COMBINED = [job for job in combined_jobs if is_available(job.name)]
 
 for job in COMBINED:

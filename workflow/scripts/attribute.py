@@ -9,7 +9,7 @@ import numpy as np
 from saliency_assay.methods.cost import Stopwatch, counted_rows
 from saliency_assay.methods.engine import attribute
 from saliency_assay.methods.inputs import arguments_of, explained, map_seed
-from saliency_assay.models.jobs import load_model, origin
+from saliency_assay.models.jobs import load_model, result_identity
 from saliency_assay.registry.records import resolve
 from saliency_assay.runtime.job import run_job
 from saliency_assay.runtime.shards import shard_of
@@ -37,7 +37,7 @@ with run_job(snakemake) as job:
         )
         for state in np.split(np.arange(len(indices)), 2 if settings["pairs"] else 1)
     )
-    watch, identity = Stopwatch(time.perf_counter), origin(data, classifier, shard)
+    watch, identity = Stopwatch(time.perf_counter), result_identity(data, classifier, shard)
     with counted_rows(classifier) as rows:
         zarr_store.write(
             job.output.maps,

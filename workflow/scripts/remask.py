@@ -6,7 +6,7 @@ import torch
 
 from saliency_assay.data.batching import resident
 from saliency_assay.methods.inputs import arguments_of
-from saliency_assay.models.jobs import load_model, origin
+from saliency_assay.models.jobs import load_model, result_identity
 from saliency_assay.registry.records import resolve
 from saliency_assay.runtime.device import resident_bytes
 from saliency_assay.runtime.job import run_job
@@ -32,7 +32,7 @@ with run_job(snakemake) as job:
     names = [str(settings[key]) for key in ("name", "data", "noise_group", "iteration")]
     attributes = {
         "provenance": settings,
-        **origin(data, classifier, shard),
+        **result_identity(data, classifier, shard),
         "offset": image_range.start,
         "before": [mask_store.attributes["digest"] for mask_store in masks],
     }

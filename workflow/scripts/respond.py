@@ -2,7 +2,7 @@
 
 from saliency_assay.methods.inputs import explained
 from saliency_assay.metrics.engine import metric_seed, model_responses
-from saliency_assay.models.jobs import load_model, origin
+from saliency_assay.models.jobs import load_model, result_identity
 from saliency_assay.registry.records import resolve
 from saliency_assay.runtime.job import run_job
 from saliency_assay.runtime.shards import shard_of
@@ -23,7 +23,11 @@ with run_job(snakemake, f"metrics.{snakemake.wildcards.metric}") as job:
         batch_size=settings["explained"]["batch_size"],
         offset=offset,
     )
-    identity = {**origin(data, classifier, shard), "offset": offset, "device": classifier.device.type}
+    identity = {
+        **result_identity(data, classifier, shard),
+        "offset": offset,
+        "device": classifier.device.type,
+    }
     zarr_store.write(
         job.output[0],
         zarr_store.with_columns(blocks, image=indices, target=targets),

@@ -2,7 +2,7 @@
 
 from saliency_assay.metrics import engine
 from saliency_assay.models.classifier import Blueprint
-from saliency_assay.models.jobs import load_model, load_weights, origin
+from saliency_assay.models.jobs import load_model, load_weights, result_identity
 from saliency_assay.registry.records import resolve
 from saliency_assay.runtime.job import run_job
 from saliency_assay.runtime.shards import shard_of
@@ -12,7 +12,7 @@ with run_job(snakemake, f"metrics.{snakemake.wildcards.metric}") as job:
     settings, wildcards, takes = job.settings, job.wildcards, job.settings["takes"]
     data = job.open(zarr_store.open_store(job.input.data, kind="data"))
     classifier = load_model(job, data)
-    device, identity = classifier.device, origin(data, classifier, shard_of(wildcards.shard))
+    device, identity = classifier.device, result_identity(data, classifier, shard_of(wildcards.shard))
     # Random numbers differ between CPU and GPU, so recomputed maps must come from the device of the scored maps.
     device_identity = {**identity, "device": device.type}
     expect = device_identity if "explain" in takes else identity

@@ -18,7 +18,7 @@ from saliency_assay.metrics.engine import Explainer, MetricInputs, model_respons
 from saliency_assay.metrics.engine import score as score_batches
 from saliency_assay.metrics.scored import Scored
 from saliency_assay.models.classifier import Classifier
-from saliency_assay.models.layout import like
+from saliency_assay.models.layout import in_layout_of
 from saliency_assay.models.state import copy_of
 from saliency_assay.registry.labels import Labels, label_of, score_labels
 from saliency_assay.registry.records import resolve
@@ -287,4 +287,4 @@ def _other_classifier(name: str, model: object, classifier: Classifier) -> Class
             cam_layer=classifier.cam_layer,
             token_grid=classifier.token_grid,
         )
-    return like(copy, classifier)
+    return in_layout_of(copy, classifier)

@@ -20,7 +20,7 @@ from saliency_assay.metrics.scored import Scored
 from saliency_assay.models.classifier import Blueprint, Classifier, build
 from saliency_assay.models.independence import check_independence
 from saliency_assay.models.inference import evaluating, exact_float32
-from saliency_assay.models.layout import like
+from saliency_assay.models.layout import in_layout_of
 from saliency_assay.registry.records import resolve
 from saliency_assay.runtime.provenance import seed_of
 from saliency_assay.runtime.shards import batches
@@ -161,7 +161,7 @@ def build_randomized_model(classifier: Classifier, blueprint: Blueprint, seed: i
     mean, std = (values.flatten().tolist() for values in (classifier.mean, classifier.std))
     generator = torch.Generator().manual_seed(seed)
     randomized_model = build(blueprint, classes=classifier.classes, mean=mean, std=std, generator=generator)
-    return like(randomized_model, classifier)
+    return in_layout_of(randomized_model, classifier)
 
 
 def curves_of(blocks: Iterable[Scored], gathered: list[Scored]) -> Iterator[dict[str, np.ndarray]]:

@@ -30,7 +30,7 @@ def load_weights(job: Job, data: Store, weights: Path, device: torch.device) -> 
     return place(classifier, device, data["image"].shape[2:])
 
 
-def origin(data: Store, classifier: Classifier, shard: Shard) -> dict[str, Any]:
+def result_identity(data: Store, classifier: Classifier, shard: Shard) -> dict[str, Any]:
     """Return the attributes that identify results of one shard of a set: ``shard``, ``data`` and ``model``."""
     model = digest(classifier.network.state_dict())
     return {"shard": shard, "data": data.attributes["digest"], "model": model}

@@ -59,7 +59,7 @@ def adapt(classifier: Classifier, size: Sequence[int], *, training: bool = False
         parameter.data = data
 
 
-def like(model: Classifier, classifier: Classifier) -> Classifier:
+def in_layout_of(model: Classifier, classifier: Classifier) -> Classifier:
     """Return ``model`` for evaluation, without gradients of its weights, on the device of ``classifier``.
 
     It is in the same memory format, since a network that needs contiguous images needs them with any weights.

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from saliency_assay.models.classifier import Blueprint, Classifier, build, digest, unwrapped
 from saliency_assay.models.independence import differ
 from saliency_assay.models.inference import evaluating, exact_float32, to_evaluation
-from saliency_assay.models.layout import like, restored_buffers
+from saliency_assay.models.layout import in_layout_of, restored_buffers
 from saliency_assay.models.normalization import IMAGENET
 from saliency_assay.registry.records import short_repr
 from saliency_assay.runtime.atomic import replacing
@@ -195,7 +195,7 @@ def check_reloading(classifier: Classifier, blueprint: Blueprint, images: Tensor
                 f"{blueprint.architecture}: its weights cannot be saved and read again: {reason}"
             ) from error
     with evaluating(classifier), restored_buffers(classifier), exact_float32(), torch.no_grad():
-        logits, again = (each(images) for each in (classifier, like(loaded, classifier)))
+        logits, again = (each(images) for each in (classifier, in_layout_of(loaded, classifier)))
     if differ(logits, again):
         raise ValueError(
             f"{blueprint.architecture}: its weights cannot be saved and read again: a new network with these weights "

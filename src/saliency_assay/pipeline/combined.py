@@ -51,7 +51,7 @@ GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 """For each rule, the first word of the name of its combined jobs, and the wildcards that all parts of one share.
 
 The tables of a study are one job, too, and so are its figures; a model is evaluated in the job that explains images of
-its training set: see ``Groups.name``."""
+its training set: see ``Grouping.name``."""
 PASSES: Mapping[str, float] = {
     "respond": 100,
     "score": 100,
@@ -123,8 +123,8 @@ def is_combinable(name: str, rule: Any) -> bool:
     return bool(rule.has_wildcards()) and (name in GROUPS or is_of_study)
 
 
-class Groups:
-    """Groups of jobs that may be combined, and the costs of jobs, as estimated from the configuration."""
+class Grouping:
+    """Names of combined jobs, and the costs of jobs, as estimated from the configuration."""
 
     def __init__(self, config: Configuration, catalog: Catalog, studies: Studies) -> None:
         self.config = config
@@ -245,7 +245,7 @@ class Jobs:
                 return
 
 
-def combine(parts: Iterable[Part], groups: Groups) -> list[CombinedJob]:
+def combine(parts: Iterable[Part], groups: Grouping) -> list[CombinedJob]:
     """Return the combined jobs of ``parts``.
 
     A part remains a separate job if it is expensive, if it is alone in its group, or if its group is expensive.

@@ -15,7 +15,7 @@ from saliency_assay.config.data import BamData, CaptionData
 from saliency_assay.config.methods import Method
 from saliency_assay.config.metrics import Metric
 from saliency_assay.config.models import Model
-from saliency_assay.pipeline.facts import Facts
+from saliency_assay.pipeline.descriptions import Descriptions
 from saliency_assay.pipeline.inputs import Inputs, Wildcards, image_lists
 from saliency_assay.pipeline.job_settings import JobSettings
 from saliency_assay.pipeline.paths import Paths
@@ -51,7 +51,7 @@ class EntrySettings:
         self.catalog = catalog
         self.settings = settings
         self.configuration = configuration
-        self.facts = Facts(inputs.config, catalog, inputs.studies)
+        self.descriptions = Descriptions(inputs.config, catalog, inputs.studies)
         self.files = files or FileDigests(Path(inputs.paths.state) / "digests.json")
 
     def method(self, name: str) -> Settings:
@@ -371,14 +371,14 @@ class Params(EntrySettings):
             order=self.config.sets[data].explanation_order,
             where=self._explained_where(data),
             seed=self.config.seeds[0],
-            labels=self.facts.labels(
+            labels=self.descriptions.labels(
                 study.name, only=("methods", "models", "scores", "entry_scores", "sub_variants")
             ),
         )
 
     def plot_training(self, wildcards: Wildcards) -> Settings:
         models = self.studies.models
-        labels = self.facts.labels_of_models(
+        labels = self.descriptions.labels_of_models(
             models, {name for model in models for name in self.studies.evaluated_sets(model)}
         )
         return self.settings("plot_training", arms=self._model_seeds(), labels=labels)
@@ -401,7 +401,7 @@ class Params(EntrySettings):
             label=self.studies.class_label(study.name),
             baselines=self.studies.baselines(study.name),
             directions=self.studies.directions(study.name),
-            ranges=self.facts.ranges(study.name),
+            ranges=self.descriptions.ranges(study.name),
             retrained=kind.retrains_models,
             rule={
                 "by": reliability.ranks,
@@ -421,7 +421,7 @@ class Params(EntrySettings):
             "plot_reliability",
             baselines=baselines,
             level=self.config.reliability.level,
-            labels=self.facts.labels(wildcards["study"]),
+            labels=self.descriptions.labels(wildcards["study"]),
         )
 
     def summarize(self, wildcards: Wildcards) -> Settings:
@@ -429,20 +429,20 @@ class Params(EntrySettings):
         return self.settings(
             "summarize",
             self._cautions(study),
-            study=self.facts.study(study),
+            study=self.descriptions.study(study),
         )
 
     def document_methods(self, wildcards: Wildcards) -> Settings:
         studies = self.studies.all
         methods = dict.fromkeys(method for name in studies for method in self.studies.study(name).methods)
         metrics = {metric.name: metric for name in studies for metric in self.studies.metrics(name)}
-        facts = [self.facts.method(self.config.methods[name]) for name in methods]
+        facts = [self.descriptions.method(self.config.methods[name]) for name in methods]
         passes = [description["passes"] for fact in facts for description in (fact, fact.get("base", fact))]
         return self.settings(
             "document_methods",
             [function for function in passes if isinstance(function, str)],
             methods=facts,
-            metrics=[self.facts.metric(metric) for metric in metrics.values()],
+            metrics=[self.descriptions.metric(metric) for metric in metrics.values()],
             gallery_maps=[
                 {
                     **gallery_map,
@@ -453,13 +453,13 @@ class Params(EntrySettings):
             ],
             sets=self.studies.gallery_sets,
             studies=self.studies.rated,
-            labels=self.facts.labels(*studies),
+            labels=self.descriptions.labels(*studies),
         )
 
     def overview(self, wildcards: Wildcards) -> Settings:
         studies = [
             {
-                **self.facts.study(name),
+                **self.descriptions.study(name),
                 "files": {
                     **self.inputs.summary_files({"study": name}),
                     "thumbnails": self.inputs.thumbnails(name),
@@ -475,7 +475,7 @@ class Params(EntrySettings):
             studies=studies,
             sets=[] if studies else self.studies.gallery_sets,
             models=list(self.config.models),
-            labels=self.facts.labels(*self.studies.all),
+            labels=self.descriptions.labels(*self.studies.all),
             seeds=self.config.seeds,
             benchmarks=self.paths.benchmarks,
         )
@@ -485,7 +485,7 @@ class Params(EntrySettings):
         return self.settings(
             "provenance",
             sets=self.studies.gallery_sets,
-            labels=self.facts.labels(*self.studies.all),
+            labels=self.descriptions.labels(*self.studies.all),
             benchmarks=self.paths.benchmarks,
             configuration=configuration,
         )
@@ -511,7 +511,7 @@ class Params(EntrySettings):
                 for name, kind in kinds.items()
             },
             arms=self._model_seeds(),
-            labels=self.facts.labels(*self.studies.all),
+            labels=self.descriptions.labels(*self.studies.all),
             level=self.config.reliability.level,
         )
 

@@ -45,7 +45,7 @@ def run_parts(snakemake: Any) -> None:
     Raises:
         SystemExit: status 1, after all other parts have run, if a part failed.
     """
-    parts, kept = snakemake.params.settings["parts"], KeptParts(Path(snakemake.params.settings["state"]))
+    parts, kept = snakemake.params.settings["parts"], KeptOutputs(Path(snakemake.params.settings["state"]))
     failed, errors = set[str](), list[str]()
     start, *names = os.environ.get(FORCED, "0").split("\n")
     print_anything()
@@ -147,7 +147,7 @@ class _Both:
             stream.flush()
 
 
-class KeptParts:
+class KeptOutputs:
     """The outputs of parts from earlier runs, in a folder."""
 
     def __init__(self, folder: Path) -> None:

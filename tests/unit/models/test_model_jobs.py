@@ -9,7 +9,7 @@ from support import RESNET, RESNET_SETTINGS, small_resnet
 
 from saliency_assay.models import weights
 from saliency_assay.models.classifier import digest
-from saliency_assay.models.jobs import load_model, origin
+from saliency_assay.models.jobs import load_model, result_identity
 from saliency_assay.runtime.job import run_job
 from saliency_assay.runtime.shards import Shard
 from saliency_assay.storage import zarr_store
@@ -29,7 +29,7 @@ def test_the_classifier_is_loaded_in_the_format_that_it_takes(tmp_path: Path) ->
         assert found.device == torch.device("cpu")
         assert found.layer("conv1").weight.is_contiguous(memory_format=torch.channels_last)
         model = digest(expected.network.state_dict())
-        assert origin(data, found, Shard(2, 3)) == {
+        assert result_identity(data, found, Shard(2, 3)) == {
             "shard": Shard(2, 3),
             "data": data.attributes["digest"],
             "model": model,

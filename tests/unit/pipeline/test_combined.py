@@ -8,7 +8,7 @@ import yaml
 
 from saliency_assay.catalog import CATALOG
 from saliency_assay.config.configuration import read
-from saliency_assay.pipeline.combined import LARGEST, LARGEST_SUM, Groups, Part, combine
+from saliency_assay.pipeline.combined import LARGEST, LARGEST_SUM, Grouping, Part, combine
 from saliency_assay.pipeline.studies import Studies
 
 TINY = Path(__file__).parents[2] / "workflow/tiny.yaml"
@@ -18,7 +18,7 @@ def part(rule: str, inputs: list[str], outputs: list[str], **wildcards: str) -> 
     return Part(rule, wildcards, inputs, outputs, "log", "benchmark")
 
 
-def groups(**data: Any) -> Groups:
+def groups(**data: Any) -> Grouping:
     """Return the groups under the tiny configuration with other values of its digits."""
     content = yaml.safe_load(TINY.read_text())
     content["data"]["digits"] |= data
@@ -29,7 +29,7 @@ def groups(**data: Any) -> Groups:
     }
     content["metrics"]["own"] = {"function": "math:sqrt", "direction": "higher"}
     config = read(content, catalog=CATALOG, source="tiny.yaml")
-    return Groups(config, CATALOG, Studies(config, CATALOG.study_kinds))
+    return Grouping(config, CATALOG, Studies(config, CATALOG.study_kinds))
 
 
 EXPLAINED = {"model": "digits", "seed": "0", "data": "digits", "shard": ""}
@@ -73,7 +73,7 @@ def test_costs_are_pixels_times_passes() -> None:
     small, large = groups(), groups(max_explained_images=10_000, size=64)
     pixels = 20 * 8 * 8
 
-    def cost(of: Groups, rule: str, **wildcards: str) -> float | None:
+    def cost(of: Grouping, rule: str, **wildcards: str) -> float | None:
         return of.cost(rule, EXPLAINED | {"method": "gradient", "metric": "infidelity"} | wildcards)
 
     assert cost(small, "attribute") == pixels

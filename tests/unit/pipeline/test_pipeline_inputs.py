@@ -224,7 +224,9 @@ def test_a_study_shows_whether_any_of_its_models_is_at_chance() -> None:
     tiny = params(TINY)
     models = tiny.inputs.studies.study("bam").all_models
     assert {"f_o", "f_s", "f_k01", "f_k10"} <= set(models)
-    assert list(tiny.inputs.evaluations("bam")) == list(tiny.facts.study("bam")["models"]) == list(models)
+    assert (
+        list(tiny.inputs.evaluations("bam")) == list(tiny.descriptions.study("bam")["models"]) == list(models)
+    )
 
 
 @pytest.mark.parametrize(("epochs", "trains"), [(0, False), (1, True)])
@@ -234,4 +236,4 @@ def test_seeds_of_weights_from_a_file_are_no_trainings(epochs: int, trains: bool
     weights.touch()
     raw["models"]["digits"] |= {"weights": str(weights), "training": {"epochs": epochs}}
     [name] = (name for name, study in raw["studies"].items() if study["kind"] == "fidelity")
-    assert params(raw).facts.study(name)["trains"] == trains
+    assert params(raw).descriptions.study(name)["trains"] == trains

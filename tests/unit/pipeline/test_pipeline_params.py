@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pipelines import RETRAIN, TINY, params
 
-from saliency_assay.pipeline.facts import range_text
+from saliency_assay.pipeline.descriptions import range_text
 from saliency_assay.pipeline.params import omit, paths_digest, read_by, select
 
 ATTRIBUTE = {"model": "f_s", "seed": "0", "data": "bam_os", "method": "gradcam", "shard": ""}
@@ -203,7 +203,7 @@ def test_papers_know_methods_by_what_they_smooth_and_what_their_maps_are() -> No
     configuration = deepcopy(TINY)
     configuration["methods"]["integrated"] = {"method": "integrated_gradients", "times_input": False}
     configuration["methods"]["plain"] = {"method": "smoothgrad"}
-    facts = params(configuration).facts
+    facts = params(configuration).descriptions
     assert facts.paper_method("smooth") == "smoothgrad of gradcam"
     assert facts.paper_method("plain") == "smoothgrad"
     configuration["studies"]["captions"]["methods"] = ["optimal_halves", "gradient", "integrated"]

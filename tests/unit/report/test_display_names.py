@@ -55,7 +55,7 @@ CURVE = pd.DataFrame(
 )
 ATTRIBUTES = {"classes": {"class": ["0", "1"]}, "digest": "ff"}
 KEYS = keys_of(CONFIGURATION)
-FACTS = params(CONFIGURATION).facts
+FACTS = params(CONFIGURATION).descriptions
 LABELS = Labels(**FACTS.labels("digits"))
 
 

@@ -13,14 +13,14 @@ from saliency_assay.registry.labels import Labels
 from saliency_assay.report.pages.render import render
 from saliency_assay.report.pages.words import alpha_words
 
-Facts = Mapping[str, Any]
+Description = Mapping[str, Any]
 SINGLE_PASS = ("gradient", "sensitivity", "gradient_x_input")
 
 
 def cost_table(
-    methods: Sequence[Facts],
-    stores: Sequence[Facts],
-    measured: Sequence[Sequence[Facts]],
+    methods: Sequence[Description],
+    stores: Sequence[Description],
+    measured: Sequence[Sequence[Description]],
     sizes: Mapping[str, tuple[int, int]],
 ) -> pd.DataFrame:
     """Return the cost of each method's maps: ``method, model, data, device, images, seconds, passes`` (per image).
@@ -32,7 +32,7 @@ def cost_table(
             These passes stand for those of custom methods, and of methods whose record has no number of passes.
         sizes: height and width of the images of each data set.
     """
-    records = {facts["name"]: facts for facts in methods}
+    records = {description["name"]: description for description in methods}
     rows = [
         {
             **{name: store[name] for name in ("method", "model", "data")},
@@ -50,15 +50,17 @@ def cost_table(
     return table.assign(passes=table["passes"].fillna(measured_passes))[columns]
 
 
-def _passes(facts: Facts, size: tuple[int, int], batch: int) -> float:
+def _passes(description: Description, size: tuple[int, int], batch: int) -> float:
     """Return the number of passes per image by a method's parameters; NaN if these do not determine it."""
-    if facts["passes"] is None:
+    if description["passes"] is None:
         return float("nan")
-    base = _passes(facts["base"], size, batch) if "base" in facts else 1.0
-    return passes(facts["passes"], Map(facts["parameters"], size, batch, base, facts["background"]))
+    base = _passes(description["base"], size, batch) if "base" in description else 1.0
+    return passes(
+        description["passes"], Map(description["parameters"], size, batch, base, description["background"])
+    )
 
 
-def methods_page(methods: Sequence[Facts], costs: pd.DataFrame, labels: Labels) -> str:
+def methods_page(methods: Sequence[Description], costs: pd.DataFrame, labels: Labels) -> str:
     """Return the page of methods with descriptions and the cost of a map.
 
     Args:
@@ -69,19 +71,19 @@ def methods_page(methods: Sequence[Facts], costs: pd.DataFrame, labels: Labels) 
     """
     rows = [
         {
-            "method": Keyed(facts["label"], facts["name"]),
-            "registered method": _registered(facts["name"], facts["method"]),
-            "description": facts["summary"]
-            + (" (baseline: does not use the model)" if facts["baseline"] else ""),
-            "source": facts["reference"] if facts["method"] else Code(facts["reference"]),
-            "signed": {True: "yes", False: "no", None: ""}[facts["signed"]],
-            "parameters": Code(_parameter_text(facts["parameters"])),
+            "method": Keyed(description["label"], description["name"]),
+            "registered method": _registered(description["name"], description["method"]),
+            "description": description["summary"]
+            + (" (baseline: does not use the model)" if description["baseline"] else ""),
+            "source": description["reference"] if description["method"] else Code(description["reference"]),
+            "signed": {True: "yes", False: "no", None: ""}[description["signed"]],
+            "parameters": Code(_parameter_text(description["parameters"])),
         }
-        for facts in methods
+        for description in methods
     ]
     cost_rows = costs.assign(**{"seconds per image": costs["seconds"] / costs["images"]})
     # Methods with a single backward pass, the reference for the time of all others.
-    single_pass = [facts["name"] for facts in methods if facts["method"] in SINGLE_PASS]
+    single_pass = [description["name"] for description in methods if description["method"] in SINGLE_PASS]
     single_times = (
         cost_rows[cost_rows["method"].isin(single_pass)].groupby(["model", "data"])["seconds per image"].min()
     )
@@ -110,7 +112,7 @@ def _without_empty(table: pd.DataFrame, column: str) -> pd.DataFrame:
     return table if table[column].map(str).any() else table.drop(columns=column)
 
 
-def metrics_page(metrics: Sequence[Facts], reliability: pd.DataFrame, labels: Labels) -> str:
+def metrics_page(metrics: Sequence[Description], reliability: pd.DataFrame, labels: Labels) -> str:
     """Return the page of metrics with descriptions, formulas, better directions and reliability in this run.
 
     Args:
@@ -120,35 +122,37 @@ def metrics_page(metrics: Sequence[Facts], reliability: pd.DataFrame, labels: La
         labels: labels of the studies, methods, metrics, models and data.
     """
     sections = []
-    for facts in metrics:
-        rows = reliability[reliability["metric"].isin(score["name"] for score in facts["scores"])]
-        if facts["scores_single_maps"]:  # other metrics have no entry in the variants
-            rows = rows[rows["variant"].str.split(" ").str[0] == facts["name"]]
-        title = f"{facts['label']}: reliability in this run"
+    for description in metrics:
+        rows = reliability[reliability["metric"].isin(score["name"] for score in description["scores"])]
+        if description["scores_single_maps"]:  # other metrics have no entry in the variants
+            rows = rows[rows["variant"].str.split(" ").str[0] == description["name"]]
+        title = f"{description['label']}: reliability in this run"
         sections.append(
             {
-                "name": facts["name"],
-                "label": facts["label"],
-                "summary": facts["summary"],
-                "facts": {name: value for name, value in _metric_facts(facts).items() if str(value)},
-                "scores": [_score_facts(score) for score in facts["scores"]],
+                "name": description["name"],
+                "label": description["label"],
+                "summary": description["summary"],
+                "details": {
+                    name: value for name, value in _metric_details(description).items() if str(value)
+                },
+                "scores": [_score_details(score) for score in description["scores"]],
                 "reliability": table_of(_reliability_columns(rows, labels), title, 2) if len(rows) else None,
             }
         )
     return render("metrics", metrics=sections)
 
 
-def _metric_facts(facts: Facts) -> dict[str, str | Code]:
+def _metric_details(description: Description) -> dict[str, str | Code]:
     return {
-        "Formula": facts["formula"],
-        "Source": facts["reference"] if facts["metric"] else Code(facts["reference"]),
-        "Registered metric": _registered(facts["name"], facts["metric"]),
-        "Map reduction": Code(facts["reduction"] or ""),
-        "Parameters": Code(_parameter_text(facts["parameters"])),
+        "Formula": description["formula"],
+        "Source": description["reference"] if description["metric"] else Code(description["reference"]),
+        "Registered metric": _registered(description["name"], description["metric"]),
+        "Map reduction": Code(description["reduction"] or ""),
+        "Parameters": Code(_parameter_text(description["parameters"])),
     }
 
 
-def _score_facts(score: Facts) -> dict[str, str]:
+def _score_details(score: Description) -> dict[str, str]:
     range_text = f"range {score['range']}" if score["range"] else ""
     details = [score["unit"], range_text, Direction(score["direction"]).phrase]
     return {"name": score["name"], "label": score["label"], "text": "; ".join(filter(None, details))}
@@ -162,5 +166,5 @@ def _reliability_columns(rows: pd.DataFrame, labels: Labels) -> pd.DataFrame:
     return displayed(rows[columns].assign(interpretation=verdicts), labels, heads)
 
 
-def _parameter_text(parameters: Facts) -> str:
+def _parameter_text(parameters: Description) -> str:
     return ", ".join(f"{name}: {value}" for name, value in parameters.items())

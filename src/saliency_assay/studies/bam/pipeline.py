@@ -292,7 +292,7 @@ class BamParams(StudyParams):
 
     def plot_bam(self, wildcards: Wildcards) -> Settings:
         metrics = self._metric_parameters("mcs", "idr")
-        labels = self.facts.labels(wildcards["study"])
+        labels = self.descriptions.labels(wildcards["study"])
         return self.settings("plot_bam", study=wildcards["study"], metrics=metrics, labels=labels)
 
     def tabulate_series(self, wildcards: Wildcards) -> Settings:
@@ -301,7 +301,7 @@ class BamParams(StudyParams):
     def plot_series(self, wildcards: Wildcards) -> Settings:
         return self.settings(
             "plot_series",
-            labels=self.facts.labels(wildcards["study"]),
+            labels=self.descriptions.labels(wildcards["study"]),
             methods=self.studies.study(wildcards["study"]).methods,
             seed=self.config.seeds[0],
             **self._series(wildcards["study"]),
@@ -314,7 +314,7 @@ class BamParams(StudyParams):
     def plot_concepts(self, wildcards: Wildcards) -> Settings:
         return self.settings(
             "plot_concepts",
-            labels=self.facts.labels(wildcards["study"], only=("models", "studies")),
+            labels=self.descriptions.labels(wildcards["study"], only=("models", "studies")),
             concept=self.config.data[self.studies.study(wildcards["study"]).data].common_object,
             **select(self.config.metrics["tcav"].parameters, "significance", "experiments"),
         )
@@ -330,7 +330,7 @@ class BamParams(StudyParams):
     def plot_independence(self, wildcards: Wildcards) -> Settings:
         return self.settings(
             "plot_independence",
-            labels=self.facts.labels(wildcards["study"]),
+            labels=self.descriptions.labels(wildcards["study"]),
             study=wildcards["study"],
             images=self.config.report.gallery_images,
             iir=select(self.config.metrics["iir"].parameters, "threshold", "samples", "sample_size"),
@@ -339,7 +339,7 @@ class BamParams(StudyParams):
     def plot_pairs(self, wildcards: Wildcards) -> Settings:
         return self.settings(
             "plot_pairs",
-            labels=self.facts.labels(wildcards["study"]),
+            labels=self.descriptions.labels(wildcards["study"]),
             study=wildcards["study"],
             model=self.inputs.independence(wildcards["study"]).model,
             methods=self.studies.study(wildcards["study"]).methods,
@@ -352,15 +352,15 @@ class BamParams(StudyParams):
         models = [self.config.models[name] for name in study.all_models]
         return self.settings(
             "check_claims",
-            labels=self.facts.labels(wildcards["study"]),
+            labels=self.descriptions.labels(wildcards["study"]),
             study=study.name,
             **self._compared(study.name),
-            methods={name: self.facts.paper_method(name) for name in study.methods},
+            methods={name: self.descriptions.paper_method(name) for name in study.methods},
             baselines=self.studies.baselines(study.name),
             classes={"object": len(data.objects), "scene": len(data.scenes)},
             setting=compare_setting(
                 data,
-                [facts["architecture"] for facts in self.facts.study(study.name)["models"].values()],
+                [facts["architecture"] for facts in self.descriptions.study(study.name)["models"].values()],
                 starts_from_weights=all(model.weights for model in models),
             ),
         )

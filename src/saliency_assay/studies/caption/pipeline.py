@@ -27,7 +27,7 @@ class CaptionParams(StudyParams):
     def plot_caption(self, wildcards: Wildcards) -> Settings:
         methods = self.studies.study(wildcards["study"]).methods
         names = {name: self._table_method(name) for name in methods}
-        labels = self.facts.labels(wildcards["study"])
+        labels = self.descriptions.labels(wildcards["study"])
         return self.settings("plot_caption", study=wildcards["study"], methods=names, labels=labels)
 
     def _table_method(self, name: str) -> str:
@@ -41,6 +41,5 @@ class CaptionParams(StudyParams):
         if "times_input" in method.parameters:
             kinds[method.method] = "global" if method.parameters["times_input"] else "local"
         kind = kinds.get(method.method, expected)
-        return (
-            self.facts.paper_method(name) if kind == expected else f"{self.facts.paper_method(name)}, {kind}"
-        )
+        paper_name = self.descriptions.paper_method(name)
+        return paper_name if kind == expected else f"{paper_name}, {kind}"

@@ -39,12 +39,12 @@ class FidelityParams(StudyParams):
         )
 
     def plot_scores(self, wildcards: Wildcards) -> Settings:
-        return self.settings("plot_scores", labels=self.facts.labels(wildcards["study"]))
+        return self.settings("plot_scores", labels=self.descriptions.labels(wildcards["study"]))
 
     def plot_metric(self, wildcards: Wildcards) -> Settings:
         metric = self.config.metrics[wildcards["metric"]]
         function = metric.figures[wildcards["figure"]].function
-        labels = self.facts.labels(wildcards["study"])
+        labels = self.descriptions.labels(wildcards["study"])
         return self.settings(
             "plot_metric",
             [function],
@@ -72,4 +72,4 @@ class FidelityParams(StudyParams):
 
     def plot_scatter(self, wildcards: Wildcards) -> Settings:
         pairs = metric_pairs(self.studies.metrics(wildcards["study"]))
-        return self.settings("plot_scatter", pairs=pairs, labels=self.facts.labels(wildcards["study"]))
+        return self.settings("plot_scatter", pairs=pairs, labels=self.descriptions.labels(wildcards["study"]))

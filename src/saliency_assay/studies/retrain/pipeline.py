@@ -240,7 +240,7 @@ class RetrainParams(StudyParams):
         return self.settings(
             "plot_retrain",
             **self._retrained(wildcards["study"]),
-            labels=self.facts.labels(wildcards["study"]),
+            labels=self.descriptions.labels(wildcards["study"]),
         )
 
     def plot_masks(self, wildcards: Wildcards) -> Settings:
@@ -248,7 +248,7 @@ class RetrainParams(StudyParams):
         return self.settings(
             "plot_masks",
             _fill_functions(wildcards),
-            labels=self.facts.labels(wildcards["study"]),
+            labels=self.descriptions.labels(wildcards["study"]),
             **self._retrained(wildcards["study"]),
             methods=self.studies.study(wildcards["study"]).methods,
             images=min(self.config.report.gallery_images, data.max_explained_images),
@@ -269,7 +269,7 @@ class RetrainParams(StudyParams):
         return self.settings("tabulate_leakage", label=label)
 
     def plot_leakage(self, wildcards: Wildcards) -> Settings:
-        return self.settings("plot_leakage", labels=self.facts.labels(wildcards["study"]))
+        return self.settings("plot_leakage", labels=self.descriptions.labels(wildcards["study"]))
 
     def _retrained(self, study: str) -> Settings:
         """Return the settings with which pixel counts of a retrain study are converted to shares."""

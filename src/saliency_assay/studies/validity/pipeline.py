@@ -114,5 +114,5 @@ class ValidityParams(StudyParams):
             "plot_validity",
             study=wildcards["study"],
             level=self.config.reliability.level,
-            labels=self.facts.labels(wildcards["study"]),
+            labels=self.descriptions.labels(wildcards["study"]),
         )

@@ -15,7 +15,7 @@ def changed(data: DataEntry, **values: Any) -> DataEntry:
 
 def entry(**parameters: int) -> DataEntry:
     """Data of the paper's size, with other parameters."""
-    data = params(TINY).facts.config.data["bam"]
+    data = params(TINY).descriptions.config.data["bam"]
     values = {"size": 128, "images_per_pair": 1000, "leak_free": False, **parameters}
     return changed(data, kind="bam", parameters={**data.parameters, **values})
 

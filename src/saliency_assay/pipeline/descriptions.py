@@ -20,7 +20,7 @@ OPTIMAL_METHODS: Mapping[str, str] = {
 """For each infidelity metric with an optimal method, the method that minimizes it."""
 
 
-class Facts:
+class Descriptions:
     """Descriptions of entries of the configuration, for the pages of the report."""
 
     def __init__(self, config: Configuration, catalog: Catalog, studies: Studies) -> None:
