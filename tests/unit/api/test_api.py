@@ -7,7 +7,6 @@ import sys
 import tomllib
 from collections.abc import Callable
 from importlib import import_module
-from importlib.metadata import packages_distributions
 from itertools import chain
 from typing import Any
 
@@ -16,7 +15,6 @@ import pandas as pd
 import pytest
 import torch
 from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 from pipelines import TINY
 from support import (
     CLASSES,
@@ -48,6 +46,7 @@ from saliency_assay.models.classifier import Classifier
 from saliency_assay.reliability import statistics
 from saliency_assay.reliability.order_tables import order_tables
 from saliency_assay.reliability.tables import reliability_table
+from saliency_assay.runtime.environment import DISTRIBUTIONS
 from saliency_assay.runtime.provenance import SOURCE
 
 RNG = np.random.default_rng(3)
@@ -799,14 +798,12 @@ def test_it_needs_only_the_packages_of_the_plain_installation() -> None:
     """Optional packages are named on use; importing the registries alone takes nothing heavy."""
     project = tomllib.loads((SOURCE.parent / "pyproject.toml").read_text())["project"]
     extras = chain.from_iterable(project["optional-dependencies"].values())
-    # Pillow is a dependency of matplotlib.
-    optional = {Requirement(line).name for line in extras} - {"pillow", "saliency-assay"}
-    modules = sorted(
-        module
-        for module, names in packages_distributions().items()
-        if optional & {*map(canonicalize_name, names)}
-    )
-    assert {"skimage", "snakemake", "torchvision", "yaml", "zarr", "zennit"} <= set(modules)
+    names = {Requirement(line).name for line in extras}
+    names -= {Requirement(line).name for line in project["dependencies"]}
+    names -= {"pillow", project["name"]}  # Pillow is a dependency of matplotlib
+    module_of = {distribution: module for module, distribution in DISTRIBUTIONS.items()}
+    modules = sorted(module_of.get(name, name.replace("-", "_")) for name in names)
+    assert {"skimage", "snakemake", "torchvision", "yaml", "zarr", "zennit"} <= {*modules}
     code = f"""
 import sys
 for name in {modules}:
