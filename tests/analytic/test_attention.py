@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 import torch
-from networks import SIZE
 from support import (
     CLASSES,
     attention_classifier,
@@ -41,6 +40,11 @@ def on_patches(
     """The values of the patches, ``[N, patches]``."""
     maps = method(model, images, TARGETS, generator=generator(), upsampling="nearest", **parameters)
     return maps[:, 0, ::PATCH, ::PATCH].flatten(1)
+
+
+def small_timm(name: str, **options: Any) -> Classifier:
+    network = timm_network(classes=CLASSES, channels=3, generator=generator(), name=name, **options)
+    return classifier(network.double(), "")
 
 
 class Written:
@@ -90,7 +94,7 @@ class Written:
         pooled = tokens[0] if self.network.pool == "class" else tokens.mean(0)
         at_pooled = z_plus(pooled, self.network.head.weight, torch.eye(CLASSES)[target].double())
         relevance = self.read[:, None] * tokens / pooled * at_pooled
-        found = []
+        relevances = []
         for block, step in zip(reversed(self.network.blocks), reversed(self.steps), strict=True):
             step = {name: value[0] for name, value in step.items()}
             kept, fed = shares(step["between"], step["fed"], relevance)
@@ -103,11 +107,11 @@ class Written:
                 .transpose(0, 1)
             )
             weights, value = halves(step["scores"].softmax(-1), step["value"], mixed)
-            found.append(weights)
+            relevances.append(weights)
             query, key = halves(step["query"], step["key"].mT, weights)
             parts = torch.cat([part.transpose(0, 1).flatten(1) for part in (query, key.mT, value)], 1)
             relevance = kept + rows(step["norm1"], block.attention.qkv.weight, parts)
-        return found[::-1]
+        return relevances[::-1]
 
 
 def z_plus(values: Tensor, weight: Tensor, relevance: Tensor) -> Tensor:
@@ -163,13 +167,13 @@ def expected_rows(method: Callable[..., Tensor], written: Written, target: int) 
 @pytest.mark.parametrize("pool", ["class", "mean"])
 def test_equals_a_plain_derivation(method: Callable[..., Tensor], pool: str) -> None:
     model = attention_classifier(pool=pool)
-    found = on_patches(method, model)
+    values = on_patches(method, model)
     for i, target in enumerate(TARGETS.tolist()):
         written = Written(model, IMAGES[i])
         exact(written.logits.detach(), model(IMAGES[i : i + 1])[0].detach())
         expected = expected_rows(method, written, target)
-        exact(found[i], expected[-found.shape[1] :].detach(), tolerance=1e-9)
-    assert found.std() > 0
+        exact(values[i], expected[-values.shape[1] :].detach(), tolerance=1e-9)
+    assert values.std() > 0
 
 
 def test_rollout_of_uniform_attention() -> None:
@@ -185,74 +189,30 @@ def test_rollout_of_uniform_attention() -> None:
     )
 
 
-@pytest.mark.parametrize("method", [raw_attention, attention_rollout], ids=lambda method: method.__name__)
-def test_does_not_depend_on_the_target(method: Callable[..., Tensor]) -> None:
-    model = attention_classifier()
-    first, other = (
-        method(model, IMAGES, targets, generator=generator()) for targets in (TARGETS, TARGETS.flip(0))
-    )
-    assert torch.equal(first, other)
-
-
 def test_weights_are_those_of_multihead_attention() -> None:
     network = TorchvisionTransformer(
-        image_size=12,
-        patch_size=PATCH,
-        num_layers=2,
-        num_heads=HEADS,
-        hidden_dim=8,
-        mlp_dim=16,
-        num_classes=CLASSES,
+        **{"image_size": 12, "patch_size": PATCH, "num_layers": 2, "num_heads": HEADS},
+        **{"hidden_dim": 8, "mlp_dim": 16, "num_classes": CLASSES},
     )
     assert not network.heads[0].weight.any()  # as torchvision initializes it
     model = classifier(network.double(), "")
     attention = network.encoder.layers[-1].self_attention
     inputs: list[Tensor] = []
-    attention.register_forward_pre_hook(lambda layer, given: inputs.append(given[0]))
+    attention.register_forward_pre_hook(lambda layer, arguments: inputs.append(arguments[0]))
     model(IMAGES)
-    seen = [attention(*inputs[-1:] * 3, need_weights=True)[1]]
-    exact(on_patches(raw_attention, model), seen[-1][:, 0, 1:].detach())
+    _, weights = attention(*inputs[-1:] * 3, need_weights=True)
+    exact(on_patches(raw_attention, model), weights[:, 0, 1:].detach())
 
 
 def test_a_distilled_network_reads_two_tokens() -> None:
-    network = timm_network(
-        classes=CLASSES,
-        channels=3,
-        generator=generator(),
-        name="deit_tiny_distilled_patch16_224",
-        img_size=12,
-        patch_size=PATCH,
-        embed_dim=8,
-        depth=2,
-        num_heads=HEADS,
-    )
-    model = classifier(network.double(), "")
+    options = {"img_size": 12, "patch_size": PATCH, "embed_dim": 8, "depth": 2, "num_heads": HEADS}
+    model = small_timm("deit_tiny_distilled_patch16_224", **options)
     seen: list[Tensor] = []
-    attention = network.blocks[-1].attn
+    attention = model.network.blocks[-1].attn
     attention.fused_attn = False
     attention.attn_drop.register_forward_hook(lambda layer, inputs, output: seen.append(output))
     model(IMAGES)
     exact(on_patches(raw_attention, model), seen[0].mean(1)[:, :2, 2:].mean(1).detach())
-
-
-@EVERY_METHOD
-def test_networks_without_global_attention_are_refused(method: Callable[..., Tensor]) -> None:
-    name = method.__name__
-    with pytest.raises(ValueError, match=f"^{name}: found no attention in SkipNet"):
-        method(skip_classifier(), IMAGES, TARGETS, generator=generator())
-    swin = timm_network(
-        classes=CLASSES,
-        channels=3,
-        generator=generator(),
-        name="swin_tiny_patch4_window7_224",
-        img_size=SIZE,
-        window_size=4,
-    )
-    with pytest.raises(
-        ValueError,
-        match=rf"^{name}: found attention \[12, 3, 16, 16\] .* expected \[3, heads, tokens, tokens\]",
-    ):
-        method(classifier(swin.double(), ""), random_images(3, size=SIZE), TARGETS, generator=generator())
 
 
 class Parallel(nn.Module):
@@ -271,15 +231,20 @@ class Parallel(nn.Module):
 
 
 @EVERY_METHOD
-def test_attentions_side_by_side_are_refused(method: Callable[..., Tensor]) -> None:
-    name = method.__name__
-    with pytest.raises(ValueError, match=rf"^{name}: found attention .* in Parallel, which does not follow"):
-        method(classifier(Parallel(), ""), IMAGES, TARGETS, generator=generator())
+def test_networks_without_attention_are_refused(method: Callable[..., Tensor]) -> None:
+    with pytest.raises(ValueError, match=f"^{method.__name__}: found no attention in SkipNet"):
+        method(skip_classifier(), IMAGES, TARGETS, generator=generator())
 
 
-@EVERY_METHOD
-def test_token_grid_must_fit(method: Callable[..., Tensor]) -> None:
+def test_attention_that_cannot_be_rolled_out_is_refused() -> None:
+    """Within windows, side by side, and with another grid than the classifier's."""
+    swin = small_timm("swin_tiny_patch4_window7_224", img_size=32, window_size=4)
+    refused = r"^attention_rollout: found attention"
+    with pytest.raises(ValueError, match=rf"{refused} \[12, 3, 16, 16\] .* \[3, heads, tokens, tokens\]"):
+        attention_rollout(swin, random_images(3, size=32), TARGETS, generator=generator())
+    with pytest.raises(ValueError, match=rf"{refused} .* in Parallel, which does not follow"):
+        attention_rollout(classifier(Parallel(), ""), IMAGES, TARGETS, generator=generator())
     model = attention_classifier()
     model.token_grid = (4, 4)
     with pytest.raises(ValueError, match=r"^token_grid: found 4 × 4 for 10 tokens"):
-        method(model, IMAGES, TARGETS, generator=generator())
+        attention_rollout(model, IMAGES, TARGETS, generator=generator())

