@@ -10,7 +10,6 @@ import torch
 from support import (
     CLASSES,
     ConvNet,
-    SmoothNet,
     classifier,
     conv_classifier,
     cyclic_targets,
@@ -29,8 +28,6 @@ from saliency_assay.methods.feature_maps import cam_layers
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.resnet import resnet8
 from saliency_assay.models.vit import vit
-
-UPSAMPLINGS = ("bilinear", "bicubic", "nearest")
 
 IMAGES, TARGETS = random_images(6, size=6), cyclic_targets(6)
 
@@ -57,11 +54,11 @@ def test_cam_equals_plain_loops(relu: bool) -> None:
     with torch.no_grad():
         activations = network.body[:7]((IMAGES - model.mean) / model.std).numpy()
     weights = network.body[10].weight.detach().numpy()
-    for features, target, found in zip(activations, TARGETS.tolist(), maps, strict=True):
+    for features, target, values in zip(activations, TARGETS.tolist(), maps, strict=True):
         expected = np.zeros((3, 3))
         for k, i, j in product(range(6), range(3), range(3)):
             expected[i, j] += weights[target, k] * features[k, i, j]
-        exact(found[0], np.kron(np.maximum(expected, 0) if relu else expected, np.ones((2, 2))))
+        exact(values[0], np.kron(np.maximum(expected, 0) if relu else expected, np.ones((2, 2))))
     assert (maps < 0).any() != relu
     assert (maps > 0).any()
 
@@ -77,27 +74,12 @@ def test_mean_of_the_map_and_the_bias_are_the_logit(model: Callable[[], Classifi
         exact(maps.mean((1, 2, 3)) + bias[TARGETS], net(IMAGES)[range(6), TARGETS])
 
 
-@pytest.mark.parametrize("upsampling", UPSAMPLINGS)
-@pytest.mark.parametrize(("model", "positions"), [(conv_classifier, 9), (small_resnet, 4)])
-def test_gradcam_is_cam_divided_by_the_positions(
-    model: Callable[[], Classifier], positions: int, upsampling: str
-) -> None:
-    net = model()
-    for relu in (False, True):
-        settings = {"generator": generator(), "relu": relu, "upsampling": upsampling}
-        maps = cam(net, IMAGES, TARGETS, **settings)
-        exact(gradcam(net, IMAGES, TARGETS, **settings), maps / positions)
-        assert maps.abs().max() > 1e-3
-
-
-@pytest.mark.parametrize(("method", "passes"), [(cam, 1), (scorecam, 7)])
-def test_forward_passes_without_gradients(method: Callable[..., Tensor], passes: int) -> None:
-    model, recording = conv_classifier(), []
-    model.network.register_forward_pre_hook(lambda *_: recording.append(torch.is_grad_enabled()))
-    with seen_batches(model) as seen:
-        method(model, IMAGES, TARGETS, generator=generator())
-    assert [len(batch) for batch in seen] == [6] * passes
-    assert recording == [False] * passes
+@pytest.mark.parametrize(("upsampling", "relu"), [("bilinear", True), ("bicubic", False), ("nearest", True)])
+def test_gradcam_is_cam_divided_by_the_positions(upsampling: str, relu: bool) -> None:
+    model, settings = small_resnet(), {"generator": generator(), "relu": relu, "upsampling": upsampling}
+    maps = cam(model, IMAGES, TARGETS, **settings)
+    exact(gradcam(model, IMAGES, TARGETS, **settings), maps / 4)
+    assert maps.abs().max() > 1e-3
 
 
 def flattened(layer: nn.Module | None = None, seed: int = 1) -> Classifier:
@@ -131,8 +113,8 @@ def test_maps_of_positive_gradients_equal_plain_loops(layer: nn.Module, relu: bo
                 weight += alpha * max(g, 0)
                 expected_layer[i, j] += max(g, 0) * channel[i, j]
             expected += weight * channel
-        for found, total in ((plus_plus[image], expected), (layer_maps[image], expected_layer)):
-            exact(found, np.maximum(total, 0) if relu else total)
+        for values, total in ((plus_plus[image], expected), (layer_maps[image], expected_layer)):
+            exact(values, np.maximum(total, 0) if relu else total)
     if isinstance(layer, nn.Identity) and not relu:
         assert (plus_plus < 0).any()
         assert (layer_maps < 0).any()
@@ -182,17 +164,7 @@ def test_gradcam_plus_plus_has_no_weight_where_the_denominator_is_zero() -> None
     exact(maps, torch.full_like(maps, 36 * (4 / 9) / (2 + 36 * 4 / 9)))
 
 
-def test_layercam_of_positive_gradients_equal_at_all_positions_is_gradcam() -> None:
-    model = conv_classifier()
-    with torch.no_grad():
-        model.network.body[10].weight.abs_()
-    maps = layercam(model, IMAGES, TARGETS, generator=generator())
-    exact(maps, gradcam(model, IMAGES, TARGETS, generator=generator()))
-    assert maps.max() > 0.01
-
-
-@pytest.mark.parametrize("baseline", ["black", "mean"])
-@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize(("baseline", "relu"), [("black", False), ("mean", True)])
 def test_scorecam_equals_plain_loops(baseline: str, relu: bool) -> None:
     network = nn.Sequential(
         nn.Conv2d(3, 6, 3, stride=2, padding=1), nn.Tanh(), *POOLED, nn.Linear(6, CLASSES)
@@ -204,7 +176,9 @@ def test_scorecam_equals_plain_loops(baseline: str, relu: bool) -> None:
     settings = {"generator": generator(), "baseline": baseline, "relu": relu, "upsampling": "nearest"}
     maps = scorecam(model, IMAGES, TARGETS, **settings)[:, 0]
     color = 0.0 if baseline == "black" else model.mean[0, 0].item()
-    for image, features, target, found in zip(IMAGES, features_of(model, IMAGES), TARGETS, maps, strict=True):
+    for image, features, target, values in zip(
+        IMAGES, features_of(model, IMAGES), TARGETS, maps, strict=True
+    ):
         scores = []
         for channel in features:
             mask = np.kron((channel - channel.min()) / (np.ptp(channel) or 1), np.ones((2, 2)))
@@ -214,21 +188,20 @@ def test_scorecam_equals_plain_loops(baseline: str, relu: bool) -> None:
         weights = np.exp(scores) / np.exp(scores).sum()
         assert np.ptp(weights) > 0.05
         total = sum(weight * channel for weight, channel in zip(weights, features, strict=True))
-        exact(found, np.kron(np.maximum(total, 0) if relu else total, np.ones((2, 2))))
+        exact(values, np.kron(np.maximum(total, 0) if relu else total, np.ones((2, 2))))
     assert (maps < 0).any() != relu
 
 
-@pytest.mark.parametrize("upsampling", UPSAMPLINGS)
-def test_masks_range_from_0_to_1_and_that_of_a_constant_channel_is_0(upsampling: str) -> None:
+def test_masks_range_from_0_to_1_and_that_of_a_constant_channel_is_0() -> None:
     """A white image, masked, is the mask; zeros around it make the activations differ between positions."""
     network = nn.Sequential(nn.Conv2d(3, 6, 3, padding=1), nn.AvgPool2d(3), *POOLED, nn.Linear(6, CLASSES))
     model = classifier(with_random_state(network, seed=1), "1")
     with torch.no_grad():
         network[0].weight[3].zero_()
-        network[0].bias[3] = 0.7  # with a rounding error in bilinear and bicubic interpolation
+        network[0].bias[3] = 0.7  # with a rounding error in bicubic interpolation
     white = torch.ones(1, 3, 15, 15, dtype=torch.float64)
     with seen_batches(model) as seen:
-        scorecam(model, white, TARGETS[:1], generator=generator(), baseline="black", upsampling=upsampling)
+        scorecam(model, white, TARGETS[:1], generator=generator(), baseline="black", upsampling="bicubic")
     masks = torch.cat(seen[1:])
     assert masks.amin((1, 2, 3)).tolist() == [0] * 6
     assert masks.amax((1, 2, 3)).tolist() == [1, 1, 1, 0, 1, 1]
@@ -241,7 +214,7 @@ class RowsFirst(nn.Module):
         return features.flip(2, 3).mean(3).mean(2)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_rounding_is_no_other_head(seed: int) -> None:
     """In float32, with a bias that leaves nothing but rounding of one image's logits."""
     layers = nn.Conv2d(3, 6, 3, padding=1), nn.ReLU(), RowsFirst(), nn.Linear(6, CLASSES)
@@ -254,13 +227,6 @@ def test_rounding_is_no_other_head(seed: int) -> None:
     pooled = cam(model, images, TARGETS, generator=generator(), upsampling="nearest").mean((1, 2, 3))
     assert logits[0].abs().max() < 1e-6 < 1e-3 < logits[1:].abs().max()
     exact(pooled, (logits - head.bias.detach())[range(6), TARGETS], 1e-4, floor=1e-5)
-
-
-def test_a_head_without_bias_is_one_too() -> None:
-    model = headed(*POOLED, nn.Linear(6, CLASSES, bias=False))
-    maps = cam(model, IMAGES, TARGETS, generator=generator())
-    with torch.no_grad():
-        exact(maps.mean((1, 2, 3)), model(IMAGES)[range(6), TARGETS])
 
 
 OTHER_HEADS = {
@@ -282,23 +248,10 @@ OTHER_HEADS = {
 def test_other_heads_are_refused(model: Callable[[], Classifier], layer: str) -> None:
     net = model()
     before = state_of(net)
-    with pytest.raises(ValueError, match="cam: ") as error:
-        cam(net, IMAGES, TARGETS, generator=generator())
     name = "SkipNet" if model is skip_classifier else "Sequential"
-    assert str(error.value) == (
-        f"cam: the head of {name} is not average pooling and one linear layer over cam_layer '{layer}'; "
-        f"expected that, or use gradcam"
-    )
+    with pytest.raises(ValueError, match=f"^cam: the head of {name} .* cam_layer '{layer}'; .* gradcam$"):
+        cam(net, IMAGES, TARGETS, generator=generator())
     assert state_of(net) == before
-    assert gradcam(net, IMAGES, TARGETS, generator=generator()).shape == (6, 1, 6, 6)
-
-
-def test_hook_is_gone_when_the_pass_fails() -> None:
-    model = conv_classifier()
-    before = state_of(model)
-    with pytest.raises(ValueError, match=r"expected \[N, 3, H, W\]$"):
-        cam(model, IMAGES[:, :2], TARGETS, generator=generator())
-    assert state_of(model) == before
 
 
 @pytest.mark.parametrize("method", [cam, gradcam_plus_plus, layercam, scorecam])
@@ -351,15 +304,12 @@ class Tokens(nn.Module):
         return self.head(self.tokens(tokens).sum(1))
 
 
-@pytest.mark.parametrize("method", [gradcam, gradcam_plus_plus, layercam, scorecam])
-@pytest.mark.parametrize("size", [(6, 6), (6, 9)], ids=["square", "wide"])
-@pytest.mark.parametrize(
-    ("form", "extra"), [("tokens", 0), ("tokens", 1), ("tokens", 2), ("channels last", 0)]
-)
+@pytest.mark.parametrize("method", [gradcam, scorecam])
+@pytest.mark.parametrize(("form", "extra"), [("tokens", 0), ("tokens", 2), ("channels last", 0)])
 def test_maps_of_tokens_are_those_of_the_feature_maps(
-    form: str, extra: int, size: tuple[int, int], method: Callable[..., Tensor]
+    form: str, extra: int, method: Callable[..., Tensor]
 ) -> None:
-    images = torch.rand(6, 3, *size, generator=generator(3), dtype=torch.float64)
+    images = torch.rand(6, 3, 6, 9, generator=generator(3), dtype=torch.float64)
     maps, expected = (
         method(
             classifier(with_random_state(network, seed=1), "tokens"), images, TARGETS, generator=generator()
@@ -374,11 +324,10 @@ def test_maps_of_tokens_are_those_of_the_feature_maps(
 def test_token_grid_selects_the_last_tokens() -> None:
     model = classifier(with_random_state(Tokens("tokens", 4), seed=1), "tokens")
     model.token_grid = (5, 8)
-    maps = gradcam(model, IMAGES, TARGETS, generator=generator(), upsampling="nearest")
+    assert gradcam(model, IMAGES, TARGETS, generator=generator()).shape == (6, 1, 6, 6)
     model.token_grid = (6, 8)
     with pytest.raises(ValueError, match="token_grid: found 6 × 8 for 40 tokens"):
         gradcam(model, IMAGES, TARGETS, generator=generator())
-    assert maps.shape == (6, 1, 6, 6)
 
 
 def test_a_layer_behind_which_nothing_reads_the_grid_is_refused() -> None:
@@ -404,15 +353,6 @@ def test_a_layer_of_which_only_the_class_token_is_read_is_refused() -> None:
     for layer in layers:
         model.cam_layer = layer
         assert gradcam(model, IMAGES, TARGETS, generator=generator(), relu=False).any()
-
-
-@pytest.mark.parametrize("method", [cam, gradcam_plus_plus, layercam, scorecam])
-def test_a_model_without_a_cam_layer_is_refused(method: Callable[..., Tensor]) -> None:
-    model = with_random_state(SmoothNet(108), seed=1)
-    with pytest.raises(
-        ValueError, match=r"^model: found SmoothNet, expected a Classifier, which has a cam_layer$"
-    ):
-        method(model, IMAGES, TARGETS, generator=generator())
 
 
 class Pair(NamedTuple):
@@ -449,7 +389,7 @@ class Inner(nn.Module):
         return {"tuple": (maps, 1), "named tuple": Pair(maps, 1)}.get(self.form, maps)
 
 
-@pytest.mark.parametrize("method", [gradcam, gradcam_plus_plus, layercam, scorecam])
+@pytest.mark.parametrize("method", [gradcam, scorecam])
 @pytest.mark.parametrize("form", ["tuple", "named tuple", "stored by a hook"])
 def test_features_in_any_output_have_the_same_map(form: str, method: Callable[..., Tensor]) -> None:
     maps, expected = (
