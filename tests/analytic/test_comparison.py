@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable
-from itertools import permutations
+from itertools import permutations, product
 from typing import Literal
 
 import numpy as np
@@ -66,9 +66,11 @@ def test_without_factors_the_interval_contains_students_and_halls(skewed: bool) 
     values = np.exp(values) if skewed else values
     student = stats.ttest_1samp(values, 0).confidence_interval(0.9)
     corrected = hall(values, stats.t.ppf(0.95, 19)), hall(values, stats.t.ppf(0.05, 19))
-    found = mean_of(values).interval(0.9)
-    assert found == pytest.approx((min(student.low, corrected[0]), max(student.high, corrected[1])), abs=1e-9)
-    assert mean_of(np.append(values, np.nan)).interval(0.9) == found
+    interval = mean_of(values).interval(0.9)
+    assert interval == pytest.approx(
+        (min(student.low, corrected[0]), max(student.high, corrected[1])), abs=1e-9
+    )
+    assert mean_of(np.append(values, np.nan)).interval(0.9) == interval
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -84,20 +86,20 @@ def test_the_p_value_is_the_larger_one_of_both_tests(sign: int) -> None:
 
 def test_intervals_of_independent_rates_are_wilsons_and_clopper_pearsons() -> None:
     for successes, count in ((0, 7), (3, 20), (198, 198), (199, 200)):
-        found = mean_of(np.arange(count) < successes)
+        estimate = mean_of(np.arange(count) < successes)
         expected = stats.binomtest(successes, count)
         wilson, exact = (expected.proportion_ci(0.95, method) for method in ("wilson", "exact"))
-        assert found.rate_interval() == pytest.approx((wilson.low, wilson.high), abs=1e-12)
-        assert found.exact_interval() == pytest.approx((exact.low, exact.high), abs=1e-12)
+        assert estimate.rate_interval() == pytest.approx((wilson.low, wilson.high), abs=1e-12)
+        assert estimate.exact_interval() == pytest.approx((exact.low, exact.high), abs=1e-12)
 
 
 def test_rates_of_clusters_have_the_width_of_their_independent_number() -> None:
     """Copies of 40 images add nothing: the interval is about that of 40 images with Student's quantile."""
-    source, cluster = generator(3), np.repeat(np.arange(40), 5)
-    right = (source.random(40) < 0.7).astype(float)
-    found, expected = mean_of(right[cluster], {"cut-outs": cluster}), mean_of(right)
+    cluster = np.repeat(np.arange(40), 5)
+    right = (generator(3).random(40) < 0.7).astype(float)
+    estimates = mean_of(right[cluster], {"cut-outs": cluster}), mean_of(right)
     for name in ("rate_interval", "exact_interval"):
-        widths = [float(np.diff(getattr(each, name)())[0]) for each in (found, expected)]
+        widths = [float(np.diff(getattr(each, name)())[0]) for each in estimates]
         assert widths[0] == pytest.approx(widths[1], rel=0.06)
     all_right = mean_of(np.ones(200), {"cut-outs": cluster})
     assert all_right.exact_interval() == mean_of(np.ones(40)).exact_interval()
@@ -116,10 +118,10 @@ def test_a_nested_factor_gives_the_one_way_analysis_of_variance() -> None:
     values = generator().normal(size=12)[cluster] + 0.5 * generator(1).normal(size=60)
     of_clusters = values.reshape(12, 5).mean(1)
     expected = stats.ttest_1samp(of_clusters, 0).confidence_interval(0.95)
-    found = mean_of(values, {"cluster": cluster})
-    assert found.variance == pytest.approx(of_clusters.var(ddof=1) / 12)
+    estimate = mean_of(values, {"cluster": cluster})
+    assert estimate.variance == pytest.approx(of_clusters.var(ddof=1) / 12)
     # Satterthwaite counts the residual, too, so the interval is hardly wider.
-    assert found.interval() == pytest.approx((expected.low, expected.high), rel=0.02)
+    assert estimate.interval() == pytest.approx((expected.low, expected.high), rel=0.02)
 
 
 def test_crossed_factors_give_the_two_way_analysis_of_variance() -> None:
@@ -133,10 +135,10 @@ def test_crossed_factors_give_the_two_way_analysis_of_variance() -> None:
     residual = table - of_images[:, None] - of_seeds + mean
     left = (residual**2).sum() / (images - 1) / (seeds - 1)
     image, seed = (index.ravel() for index in np.indices(table.shape))
-    found = mean_of(table.ravel(), {"image": image, "seed": seed})
-    assert found.value == pytest.approx(mean)
-    assert found.variance == pytest.approx((between + trained - left) / table.size)
-    assert found.degrees[1] == seeds - 1
+    estimate = mean_of(table.ravel(), {"image": image, "seed": seed})
+    assert estimate.value == pytest.approx(mean)
+    assert estimate.variance == pytest.approx((between + trained - left) / table.size)
+    assert estimate.degrees[1] == seeds - 1
 
 
 def test_a_factor_of_single_values_or_a_repeated_one_adds_nothing() -> None:
@@ -154,24 +156,25 @@ def test_the_variance_is_at_least_that_of_independent_values() -> None:
 
 def test_a_single_level_or_value_has_no_interval() -> None:
     values = generator().normal(size=9)
-    for found in (mean_of(values, {"seed": np.zeros(9, int)}), mean_of(values[:1])):
-        assert np.isnan([found.variance, *found.interval()]).all()
+    for estimate in (mean_of(values, {"seed": np.zeros(9, int)}), mean_of(values[:1])):
+        assert np.isnan([estimate.variance, *estimate.interval()]).all()
     assert np.isnan(mean_of(np.full(3, np.nan)).value)
     assert np.isnan(mean_of(np.ones(5)).interval()).all()
 
 
-def unbiased(factors: Factors, components: dict[str, float]) -> float:
-    """Mean estimated variance of simulated means over the one that they have."""
+def relative_variance(factors: Factors, components: dict[str, float]) -> float:
+    """Mean estimated variance of simulated means, relative to the variance that they have."""
     source, count = generator(5), len(next(iter(factors.values())))
-    means, estimates = [], []
-    for _ in range(3000):
+    variance = 1 / count
+    for name, factor in factors.items():
+        variance += components[name] ** 2 * float(((np.bincount(factor) / count) ** 2).sum())
+    estimates = []
+    for _ in range(300):
         values = source.normal(size=count)
         for name, factor in factors.items():
             values += components[name] * source.normal(size=factor.max() + 1)[factor]
-        found = mean_of(values, factors)
-        means.append(found.value)
-        estimates.append(found.variance)
-    return float(np.mean(estimates) / np.var(means))
+        estimates.append(mean_of(values, factors).variance)
+    return float(np.mean(estimates)) / variance
 
 
 def test_estimated_variances_are_unbiased_where_factors_are_unbalanced() -> None:
@@ -181,9 +184,10 @@ def test_estimated_variances_are_unbiased_where_factors_are_unbalanced() -> None
         "cut-out": np.unique(cutout, return_inverse=True)[1],
         "scene": np.unique(scene, return_inverse=True)[1],
     }
-    assert unbiased(factors, {"cut-out": 0.7, "scene": 0.5}) == pytest.approx(1, abs=0.1)
+    assert relative_variance(factors, {"cut-out": 0.7, "scene": 0.5}) == pytest.approx(1, abs=0.1)
     image, seed = np.repeat(np.arange(40), 5), np.tile(np.arange(5), 40)
-    assert unbiased({"image": image, "seed": seed}, {"image": 0.5, "seed": 0.6}) == pytest.approx(1, abs=0.15)
+    ratio = relative_variance({"image": image, "seed": seed}, {"image": 0.5, "seed": 0.6})
+    assert ratio == pytest.approx(1, abs=0.1)
 
 
 # ---- comparisons
@@ -192,19 +196,18 @@ def test_estimated_variances_are_unbiased_where_factors_are_unbalanced() -> None
 def test_pairs_are_compared_on_the_images_that_have_both() -> None:
     scores = generator().normal(size=(40, 3)) + np.array([0, 0.3, 0.6])
     scores[generator(1).random(scores.shape) < 0.3] = np.nan
-    found = compare(scores)
+    p = compare(scores)
     for one, other in permutations(range(3), 2):
         both = scores[~np.isnan(scores[:, [one, other]]).any(1)]
         expected = mean_of(both[:, one] - both[:, other]).p_value()
-        assert found[one, other] == pytest.approx(expected, rel=1e-9)
-    assert np.isnan(np.diagonal(found)).all()
+        assert p[one, other] == pytest.approx(expected, rel=1e-9)
+    assert np.isnan(np.diagonal(p)).all()
 
 
 def test_win_rates_count_the_methods_that_are_beaten() -> None:
     scores = generator().integers(3, size=(50, 5)).astype(float)
     scores[generator(1).random(scores.shape) < 0.3] = np.nan
-    found = win_rates(scores)
-    for row, rates in zip(scores, found, strict=True):
+    for row, rates in zip(scores, win_rates(scores), strict=True):
         for place, rate in enumerate(rates):
             others = [score for other, score in enumerate(row) if other != place and not np.isnan(score)]
             if np.isnan(row[place]) or not others:
@@ -218,9 +221,9 @@ def test_win_rates_do_not_depend_on_the_shape_of_scores() -> None:
     scores = generator().normal(size=(30, 4)) + np.array([0.5, 0, 0, 0])
     expected = rank_sets(scores)
     for changed in (np.exp(3 * scores), scores**3, 1000 * scores + generator(1).normal(size=(30, 1)) ** 9):
-        found = rank_sets(changed)
-        np.testing.assert_allclose(found.p, expected.p)
-        np.testing.assert_array_equal(found.rank, expected.rank)
+        ranks = rank_sets(changed)
+        np.testing.assert_allclose(ranks.p, expected.p)
+        np.testing.assert_array_equal(ranks.rank, expected.rank)
 
 
 @pytest.mark.parametrize("by", [WINS, MEANS])
@@ -242,11 +245,11 @@ def test_scores_of_0_and_1_and_two_methods_have_the_exact_sign_test(by: Literal[
 def test_a_method_that_rarely_fails_badly_is_not_better_because_its_failures_are_absent() -> None:
     """Both have the win rate 0.9: one is best on nine of ten images and last on the others, one always second."""
     source, wrong = generator(3), 0
-    for _ in range(300):
+    for _ in range(100):
         scores = source.normal(size=(20, 10))
         scores[:, 0], scores[:, 1] = np.where(source.random(20) < 0.1, -20, 20), 10
         wrong += int(rank_sets(scores).better[0, 1])
-    assert wrong / 300 <= 0.05
+    assert wrong / 100 <= 0.05
     sure = source.normal(size=(12, 3)) + np.array([9.0, 0, 0])  # a method that always wins is still better
     assert rank_sets(sure).better[0, 1:].all()
 
@@ -264,8 +267,8 @@ def test_means_of_scores_that_are_too_skewed_for_their_number_are_not_compared()
 
 def test_the_probability_of_winning_counts_ties_half() -> None:
     scores = np.stack([np.repeat([1.0, 2.0, 3.0], [10, 20, 30]), np.full(60, 2.0)], axis=1)
-    found = Comparison(scores).win_probability(0, 1)
-    assert found.value == pytest.approx((30 + 10) / 60)
+    probability = Comparison(scores).win_probability(0, 1)
+    assert probability.value == pytest.approx((30 + 10) / 60)
 
 
 def test_one_large_cluster_does_not_decide_the_comparison() -> None:
@@ -276,12 +279,14 @@ def test_one_large_cluster_does_not_decide_the_comparison() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = MixedLM(difference, np.ones((len(cluster), 1)), cluster).fit(reml=True)
-    found = Comparison(np.stack([difference, np.zeros(len(cluster))], axis=1), {"cut-outs": cluster}, MEANS)
-    effect = found.pairs[0, 1].effect
-    assert found.scale * effect.value == pytest.approx(float(model.fe_params[0]), abs=0.05)
-    assert found.scale * effect.variance**0.5 == pytest.approx(float(model.bse_fe[0]), rel=0.2)
+    comparison = Comparison(
+        np.stack([difference, np.zeros(len(cluster))], axis=1), {"cut-outs": cluster}, MEANS
+    )
+    effect = comparison.pairs[0, 1].effect
+    assert comparison.scale * effect.value == pytest.approx(float(model.fe_params[0]), abs=0.05)
+    assert comparison.scale * effect.variance**0.5 == pytest.approx(float(model.bse_fe[0]), rel=0.2)
     unweighted = mean_of(difference, {"cut-outs": cluster})
-    assert effect.variance**0.5 * found.scale < 0.5 * unweighted.variance**0.5
+    assert effect.variance**0.5 * comparison.scale < 0.5 * unweighted.variance**0.5
 
 
 def test_clusters_of_equal_size_have_equal_weights() -> None:
@@ -294,23 +299,19 @@ def test_clusters_of_equal_size_have_equal_weights() -> None:
 
 def test_images_needed_and_detectable_differences_have_the_power() -> None:
     """The observed difference, with as many images as it needs, is significant in 80 % of the studies."""
-    source, level = generator(8), 0.95
-    scores = source.normal(size=(40, 2)) + np.array([0.4, 0.0])
+    level = 0.95
+    scores = generator(8).normal(size=(40, 2)) + np.array([0.4, 0.0])
     comparison = Comparison(scores, by=MEANS)
     images = round(comparison.images_needed(0, 1, level))
     difference = scores[:, 0] - scores[:, 1]
-    found = [
-        stats.ttest_1samp(source.normal(difference.mean(), difference.std(ddof=1), images), 0).pvalue
-        <= 1 - level
-        for _ in range(2000)
-    ]
-    assert np.mean(found) == pytest.approx(0.8, abs=0.05)
-    smallest = comparison.detectable(0, 1, level)
-    found = [
-        stats.ttest_1samp(source.normal(smallest, difference.std(ddof=1), 40), 0).pvalue <= 1 - level
-        for _ in range(2000)
-    ]
-    assert np.mean(found) == pytest.approx(0.8, abs=0.05)
+
+    def power(effect: float, images: int) -> float:
+        """Of Student's t test with two sides, by the noncentral t distribution."""
+        shift = images**0.5 * effect / difference.std(ddof=1)
+        return float(stats.nct.sf(stats.t.isf((1 - level) / 2, images - 1), images - 1, shift))
+
+    assert power(difference.mean(), images) == pytest.approx(0.8, abs=0.02)
+    assert power(comparison.detectable(0, 1, level), 40) == pytest.approx(0.8, abs=0.02)
     assert Comparison(np.repeat(scores[:, :1], 2, axis=1)).images_needed(0, 1) == np.inf
 
 
@@ -331,7 +332,7 @@ def test_a_few_equal_differences_are_no_certainty() -> None:
     assert compare(np.ones((9, 2)))[0, 1] == 1
 
 
-@pytest.mark.parametrize("levels", [3, 4, 5])
+@pytest.mark.parametrize("levels", [3, 5])
 def test_few_images_or_clusters_of_equal_differences_are_no_certainty_either(levels: int) -> None:
     """Copies of a difference under three seeds, or within a cut-out, add no independent sign."""
     source, wrong = generator(4), {"images": 0, "clusters": 0}
@@ -344,7 +345,7 @@ def test_few_images_or_clusters_of_equal_differences_are_no_certainty_either(lev
 
 
 def test_a_level_is_a_share() -> None:
-    with pytest.raises(ValueError, match=r"^level: found 95, expected a share in \(0, 1\)$"):
+    with pytest.raises(ValueError, match=r"^level: found 95\b"):
         rank_sets(np.ones((3, 2)), level=95)
 
 
@@ -368,23 +369,23 @@ def test_shaffers_factors_are_the_largest_numbers_of_true_equalities() -> None:
     for row, column in zip(*np.triu_indices(4, 1), strict=True):
         p[row, column] = next(one_sided)
         p[column, row] = 1 - p[row, column]
-    found = adjusted(p, complete=True)
+    corrected = adjusted(p, complete=True)
     expected = np.maximum.accumulate(
         2 * np.array([6, 3, 3, 3, 2, 1]) * [0.001, 0.002, 0.003, 0.004, 0.005, 0.006]
     )
-    np.testing.assert_allclose(found[np.triu_indices(4, 1)], expected)
-    assert (found[np.tril_indices(4, -1)] == 1).all()
+    np.testing.assert_allclose(corrected[np.triu_indices(4, 1)], expected)
+    assert (corrected[np.tril_indices(4, -1)] == 1).all()
     np.testing.assert_allclose(adjusted(p)[0, 2], 2 * 5 * 0.002)
 
 
 @pytest.mark.parametrize("by", [WINS, MEANS])
 def test_observed_ranks_are_within_their_sets(by: Literal["wins", "means"]) -> None:
     source = generator(9)
-    for _ in range(100):
+    for _ in range(30):
         scores = source.normal(size=(30, 5)) + np.linspace(0, 1.5, 5)
         scores[source.random(scores.shape) < 0.5] = np.nan
-        found = rank_sets(scores, by=by)
-        assert ((found.low <= found.rank) & (found.rank <= found.high) | np.isnan(found.rank)).all()
+        ranks = rank_sets(scores, by=by)
+        assert ((ranks.low <= ranks.rank) & (ranks.rank <= ranks.high) | np.isnan(ranks.rank)).all()
 
 
 # ---- rank sets
@@ -393,19 +394,19 @@ def test_observed_ranks_are_within_their_sets(by: Literal["wins", "means"]) -> N
 def test_rank_sets_count_the_methods_that_are_better_and_worse() -> None:
     scores = generator().normal(size=(100, 5)) + np.array([0, 0, 5, 5, 9])
     scores[:, 1] = np.nan
-    found = rank_sets(scores)
-    np.testing.assert_array_equal(found.low, [4, np.nan, 2, 2, 1])
-    np.testing.assert_array_equal(found.high, [4, np.nan, 3, 3, 1])
+    ranks = rank_sets(scores)
+    np.testing.assert_array_equal(ranks.low, [4, np.nan, 2, 2, 1])
+    np.testing.assert_array_equal(ranks.high, [4, np.nan, 3, 3, 1])
 
 
 def test_a_method_without_scores_on_hard_images_is_not_ranked_above_a_better_one() -> None:
-    """The audit's example: no score on the 50 hard images, and worse on each shared one, but with the higher mean."""
+    """It has no score on the 50 hard images, and is worse on each shared one, but has the higher mean."""
     easy = generator().normal(size=(100, 1)) - 5 * (np.arange(100) >= 50)[:, None]
     scores = easy + np.array([0.5, 0.0]) + 0.1 * generator(1).normal(size=(100, 2))
     scores[50:, 1] = np.nan
     assert np.nanmean(scores[:, 1]) > np.nanmean(scores[:, 0])
-    found = rank_sets(scores)
-    assert (found.low.tolist(), found.high.tolist()) == ([1, 2], [1, 2])
+    ranks = rank_sets(scores)
+    assert (ranks.low.tolist(), ranks.high.tolist()) == ([1, 2], [1, 2])
 
 
 def test_nothing_to_rank() -> None:
@@ -425,16 +426,15 @@ def test_differences_of_rounding_are_ties() -> None:
 @pytest.mark.parametrize("scale", [1e160, 1e-200])
 def test_the_scale_of_scores_does_not_matter(scale: float) -> None:
     scores = generator().normal(size=(40, 3)) + np.array([0, 0.1, 2])
-    expected, found = rank_sets(scores), rank_sets(scale * scores)
-    np.testing.assert_array_equal(found.better, expected.better)
+    np.testing.assert_array_equal(rank_sets(scale * scores).better, rank_sets(scores).better)
 
 
 def test_methods_that_are_better_in_a_circle_are_not_distinguished() -> None:
     scores = np.full((90, 3), np.nan)
     for part, (better, worse) in enumerate([(0, 1), (1, 2), (2, 0)]):
         scores[30 * part : 30 * (part + 1), [better, worse]] = [1, 0]
-    found = rank_sets(scores)
-    assert (found.low.tolist(), found.high.tolist()) == ([1, 1, 1], [3, 3, 3])
+    ranks = rank_sets(scores)
+    assert (ranks.low.tolist(), ranks.high.tolist()) == ([1, 1, 1], [3, 3, 3])
     scores = np.column_stack([scores, np.full(90, -5.0)])
     assert rank_sets(scores).high.tolist() == [3, 3, 3, 4]
 
@@ -467,9 +467,17 @@ def trained(methods: int, source: np.random.Generator) -> tuple[Array, Factors]:
     return (source.random(right.shape) < right).astype(float), {"image": image, "seed": seed}
 
 
-@pytest.mark.parametrize("study", [images_only, clustered, trained])
-@pytest.mark.parametrize("methods", [2, 5])
-@pytest.mark.parametrize("by", [WINS, MEANS])
+STUDIES = [(images_only, 2, WINS), (images_only, 5, MEANS), (clustered, 5, WINS), (trained, 5, MEANS)]
+OTHER_STUDIES = {*product((images_only, clustered, trained), (2, 5), (WINS, MEANS))} - {*STUDIES}
+
+
+@pytest.mark.parametrize(
+    ("study", "methods", "by"),
+    [
+        *STUDIES,
+        *(pytest.param(*study, marks=pytest.mark.exhaustive) for study in sorted(OTHER_STUDIES, key=str)),
+    ],
+)
 def test_equal_methods_are_rarely_called_different(
     study: Callable[[int, np.random.Generator], tuple[Array, Factors]],
     methods: int,
@@ -484,12 +492,12 @@ def test_equal_methods_are_rarely_called_different(
 
 def test_training_noise_is_not_taken_for_an_order() -> None:
     """Training noise of one point, hardly any noise of images: a resampling of images alone is always sure."""
-    image, seed = np.repeat(np.arange(2000), 3), np.tile(np.arange(3), 2000)
+    image, seed = np.repeat(np.arange(500), 3), np.tile(np.arange(3), 500)
     source = generator(2)
     wrong, sure = 0, 0
-    for _ in range(60):
-        scores = 0.01 * source.normal(size=(3, 3))[seed] + 0.02 * source.normal(size=(6000, 3))
+    for _ in range(40):
+        scores = 0.01 * source.normal(size=(3, 3))[seed] + 0.01 * source.normal(size=(1500, 3))
         wrong += int(rank_sets(scores, {"image": image, "seed": seed}, by=MEANS).better.any())
-        sure += int(rank_sets(scores.reshape(2000, 3, 3).mean(1), by=MEANS).better.any())
-    assert sure > 50
-    assert wrong <= 9
+        sure += int(rank_sets(scores.reshape(500, 3, 3).mean(1), by=MEANS).better.any())
+    assert sure > 33
+    assert wrong <= 6
