@@ -2,32 +2,21 @@
 
 import pytest
 import torch
-from support import conv_classifier, cyclic_targets, exact, generator, hard_maps, random_images
-from torch import nn
+from support import (
+    conv_classifier,
+    cyclic_targets,
+    exact,
+    generator,
+    hard_maps,
+    random_images,
+    smooth_network,
+)
 
 from saliency_assay.methods.deeplift import deeplift
-from saliency_assay.methods.gradient import gradient_x_input
 from saliency_assay.metrics.completeness import completeness
 from saliency_assay.metrics.fills import fill as fill_of
 
 MEAN = torch.tensor([0.2, 0.5, 0.9], dtype=torch.float64)
-
-
-def linear_model() -> nn.Module:
-    model = nn.Sequential(nn.Flatten(), nn.Linear(3 * 36, 4)).double()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=generator(2), dtype=torch.float64))
-    return model
-
-
-def test_gradient_x_input_of_a_linear_model_is_complete() -> None:
-    model, images, targets = linear_model(), random_images(4, size=6), cyclic_targets(4)
-    maps = gradient_x_input(model, images, targets, generator=generator())
-    scored = completeness(model, images, targets, maps, generator=generator())
-    exact(scored.scores["completeness", ""], torch.zeros(4), floor=1e-12)
-    doubled = completeness(model, images, targets, 2 * maps, generator=generator())
-    exact(doubled.scores["completeness", ""], maps.flatten(1).sum(1).abs())
 
 
 def test_deeplift_of_a_network_is_complete() -> None:
@@ -37,13 +26,14 @@ def test_deeplift_of_a_network_is_complete() -> None:
     exact(scored.scores["completeness", ""], torch.zeros(4), floor=1e-8)
 
 
-@pytest.mark.parametrize("fill", ["black", "mean", "image_mean", "blur"])
-@pytest.mark.parametrize("output", ["logit", "probability"])
+@pytest.mark.parametrize(("fill", "output"), [("black", "logit"), ("mean", "probability")])
 def test_plain_difference(fill: str, output: str) -> None:
-    model, images, targets = linear_model(), random_images(6, size=6), cyclic_targets(6)
-    maps = hard_maps()
-    images = images[: len(maps)]
-    targets = targets[: len(maps)]
+    model, images, targets, maps = (
+        smooth_network(),
+        random_images(5, size=6),
+        cyclic_targets(5),
+        hard_maps(),
+    )
     filled = fill_of(fill, images, mean=MEAN).expand_as(images)
     rows = torch.arange(len(images))
     outputs = [model(pixels).detach() for pixels in (images, filled)]

@@ -53,9 +53,3 @@ def test_plain_loops(share: float, size: int) -> None:
             drops.append(before - after)
         exact(scores[image], np.array(pearsonr(sums, drops).statistic), floor=1e-9)
     assert scores[3:].isnan().all()
-
-
-def test_a_share_out_of_range() -> None:
-    images, targets = random_images(1), cyclic_targets(1)
-    with pytest.raises(ValueError, match=r"^share: found 1.5, expected a share in \[0, 1\]$"):
-        scored(conv_classifier(), images, targets, images, 1.5, 5)

@@ -1,6 +1,5 @@
 """Removal of halves: infidelity, the explanation that is optimal for it, and attribution on a block."""
 
-import re
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,7 @@ import torch
 from support import conv_classifier, cyclic_targets, exact, generator, random_images
 from torch import Tensor, nn
 
-from saliency_assay.methods.optimal import each_half, optimal_halves
+from saliency_assay.methods.optimal import optimal_halves
 from saliency_assay.metrics.block_attribution import block_attribution
 from saliency_assay.metrics.infidelity import infidelity_halves, removed_halves
 from saliency_assay.metrics.perturbation import Predict
@@ -27,16 +26,10 @@ def responses(predict: Predict, images: Tensor) -> Tensor:
     return removed_halves(predict, images, TARGETS[: len(images)], generator=generator())["drop"]
 
 
-def infd(predict: Predict, images: Tensor, maps: Tensor, **given: Any) -> np.ndarray:
-    drop = responses(predict, images)
-    targets = TARGETS[: len(images)]
-    found = infidelity_halves(
-        predict, images, targets, maps, generator=generator(), responses={"drop": drop}, **given
-    )
-    assert list(found.scores) == [("infidelity", "")]
-    assert found.curves == {}
-    assert found.scores["infidelity", ""].dtype == torch.float64
-    return found.scores["infidelity", ""].numpy()
+def infd(predict: Predict, images: Tensor, maps: Tensor, **options: Any) -> np.ndarray:
+    options |= {"generator": generator(), "responses": {"drop": responses(predict, images)}}
+    scored = infidelity_halves(predict, images, TARGETS[: len(images)], maps, **options)
+    return scored.scores["infidelity", ""].numpy()
 
 
 def plain(predict: Predict, images: Tensor, maps: Tensor, *, local: bool, rescale: bool) -> np.ndarray:
@@ -69,17 +62,16 @@ def plain(predict: Predict, images: Tensor, maps: Tensor, *, local: bool, rescal
 # ---- infidelity
 
 
-@pytest.mark.parametrize("width", [2, 3, 7, 8])
-@pytest.mark.parametrize("of_channels", [1, 3])
+@pytest.mark.parametrize(("width", "of_channels"), [(2, 3), (7, 1), (8, 3)])
 @pytest.mark.parametrize("local", [False, True])
 @pytest.mark.parametrize("rescale", [False, True])
 def test_infidelity_against_its_definition(width: int, of_channels: int, local: bool, rescale: bool) -> None:
     model = linear(width, bend=True)
     images = some_images(width)
     maps = torch.randn(COUNT, of_channels, HEIGHT, width, generator=generator(3), dtype=torch.float64)
-    found = infd(model, images, maps, explanation="local" if local else "global", rescale=rescale)
-    exact(found, plain(model, images, maps, local=local, rescale=rescale), 1e-10)
-    assert (found > 1e-6).all()
+    scores = infd(model, images, maps, explanation="local" if local else "global", rescale=rescale)
+    exact(scores, plain(model, images, maps, local=local, rescale=rescale), 1e-10)
+    assert (scores > 1e-6).all()
 
 
 def linear(width: int, bend: bool = False, channels: int = 3) -> Predict:
@@ -135,61 +127,28 @@ def test_a_map_of_zeros_and_one_with_nan() -> None:
     model = linear(8, bend=True)
     drop = responses(model, images).numpy()
     for rescale in (False, True):
-        found = infd(model, images, maps, rescale=rescale)
-        assert np.isnan(found).tolist() == [False, False, True, True, False]
-        exact(found[1], (drop[1] ** 2).mean())
-
-
-def test_no_image_depends_on_the_others() -> None:
-    images = some_images(8)
-    maps = torch.randn(COUNT, 3, HEIGHT, 8, generator=generator(3), dtype=torch.float64)
-    model = linear(8, bend=True)
-
-    def one(index: int) -> float:
-        drop = removed_halves(model, images[index, None], TARGETS[index, None], generator=generator())
-        found = infidelity_halves(
-            model,
-            images[index, None],
-            TARGETS[index, None],
-            maps[index, None],
-            generator=generator(),
-            responses=drop,
-        )
-        return float(found.scores["infidelity", ""][0])
-
-    exact(infd(model, images, maps), np.array([one(index) for index in range(COUNT)]))
+        scores = infd(model, images, maps, rescale=rescale)
+        assert np.isnan(scores).tolist() == [False, False, True, True, False]
+        exact(scores[1], (drop[1] ** 2).mean())
 
 
 def test_what_does_not_fit_is_refused() -> None:
     images = some_images(8)
     model = linear(8)
     maps = torch.zeros(COUNT, 3, HEIGHT, 8)
-    with pytest.raises(ValueError, match=r"^explanation: found 'both', valid: global, local$"):
-        infd(model, images, maps, explanation="both")
-    message = f"responses: found drop [{COUNT}, 3], expected [{COUNT}, 2], "
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
-        infidelity_halves(
-            model, images, TARGETS, maps, generator=generator(), responses={"drop": torch.zeros(COUNT, 3)}
-        )
-    with pytest.raises(ValueError, match=r"^images: found width 1, expected at least 2 columns to halve$"):
+    drop = torch.zeros(COUNT, 3)
+    with pytest.raises(ValueError, match=r"^responses: found drop \[5, 3\], expected \[5, 2\]"):
+        infidelity_halves(model, images, TARGETS, maps, generator=generator(), responses={"drop": drop})
+    with pytest.raises(ValueError, match=r"^images: found width 1\b"):
         responses(linear(1), some_images(1))
+    with pytest.raises(ValueError, match=r"^images: found width 1\b"):
+        optimal_halves(PassCounter(linear(1)), some_images(1), TARGETS, generator=generator())
 
 
 # ---- the optimal explanation
 
 
-@pytest.mark.parametrize("width", [2, 5, 8])
-def test_each_half_has_its_columns(width: int) -> None:
-    left, right = each_half(3, width)
-    assert left.dtype == torch.bool
-    assert [int(side.any(0).sum()) for side in (left, right)] == [width // 2, width - width // 2]
-    assert (left ^ right).all()
-    assert left[:, : width // 2].all()
-
-
-class Asked(nn.Module):
-    """A model that counts what it is asked."""
-
+class PassCounter(nn.Module):
     def __init__(self, predict: Predict) -> None:
         super().__init__()
         self.predict, self.passes = predict, 0
@@ -199,30 +158,20 @@ class Asked(nn.Module):
         return self.predict(images)
 
 
-@pytest.mark.parametrize("width", [2, 5, 8])
-@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize(("width", "channels"), [(2, 3), (5, 1)])
 def test_the_optimal_explanation_is_the_pseudo_inverse_s(width: int, channels: int) -> None:
     """The least-squares solution of least norm, by NumPy's own pseudo-inverse of the two rows."""
-    model = Asked(linear(width, bend=True, channels=channels))
+    model = PassCounter(linear(width, bend=True, channels=channels))
     images = some_images(width, channels)
-    found = optimal_halves(model, images, TARGETS, generator=generator())
-    assert found.shape == (COUNT, 1, HEIGHT, width)
+    maps = optimal_halves(model, images, TARGETS, generator=generator())
+    assert maps.shape == (COUNT, 1, HEIGHT, width)
     assert model.passes == 3 * COUNT
     design = np.zeros((2, HEIGHT, width))
     design[0, :, : width // 2] = 1
     design[1, :, width // 2 :] = 1
     drop = responses(model, images).numpy()
     expected = np.linalg.pinv(design.reshape(2, -1)) @ drop.T
-    exact(found.flatten(1), expected.T, 1e-9)
-
-
-def test_its_infidelity_is_0_in_float64() -> None:
-    for width in (2, 7, 8):
-        model, images = Asked(linear(width, bend=True)), some_images(width)
-        maps = optimal_halves(model, images, TARGETS, generator=generator())
-        assert infd(model, images, maps).max() < 1e-24
-        assert infd(model, images, maps, rescale=True).max() < 1e-24
-        assert infd(model, images, maps + 0.01).min() > 1e-4
+    exact(maps.flatten(1), expected.T, 1e-9)
 
 
 def test_its_infidelity_is_0_in_float32() -> None:
@@ -236,35 +185,17 @@ def test_its_infidelity_is_0_in_float32() -> None:
     assert (infd(model, images, maps) < 1e-6 * squared).all()
 
 
-def test_halves_do_not_depend_on_the_batch() -> None:
-    model = conv_classifier()
-    images = random_images(COUNT)
-    whole = optimal_halves(model, images, TARGETS, generator=generator())
-    parts = [
-        optimal_halves(model, images[part], TARGETS[part], generator=generator())
-        for part in (slice(0, 2), slice(2, COUNT))
-    ]
-    exact(whole, torch.cat(parts))
-
-
-def test_a_narrow_image_has_no_halves() -> None:
-    with pytest.raises(ValueError, match=r"^images: found width 1, expected at least 2 columns to halve$"):
-        optimal_halves(Asked(linear(1)), some_images(1), TARGETS, generator=generator())
-
-
 # ---- attribution on a block
 
 
 def unused(images: Tensor) -> Tensor:
-    raise AssertionError("this metric does not ask the model")
+    raise AssertionError("this metric does not evaluate the model")
 
 
 def share(maps: Tensor, mask: Tensor) -> np.ndarray:
     images, targets = torch.zeros(len(maps), 3, *maps.shape[2:]), torch.zeros(len(maps), dtype=torch.int64)
-    found = block_attribution(unused, images, targets, maps, generator=generator(), mask=mask)
-    assert list(found.scores) == [("block_attribution", "")]
-    assert found.scores["block_attribution", ""].dtype == torch.float64
-    return found.scores["block_attribution", ""].numpy()
+    scored = block_attribution(unused, images, targets, maps, generator=generator(), mask=mask)
+    return scored.scores["block_attribution", ""].numpy()
 
 
 def test_a_worked_example_of_the_share() -> None:
@@ -287,9 +218,8 @@ def plain_share(raw: np.ndarray, mask: np.ndarray) -> float:
     return inside / total if total > 0 and mask.any() else NAN
 
 
-@pytest.mark.parametrize("channels", [1, 3])
-def test_the_share_against_a_plain_loop(channels: int) -> None:
-    maps = torch.randn(8, channels, 4, 6, generator=generator(2), dtype=torch.float64)
+def test_the_share_against_a_plain_loop() -> None:
+    maps = torch.randn(8, 3, 4, 6, generator=generator(2), dtype=torch.float64)
     maps[1] = 0
     maps[2] = 0.3  # constant: the block's area
     maps[3, 0, 1, 2] = NAN
@@ -299,11 +229,11 @@ def test_the_share_against_a_plain_loop(channels: int) -> None:
     mask[6] = True
     expected = [plain_share(raw, block) for raw, block in zip(maps.numpy(), mask.numpy(), strict=True)]
     expected[4] = NAN
-    found = share(maps, mask)
-    assert np.isnan(found).tolist() == [False, True, False, True, True, True, False, False]
-    exact(found[[0, 2, 6, 7]], np.array(expected)[[0, 2, 6, 7]], 1e-12)
-    exact(found[2], mask[2].double().mean())
-    assert found[6] == 1
+    scores = share(maps, mask)
+    assert np.isnan(scores).tolist() == [False, True, False, True, True, True, False, False]
+    exact(scores[[0, 2, 6, 7]], np.array(expected)[[0, 2, 6, 7]], 1e-12)
+    exact(scores[2], mask[2].double().mean())
+    assert scores[6] == 1
 
 
 def test_shares_are_summed_in_float64() -> None:
@@ -314,10 +244,7 @@ def test_shares_are_summed_in_float64() -> None:
     exact(share(maps, mask), np.array([23e-8 / (1 + 23e-8)]), 1e-6)
 
 
-def test_a_mask_that_does_not_fit_is_refused() -> None:
-    maps = torch.ones(2, 1, 4, 6)
-    for mask in (torch.ones(2, 4, 5, dtype=torch.bool), torch.ones(2, 4, 6)):
-        found = f"{mask.dtype} {list(mask.shape)}"
-        message = f"mask: found {found}, expected torch.bool [2, 4, 6] like the maps"
-        with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-            share(maps, mask)
+@pytest.mark.parametrize("mask", [torch.ones(2, 4, 5, dtype=torch.bool), torch.ones(2, 4, 6)])
+def test_a_mask_that_does_not_fit_is_refused(mask: Tensor) -> None:
+    with pytest.raises(ValueError, match=rf"^mask: found {mask.dtype} .* torch\.bool \[2, 4, 6\]"):
+        share(torch.ones(2, 1, 4, 6), mask)

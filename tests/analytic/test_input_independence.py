@@ -31,8 +31,6 @@ from saliency_assay.studies.bam.invariant_patch import (
 from saliency_assay.studies.bam.mcs_and_idr import random_masks
 
 NAN = float("nan")
-RULES = ("constant", "polyak")
-
 # ------------------------------------------------------------------------------------------ the change δ
 
 
@@ -41,15 +39,9 @@ def linear_classifier(weights: Tensor) -> Classifier:
     network = nn.Sequential(nn.Flatten(), nn.Linear(weights[0].numel(), len(weights), bias=False))
     network[1].weight.data = weights.flatten(1).double()
     channels = weights.shape[1]
-    made = Classifier(
-        network,
-        classes=len(weights),
-        mean=[0.0] * channels,
-        std=[1.0] * channels,
-        cam_layer="0",
-        concept_layers=[],
-    )
-    return made.double().eval()
+    colors = {"mean": [0.0] * channels, "std": [1.0] * channels}
+    model = Classifier(network, classes=len(weights), **colors, cam_layer="0", concept_layers=[])
+    return model.double().eval()
 
 
 def pictures(count: int = 5, size: int = 12, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
@@ -71,43 +63,18 @@ def test_one_polyak_step_is_a_projection_for_a_single_linear_logit() -> None:
     mask[0, 1:5, 2:6] = True
     composites = torch.where(mask[:, None], torch.randint(100, 160, (3, 6, 6), generator=generator(2)), 120)
     settings = Descent(steps=1, norm_weight=0, range_weight=0, tolerance=0)
-    found = change_images(linear_classifier(w), images, composites.to(torch.uint8), mask, settings)
+    changed = change_images(linear_classifier(w), images, composites.to(torch.uint8), mask, settings)
     inside = np.broadcast_to(mask[:, None].numpy(), w.shape)
     delta, normal = ((composites - 120) * mask[:, None]).numpy(), w.numpy() * inside
     projected = delta - (normal * delta).sum() / (normal**2).sum() * normal
     assert np.abs(projected).max() < 100  # no pixel leaves the range
-    np.testing.assert_array_equal(found.image.numpy(), np.rint(120 + projected).astype(np.uint8))
+    np.testing.assert_array_equal(changed.image.numpy(), np.rint(120 + projected).astype(np.uint8))
     before = abs((w.numpy() * delta).sum()) / 255
-    assert found.convergence[0, 0] == pytest.approx(before, rel=1e-6)
+    assert changed.convergence[0, 0] == pytest.approx(before, rel=1e-6)
     # What is left of the change is rounding to whole levels: at most half a level a value.
     left = abs((w.numpy() * (np.rint(120 + projected) - 120)).sum()) / 255
-    assert found.output_change[0] == pytest.approx(left, rel=1e-6)
+    assert changed.output_change[0] == pytest.approx(left, rel=1e-6)
     assert left < before / 20
-
-
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("protocol", ["printed", "released"])
-def test_delta_lies_in_a_linear_models_null_space(rule: str, protocol: str) -> None:
-    """The logits are three weighted sums of pixels; δ stays large, and no sum changes."""
-    weights = torch.zeros(3, 3, 12, 12)
-    weights[0, 0] = weights[1, 1, :, 4:] = weights[2, :, 5:] = 1
-    weights *= 0.5 + torch.rand(weights.shape, generator=generator(4))
-    images, composites, masks = pictures()
-    images = images // 2 + 60  # room on both sides of the range
-    composites = torch.where(masks[:, None], composites, images)
-    model = linear_classifier(weights)
-    slow = {"step_size": 25.0, "steps": 1500} if rule == "constant" else {}
-    settings = Descent(
-        protocol=protocol, step_rule=rule, norm_weight=0, range_weight=0.01, tolerance=0, **slow
-    )
-    found = change_images(model, images, composites, masks, settings)
-    delta = found.image.double() - images.double()
-    changed = torch.einsum("nchw,kchw->nk", delta, weights.double()) / 255
-    np.testing.assert_allclose(found.output_change, changed.norm(dim=1), rtol=1e-5)
-    start = found.convergence[:, 0]
-    assert (found.output_change < 0.05 * start).all()
-    assert (delta.flatten(1).norm(dim=1) > 500).all()
-    np.testing.assert_allclose(found.delta_norm, delta.flatten(1).norm(dim=1), rtol=1e-6)
 
 
 def loss(model: nn.Module, x: Tensor, delta: Tensor, settings: Descent) -> Tensor:
@@ -125,16 +92,11 @@ def plain_start(x: Tensor, composite: Tensor, mask: Tensor, protocol: str) -> Te
 @pytest.mark.parametrize("protocol", ["printed", "released"])
 def test_the_constant_step_is_gradient_descent_on_the_printed_loss(protocol: str) -> None:
     model, (images, composites, masks) = conv_classifier(), pictures()
+    weights = {"norm_weight": 5e-4, "range_weight": 3e-4}
     settings = Descent(
-        steps=4,
-        step_size=4e4,
-        norm_weight=5e-4,
-        range_weight=3e-4,
-        protocol=protocol,
-        step_rule="constant",
-        tolerance=9.0,
+        steps=4, step_size=4e4, protocol=protocol, step_rule="constant", tolerance=9.0, **weights
     )
-    found = change_images(model, images, composites, masks, settings)
+    changed = change_images(model, images, composites, masks, settings)
     left_range = 0
     for row in range(len(images)):
         x, mask = images[row].double(), masks[row].double()
@@ -147,33 +109,25 @@ def test_the_constant_step_is_gradient_descent_on_the_printed_loss(protocol: str
             changes.append(loss(model, x, delta, Descent(norm_weight=0, range_weight=0)))
         left_range += int(((x + delta < 0) | (x + delta > 255)).sum())
         stored = (x + delta).clamp(0, 255).round()
-        np.testing.assert_array_equal(found.image[row].double(), stored)
-        np.testing.assert_allclose(
-            found.convergence[row], [each.detach().item() for each in changes], rtol=1e-5
-        )
+        np.testing.assert_array_equal(changed.image[row].double(), stored)
+        expected = [each.detach().item() for each in changes]
+        np.testing.assert_allclose(changed.convergence[row], expected, rtol=1e-5)
         numbers = {
             "output_norm": model(x[None] / 255).norm(),
             "output_change": (model(stored[None] / 255) - model(x[None] / 255)).norm(),
             "delta_norm": (stored - x).norm(),
             "start_distance": (stored - x - start).norm(),
         }
-        for name, expected in numbers.items():
-            assert float(getattr(found, name)[row]) == pytest.approx(expected.detach().item(), rel=1e-5), name
+        for name, number in numbers.items():
+            assert float(getattr(changed, name)[row]) == pytest.approx(number.detach().item(), rel=1e-5), name
     assert left_range > 10  # so that the range's term and the last clipping do something
 
 
-@pytest.mark.parametrize("protocol", ["printed", "released"])
-@pytest.mark.parametrize("tolerance", [0.0, 0.1])
+@pytest.mark.parametrize(("protocol", "tolerance"), [("printed", 0.1), ("released", 0.0)])
 def test_the_polyak_step_in_plain_code(protocol: str, tolerance: float) -> None:
     model, (images, composites, masks) = conv_classifier(), pictures()
-    settings = Descent(
-        steps=12,
-        step_size=300.0,
-        norm_weight=0.2,
-        protocol=protocol,
-        tolerance=tolerance,
-    )
-    found = change_images(model, images, composites, masks, settings)
+    settings = Descent(steps=12, step_size=300.0, norm_weight=0.2, protocol=protocol, tolerance=tolerance)
+    changed = change_images(model, images, composites, masks, settings)
     rested = []
     for row in range(len(images)):
         x, mask = images[row].double(), masks[row].double()
@@ -192,44 +146,30 @@ def test_the_polyak_step_in_plain_code(protocol: str, tolerance: float) -> None:
             delta = (x + delta).clamp(0, 255) - x
         rested.append(len(changes) < 13)
         best = kept[int(np.argmin(changes))]
-        np.testing.assert_array_equal(found.image[row].double(), best)
+        np.testing.assert_array_equal(changed.image[row].double(), best)
         expected = changes + changes[-1:] * (13 - len(changes))
-        np.testing.assert_allclose(found.convergence[row], expected, rtol=1e-5)
-        assert float(found.output_change[row]) == pytest.approx(min(changes), rel=1e-5)
-        assert float(found.start_distance[row]) == pytest.approx(float((best - x - start).norm()), rel=1e-5)
+        np.testing.assert_allclose(changed.convergence[row], expected, rtol=1e-5)
+        assert float(changed.output_change[row]) == pytest.approx(min(changes), rel=1e-5)
+        assert float(changed.start_distance[row]) == pytest.approx(float((best - x - start).norm()), rel=1e-5)
     assert any(rested) == (tolerance > 0)
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_nothing_outside_the_mask_changes_and_the_inside_does(rule: str) -> None:
-    images, composites, masks = pictures()
-    settings = Descent(steps=5, step_size=1e5, step_rule=rule)
-    changed = (change_images(conv_classifier(), images, composites, masks, settings).image != images).any(1)
-    assert not (changed & ~masks).any()
-    assert (changed & masks).sum() > 0.9 * masks.sum()
-
-
-@pytest.mark.parametrize("rule", RULES)
-def test_a_path_does_not_depend_on_the_batch(rule: str) -> None:
-    model, given = conv_classifier(), pictures(7)
-    settings = Descent(steps=9, step_size=2e4, norm_weight=1e-4, step_rule=rule, tolerance=0.02)
-    arrays = [each.numpy() for each in given]
+def test_a_path_does_not_depend_on_the_batch() -> None:
+    model, arrays = conv_classifier(), [each.numpy() for each in pictures(7)]
+    settings = Descent(steps=9, step_size=2e4, norm_weight=1e-4, tolerance=0.02)
     whole = change_all(model, *arrays, settings, batch_size=7)
     parts = change_all(model, *arrays, settings, batch_size=3)
     assert list(whole) == list(Changed._fields)
     for name, values in whole.items():
         np.testing.assert_allclose(parts[name], values, rtol=1e-5, err_msg=name)
-    assert whole["image"].dtype == np.uint8
     assert whole["convergence"].shape == (7, 10)
-    assert {values.dtype for name, values in whole.items() if name != "image"} == {np.dtype(np.float32)}
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_the_model_stays_as_it_is(rule: str) -> None:
+def test_the_model_stays_as_it_is() -> None:
     model, (images, composites, masks) = conv_classifier().train(), pictures()
     copies = [each.clone() for each in (images, composites, masks)]
     before = state_of(model)
-    change_images(model, images, composites, masks, Descent(steps=2, step_rule=rule))
+    change_images(model, images, composites, masks, Descent(steps=2))
     assert state_of(model) == before
     assert all(map(torch.equal, copies, (images, composites, masks)))
 
@@ -238,10 +178,10 @@ def test_an_image_that_rests_costs_no_more_passes() -> None:
     """One pass for f(x), one for the start, one for the result; an image that is not changed has no gradient."""
     model, (images, composites, masks) = conv_classifier(), pictures(3)
     with seen_batches(model) as seen:
-        found = change_images(model, images, images, masks, Descent(tolerance=0))
+        changed = change_images(model, images, images, masks, Descent(tolerance=0))
     assert [len(batch) for batch in seen] == [3, 3, 3]
-    assert torch.equal(found.image, images)
-    assert not torch.stack([found.output_change, found.delta_norm, found.start_distance]).any()
+    assert torch.equal(changed.image, images)
+    assert not torch.stack([changed.output_change, changed.delta_norm, changed.start_distance]).any()
     mixed = torch.cat([images[:1], composites[1:]])
     with seen_batches(model) as seen:
         change_images(model, images, mixed, masks, Descent(steps=2, tolerance=0))
@@ -252,9 +192,9 @@ def test_a_model_that_ignores_the_region_leaves_the_composite() -> None:
     """There is no gradient to follow, and the output does not change: the composite itself is kept."""
     images, composites, masks = pictures(2)
     weights = torch.ones(2, 3, 12, 12) * ~masks.any(0)
-    found = change_images(linear_classifier(weights), images, composites, masks, Descent())
-    assert torch.equal(found.image, composites)
-    assert not found.convergence.any()
+    changed = change_images(linear_classifier(weights), images, composites, masks, Descent())
+    assert torch.equal(changed.image, composites)
+    assert not changed.convergence.any()
 
 
 class Coarse(nn.Module):
@@ -267,66 +207,32 @@ class Coarse(nn.Module):
 def test_without_a_gradient_the_first_of_equals_is_kept() -> None:
     """The norm's term goes on moving δ, so that equal changes of the output come from different images."""
     images, composites, masks = pictures(3)
-    images, composites = (
-        images // 8 + 20,
-        torch.where(masks[:, None], composites // 8 + 180, images // 8 + 20),
-    )
+    images = images // 8 + 20
+    composites = torch.where(masks[:, None], composites // 8 + 180, images)
     model = Classifier(
         Coarse(), classes=2, mean=[0.0] * 3, std=[1.0] * 3, cam_layer="", concept_layers=[]
     ).double()
     settings = Descent(steps=6, step_size=500, norm_weight=0.02)
-    found = change_images(model, images, composites, masks, settings)
-    assert (found.convergence == found.convergence[:, :1]).all()
-    assert (found.output_change > 0).all()
-    assert torch.equal(found.image, composites)
-
-
-def test_no_gradients_of_parameters_are_asked_for() -> None:
-    model, given = conv_classifier(), pictures(2)
-    asked: list[bool] = []
-    model.register_forward_pre_hook(
-        lambda module, inputs: asked.append(any(p.requires_grad for p in module.parameters()))
-    )
-    change_images(model, *given, Descent(steps=2, tolerance=0))
-    assert asked == [False] * 5
-    assert all(parameter.requires_grad for parameter in model.parameters())
-
-
-BAD = [
-    (
-        {"images": torch.zeros(2, 3, 4, 4)},
-        r"^images: found float32 \[2, 3, 4, 4\], expected uint8 \[B, C, H, W\]",
-    ),
-    (
-        {"composites": torch.zeros(2, 3, 4, 5, dtype=torch.uint8)},
-        r"^composites: found uint8 \[2, 3, 4, 5\], expected uint8 \[B, C, H, W\], the same for both$",
-    ),
-    ({"masks": torch.zeros(2, 4, 4)}, r"^masks: found float32 \[2, 4, 4\], expected bool \[2, 4, 4\]$"),
-    ({"masks": torch.ones(2, 5, 4).bool()}, r"^masks: found bool \[2, 5, 4\], expected bool \[2, 4, 4\]$"),
-]
-
-
-@pytest.mark.parametrize(("wrong", "message"), BAD)
-def test_images_that_do_not_fit_are_refused(wrong: dict[str, Tensor], message: str) -> None:
-    picture = torch.zeros(2, 3, 4, 4, dtype=torch.uint8)
-    given = {"images": picture, "composites": picture, "masks": torch.ones(2, 4, 4).bool()} | wrong
-    with pytest.raises(ValueError, match=message):
-        change_images(conv_classifier(), **given, descent=Descent())
+    changed = change_images(model, images, composites, masks, settings)
+    assert (changed.convergence == changed.convergence[:, :1]).all()
+    assert (changed.output_change > 0).all()
+    assert torch.equal(changed.image, composites)
 
 
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"step_rule": "newton"}, "step_rule: found 'newton', valid: constant, polyak"),
-        ({"protocol": "mine"}, "protocol: found 'mine', valid: printed, released"),
-        ({"steps": 0}, "steps: found 0, expected at least 1"),
-        ({"step_size": -1.0}, "step_size: found -1.0, expected at least 0"),
-        ({"norm_weight": NAN}, "norm_weight: found nan, expected at least 0"),
+        ({"images": torch.zeros(2, 3, 4, 4)}, r"images: found float32 \[2, 3, 4, 4\], expected uint8"),
+        ({"composites": torch.zeros(2, 3, 4, 5).byte()}, r"composites: found uint8 \[2, 3, 4, 5\]"),
+        ({"masks": torch.zeros(2, 4, 4)}, r"masks: found float32 \[2, 4, 4\], expected bool \[2, 4, 4\]"),
+        ({"masks": torch.ones(2, 5, 4).bool()}, r"masks: found bool \[2, 5, 4\], expected bool \[2, 4, 4\]"),
     ],
 )
-def test_a_descent_that_cannot_be_is_refused(wrong: dict[str, float], message: str) -> None:
-    with pytest.raises(ValueError, match=f"^{message}$"):
-        Descent(**wrong)
+def test_images_that_do_not_fit_are_refused(wrong: dict[str, Tensor], message: str) -> None:
+    picture = torch.zeros(2, 3, 4, 4, dtype=torch.uint8)
+    inputs = {"images": picture, "composites": picture, "masks": torch.ones(2, 4, 4).bool()} | wrong
+    with pytest.raises(ValueError, match=f"^{message}"):
+        change_images(conv_classifier(), **inputs, descent=Descent())
 
 
 def test_logits_that_are_not_finite_are_refused() -> None:
@@ -336,8 +242,7 @@ def test_logits_that_are_not_finite_are_refused() -> None:
     images[:, 0, 0, 0] = 0
     images[1, 0, 0, 0] = 1
     composites[:, 0, 0, 0] = images[:, 0, 0, 0]
-    message = "^logits of 3 of 3 images, original or changed, are not finite$"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=r"^logits of 3 of 3 images"):
         change_images(linear_classifier(weights), images, composites, masks, Descent(steps=2))
 
 
@@ -345,8 +250,7 @@ def test_no_image_and_no_batch_are_refused() -> None:
     arrays = [each.numpy() for each in pictures(2)]
     for count, size in ((0, 4), (2, 0)):
         few = [each[:count] for each in arrays]
-        message = f"^images, batch_size: found {count}, {size}, expected at least 1 of each$"
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises(ValueError, match=rf"^images, batch_size: found {count}, {size}\b"):
             change_all(conv_classifier(), *few, Descent(), batch_size=size)
 
 
@@ -365,41 +269,40 @@ def labeled() -> tuple[np.ndarray, dict[str, np.ndarray]]:
 def test_chosen_images_have_the_object_and_take_scenes_in_turn(caplog: pytest.LogCaptureFixture) -> None:
     split, labels = labeled()
     with caplog.at_level(logging.WARNING):
-        found = select_images(split, labels, OBJECTS, "dog", 4)
+        selected = select_images(split, labels, OBJECTS, "dog", 4)
         assert not caplog.messages
-        assert (labels["label_object"][found] == 1).all()
-        assert (split[found] == TEST).all()
-        assert sorted(labels["label_scene"][found[:3]]) == [0, 1, 2]
-        assert len(set(found.tolist())) == 4
+        assert (labels["label_object"][selected] == 1).all()
+        assert (split[selected] == TEST).all()
+        assert sorted(labels["label_scene"][selected[:3]]) == [0, 1, 2]
+        assert len(set(selected.tolist())) == 4
         everything = select_images(split, labels, OBJECTS, "dog", 7)
     assert sorted(everything) == [14, 15, 18, 19, 22, 23]
-    assert everything[:4].tolist() == found.tolist()
-    assert caplog.messages == [
-        "images: found 6 test images of 'dog', fewer than the requested 7; all are used"
-    ]
+    assert everything[:4].tolist() == selected.tolist()
+    (message,) = caplog.messages
+    assert message.startswith("images: found 6 test images of 'dog'")
 
 
 def test_an_object_without_test_images_is_refused() -> None:
     split, labels = labeled()
-    with pytest.raises(ValueError, match=r"^common_object: found 'cat', valid: bird, dog$"):
+    with pytest.raises(ValueError, match=r"^common_object: found 'cat', valid: bird, dog"):
         select_images(split, labels, OBJECTS, "cat", 3)
     split[labels["label_object"] == 1] = TRAIN
-    with pytest.raises(ValueError, match=r"^images: found no test image of 'dog', expected up to 3$"):
+    with pytest.raises(ValueError, match=r"^images: found no test image of 'dog'"):
         select_images(split, labels, OBJECTS, "dog", 3)
 
 
 def test_the_set_holds_originals_and_then_changed_images(tmp_path: Path) -> None:
     images, composites, masks = (each.numpy() for each in pictures(3))
-    found = change_all(conv_classifier(), images, composites, masks, Descent(steps=4), batch_size=2)
+    changed = change_all(conv_classifier(), images, composites, masks, Descent(steps=4), batch_size=2)
     source = np.array([8, 2, 5])
     columns = {"mask": masks, "label_scene": np.array([2, 0, 1])}
     path = tmp_path / "delta.zarr.zip"
-    zarr_store.write(path, [paired(images, columns, source, found)], kind="data", attributes={})
+    zarr_store.write(path, [paired(images, columns, source, changed)], kind="data", attributes={})
     with zarr_store.open_store(path, kind="data") as data:
         stored = {name: data[name][:] for name in data.names}
     assert len(stored["image"]) == 6
     np.testing.assert_array_equal(stored["image"][:3], images)
-    np.testing.assert_array_equal(stored["image"][3:], found["image"])
+    np.testing.assert_array_equal(stored["image"][3:], changed["image"])
     assert stored["changed"].tolist() == [False] * 3 + [True] * 3
     assert stored["source"].tolist() == [8, 2, 5, 8, 2, 5]
     assert stored["label_scene"].tolist() == [2, 0, 1, 2, 0, 1]
@@ -407,9 +310,9 @@ def test_the_set_holds_originals_and_then_changed_images(tmp_path: Path) -> None
     np.testing.assert_array_equal(stored["mask"], np.concatenate([masks, masks]))
     for name in ("output_norm", "output_change", "delta_norm", "start_distance", "convergence"):
         assert not stored[name][:3].any()
-        np.testing.assert_array_equal(stored[name][3:], found[name], err_msg=name)
+        np.testing.assert_array_equal(stored[name][3:], changed[name], err_msg=name)
         assert stored[name].dtype == np.float32
-    # What is said of the stored images holds for them.
+    # The norms are those of the stored images.
     pixels = torch.tensor(stored["image"]).double() / 255
     logits = conv_classifier()(pixels).detach()
     np.testing.assert_allclose(stored["output_change"][3:], (logits[3:] - logits[:3]).norm(dim=1), rtol=1e-5)
@@ -442,31 +345,6 @@ def test_attribution_that_appears_where_there_was_none_is_a_failure() -> None:
     np.testing.assert_array_equal(change, [NAN, NAN, NAN, 0, NAN, NAN, NAN])
 
 
-def test_a_region_that_gains_attribution_counts_in_a_study() -> None:
-    """Four maps that are 0 on the region; with δ three of them light up there."""
-    maps = np.zeros((4, 1, 4, 4))
-    maps[:, :, 2:] = 1
-    maps[3, :, 0, 0] = 0.5
-    changed = maps.copy()
-    changed[:3, :, 0, 0] = 0.5
-    mask = np.zeros((4, 4, 4), dtype=bool)
-    mask[:, 0, :2] = True
-    found = score_independence(
-        {"without": [maps], "with_delta": [changed]},
-        [mask],
-        np.ones(4, dtype=bool),
-        threshold=0.1,
-        generator=generator(0),
-    )
-    assert found["iir_object"].tolist() == [0, 0, 0, 1]
-    np.testing.assert_array_equal(found["iir_difference_object"], [NAN, NAN, NAN, 0])
-
-
-def test_nothing_is_less_than_a_threshold_of_zero() -> None:
-    same = torch.tensor([0.5])
-    assert input_independence(same, same, torch.tensor([True]), 0.0).tolist() == [0]
-
-
 COUNT = 11
 
 
@@ -482,10 +360,10 @@ def study() -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
     return maps, masks, correct
 
 
-def scored(size: int) -> dict[str, np.ndarray]:
+def scored() -> dict[str, np.ndarray]:
     maps, masks, correct = study()
-    cut = range(size, COUNT, size)
-    blocks = {given: iter(np.split(maps[given], cut)) for given in INPUTS}
+    cut = range(4, COUNT, 4)
+    blocks = {name: iter(np.split(maps[name], cut)) for name in INPUTS}
     return score_independence(
         blocks, np.split(masks, cut), correct, threshold=0.02, generator=generator(3), reduction="visual"
     )
@@ -504,7 +382,7 @@ def plain_concept(raw: np.ndarray, mask: np.ndarray) -> float:
 
 def test_a_study_equals_plain_loops() -> None:
     maps, masks, correct = study()
-    found = scored(size=4)
+    scores = scored()
     outside = random_masks(torch.tensor(masks), generator(3), outside=True).numpy()
     assert not (outside & masks).any()
     expected: dict[str, list[float]] = {}
@@ -518,37 +396,18 @@ def test_a_study_equals_plain_loops() -> None:
         expected[f"concept_without_{region}"], expected[f"concept_with_delta_{region}"] = before, after
         expected[f"iir_difference_{region}"] = change
         expected[f"iir_{region}"] = [NAN if c != c else float(c < 0.02) for c in change]
-    assert set(found) == set(expected)
+    assert set(scores) == set(expected)
     for key, values in expected.items():
-        np.testing.assert_allclose(found[key], values, rtol=1e-10, err_msg=key)
-    assert np.isnan(found["iir_object"][4:7]).all()
-    assert set(found["iir_object"][np.isfinite(found["iir_object"])]) == {0, 1}
-
-
-@pytest.mark.parametrize("size", [1, 5, 11])
-def test_blocks_of_any_size_give_the_same_scores(size: int) -> None:
-    reference = scored(size=4)
-    for key, values in scored(size).items():
-        np.testing.assert_allclose(values, reference[key], rtol=1e-12, err_msg=key)
+        np.testing.assert_allclose(scores[key], values, rtol=1e-10, err_msg=key)
+    assert np.isnan(scores["iir_object"][4:7]).all()
+    assert set(scores["iir_object"][np.isfinite(scores["iir_object"])]) == {0, 1}
 
 
 def test_rows_of_the_score_table() -> None:
     correct, source = study()[2], np.arange(COUNT) * 10 + 7
-    found = scored(size=4)
-    rows = score_rows(found, correct, source)
-    assert set(rows.columns) == {"metric", "variant", "image", "score"}
-    counts = rows.groupby(["metric", "variant"]).size().to_dict()
-    right = int(correct.sum())
-    assert counts == {
-        ("iir", "object"): right,
-        ("iir", "outside"): right,
-        ("iir_difference", "object"): right,
-        ("iir_difference", "outside"): right,
-        **{
-            ("concept_attribution", name): COUNT
-            for name in ("object", "outside", "object_delta", "outside_delta")
-        },
-    }
+    scores = scored()
+    rows = score_rows(scores, correct, source)
+    assert len(rows) == 4 * correct.sum() + 4 * COUNT
     for metric, variant, key, counted in (
         ("iir", "outside", "iir_outside", correct),
         ("iir_difference", "object", "iir_difference_object", correct),
@@ -557,19 +416,18 @@ def test_rows_of_the_score_table() -> None:
     ):
         part = rows[(rows["metric"] == metric) & (rows["variant"] == variant)]
         assert part["image"].tolist() == source[counted].tolist()
-        np.testing.assert_array_equal(part["score"], found[key][counted])
+        np.testing.assert_array_equal(part["score"], scores[key][counted])
 
 
 def test_streams_that_do_not_fit_are_refused() -> None:
     maps, masks, correct = study()
-    given = {"threshold": 0.1, "generator": generator()}
-    with pytest.raises(ValueError, match=r"^maps: found with_delta, expected with_delta, without$"):
-        score_independence({"with_delta": []}, [masks], correct, **given)
+    options = {"threshold": 0.1, "generator": generator()}
+    with pytest.raises(ValueError, match=r"^maps: found with_delta, expected with_delta, without"):
+        score_independence({"with_delta": []}, [masks], correct, **options)
     short = {"without": [maps["without"]], "with_delta": [maps["with_delta"][:10]]}
-    message = r"^block 0: found 11 masks and 11 of without, 10 of with_delta maps, expected equally many$"
-    with pytest.raises(ValueError, match=message):
-        score_independence(short, [masks], correct, **given)
+    with pytest.raises(ValueError, match=r"^block 0: found 11 masks and 11 of without, 10 of with_delta"):
+        score_independence(short, [masks], correct, **options)
     whole = {name: [maps[name]] for name in INPUTS}
-    for wrong, said in ((correct[:10], r"bool \[10\]"), (correct.astype(float), r"float64 \[11\]")):
-        with pytest.raises(ValueError, match=rf"^correct: found {said}, expected bool \[11\]$"):
-            score_independence(whole, [masks], wrong, **given)
+    for wrong, kind in ((correct[:10], r"bool \[10\]"), (correct.astype(float), r"float64 \[11\]")):
+        with pytest.raises(ValueError, match=rf"^correct: found {kind}, expected bool \[11\]"):
+            score_independence(whole, [masks], wrong, **options)

@@ -1,9 +1,9 @@
-"""Kernel SHAP against Shapley's definition, additive models and captum; segments against what they promise."""
+"""Kernel SHAP against Shapley's definition and additive models; segments against what they promise."""
 
 from itertools import combinations, pairwise
 from math import comb, factorial
+from typing import Any
 
-import captum.attr
 import numpy as np
 import pytest
 import torch
@@ -41,7 +41,7 @@ PATCHES = torch.stack([patches(2, 4, seed=5), patches(1, 1), patches(2, 2), patc
 
 def numbers(labels: Tensor) -> list[int]:
     """Return the number of segments of each image."""
-    return [len(found.unique()) for found in labels]
+    return [len(each.unique()) for each in labels]
 
 
 def plain_shapley(model: nn.Module, image: Tensor, target: int, labels: Tensor, color: Tensor) -> np.ndarray:
@@ -50,12 +50,12 @@ def plain_shapley(model: nn.Module, image: Tensor, target: int, labels: Tensor, 
     subsets = [frozenset(s) for size in range(len(players) + 1) for s in combinations(players, size)]
     worth = {}
     for subset in subsets:
-        seen = image.clone()
+        shown = image.clone()
         for player in players:
             if player not in subset:
-                seen[:, labels == player] = color[:, None]
+                shown[:, labels == player] = color[:, None]
         with torch.no_grad():
-            worth[subset] = model(seen[None])[0, target].item()
+            worth[subset] = model(shown[None])[0, target].item()
     values = np.zeros(len(players))
     for player in players:
         for subset in subsets:
@@ -68,11 +68,11 @@ def plain_shapley(model: nn.Module, image: Tensor, target: int, labels: Tensor, 
 
 def spread(values: np.ndarray, labels: Tensor) -> np.ndarray:
     """Each segment's value, shared by its pixels."""
-    found = np.zeros(labels.shape)
+    pixels = np.zeros(labels.shape)
     for number, value in enumerate(values):
         inside = labels.numpy() == number
-        found[inside] = value / inside.sum()
-    return found
+        pixels[inside] = value / inside.sum()
+    return pixels
 
 
 def change(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
@@ -84,16 +84,12 @@ def change(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
 # ------------------------------------------------------------------------------------------------- exact
 
 
-@pytest.mark.parametrize("baseline", ["black", "mean"])
-def test_a_grid_has_the_shapley_values_of_its_definition(baseline: str) -> None:
-    model, images = conv_classifier(), IMAGES[:2]
-    maps = kernel_shap(
-        model, images, TARGETS[:2], generator=generator(), segments=8, samples=254, baseline=baseline
-    )
-    labels = segment(images, "grid", 8)
-    color = model.mean.flatten() if baseline == "mean" else torch.zeros(3, dtype=torch.float64)
+def test_a_grid_has_the_shapley_values_of_its_definition() -> None:
+    model, images, labels = conv_classifier(), IMAGES[:2], segment(IMAGES[:2], "grid", 6)
+    settings = {"segments": 6, "samples": 62, "baseline": "mean"}
+    maps = kernel_shap(model, images, TARGETS[:2], generator=generator(), **settings)
     for i in range(2):
-        values = plain_shapley(model, images[i], int(TARGETS[i]), labels[i], color)
+        values = plain_shapley(model, images[i], int(TARGETS[i]), labels[i], model.mean.flatten())
         exact(maps[i, 0], spread(values, labels[i]), 1e-8, floor=1e-14)
         assert np.ptp(values) > 1e-3
 
@@ -111,25 +107,6 @@ def test_superpixels_have_the_shapley_values_of_their_definition() -> None:
         exact(maps[i, 0], spread(values, labels[i]), 1e-8, floor=1e-14)
 
 
-def test_exact_values_equal_captum() -> None:
-    model = conv_classifier()
-    labels = segment(IMAGES, "grid", 4)
-    expected = captum.attr.ShapleyValues(model).attribute(
-        IMAGES, target=TARGETS, feature_mask=labels[:1, None]
-    )
-    maps = kernel_shap(model, IMAGES, TARGETS, generator=generator(), segments=4, samples=14)
-    exact(36 * maps.expand_as(IMAGES), expected, 1e-6, floor=1e-9)  # captum gives each pixel the whole value
-
-
-@pytest.mark.parametrize(("features", "segments"), [("grid", 12), ("superpixels", 8), ("superpixels", 30)])
-@pytest.mark.parametrize("samples", [80, 500])
-def test_maps_sum_to_the_change_from_the_baseline(features: str, segments: int, samples: int) -> None:
-    model = conv_classifier()
-    settings = {"features": features, "segments": segments, "samples": samples}
-    maps = kernel_shap(model, PATCHES, TARGETS, generator=generator(), **settings)
-    exact(maps.sum((1, 2, 3)), change(model, PATCHES, TARGETS), 1e-10)
-
-
 def test_an_image_with_more_superpixels_than_segments_is_explained() -> None:
     """SLIC returns more superpixels than it is asked for in some images."""
     model = conv_classifier()
@@ -139,11 +116,9 @@ def test_an_image_with_more_superpixels_than_segments_is_explained() -> None:
     exact(maps.sum((1, 2, 3)), change(model, PATCHES, TARGETS), 1e-10)
 
 
-@pytest.mark.parametrize("features", ["grid", "superpixels"])
-def test_one_segment_has_the_whole_change(features: str) -> None:
+def test_one_segment_has_the_whole_change() -> None:
     model = conv_classifier()
-    settings = {"features": features, "segments": 1, "samples": 1}
-    maps = kernel_shap(model, IMAGES, TARGETS, generator=generator(), **settings)
+    maps = kernel_shap(model, IMAGES, TARGETS, generator=generator(), segments=1, samples=1)
     expected = change(model, IMAGES, TARGETS) / 144
     exact(maps, expected[:, None, None, None].expand(5, 1, 12, 12))
 
@@ -151,14 +126,14 @@ def test_one_segment_has_the_whole_change(features: str) -> None:
 # ------------------------------------------------------------------------------------------------ sampled
 
 
-@pytest.mark.parametrize("samples", [18, 19, 40, 253])
+@pytest.mark.parametrize("samples", [18, 19, 253])
 def test_sampled_values_of_an_additive_model_are_exact(samples: int) -> None:
     model = with_random_state(nn.Sequential(nn.Flatten(), nn.Linear(IMAGES[0].numel(), CLASSES)), seed=1)
     maps = kernel_shap(model, IMAGES, TARGETS, generator=generator(), segments=8, samples=samples)
     effects = (model[1].weight.detach()[TARGETS].reshape(IMAGES.shape) * IMAGES).sum(1)
     labels = segment(IMAGES, "grid", 8)
-    for effect, found, cells in zip(effects, maps, labels, strict=True):
-        exact(found[0], spread(np.bincount(cells.flatten(), effect.flatten()), cells))
+    for effect, values, cells in zip(effects, maps, labels, strict=True):
+        exact(values[0], spread(np.bincount(cells.flatten(), effect.flatten()), cells))
 
 
 def test_sampled_values_approach_the_exact_ones() -> None:
@@ -170,10 +145,9 @@ def test_sampled_values_approach_the_exact_ones() -> None:
         ).flatten(1)
 
     every = maps(4094)
-    errors = [float((maps(samples) - every).norm() / every.norm()) for samples in (30, 120, 480, 1920)]
+    errors = [float((maps(samples) - every).norm() / every.norm()) for samples in (30, 120, 480)]
     assert all(more < 0.8 * fewer for fewer, more in pairwise(errors))
-    assert errors[-1] < 0.005
-    average = torch.stack([maps(120, seed) for seed in range(16)]).mean(0)
+    average = torch.stack([maps(120, seed) for seed in range(12)]).mean(0)
     assert (average - every).norm() / every.norm() < errors[1] / 3  # errors have no direction of their own
 
 
@@ -185,25 +159,23 @@ def test_coalitions_are_all_there_are() -> None:
         assert weight == pytest.approx(4 / (comb(5, size) * size * (5 - size)), rel=1e-14)
 
 
-def test_drawn_coalitions_follow_the_kernel() -> None:
+def test_sampled_coalitions_follow_the_kernel() -> None:
     segments, samples = 12, 4000
     members, weights = coalitions(segments, samples, seed=3)
     assert members.shape == (samples, segments)
-    single, drawn = members[:24], members[24:]
+    single, sampled = members[:24], members[24:]
     assert sorted(single.sum(1).tolist()) == [1] * 12 + [11] * 12
     assert len(single.unique(dim=0)) == 24
     exact(weights[:24], torch.full((24,), 1 / 12, dtype=torch.float64))
-    assert torch.equal(drawn[0::2], ~drawn[1::2])
+    assert torch.equal(sampled[0::2], ~sampled[1::2])
     totals = np.array([11 / (size * (12 - size)) for size in range(2, 11)])
     exact(weights[24:], torch.full((3976,), totals.sum() / 3976, dtype=torch.float64))
     # The first of each pair, as the second follows from it.
-    first = drawn[0::2]
+    first = sampled[0::2]
     counts = np.bincount(first.sum(1), minlength=11)[2:]
     assert stats.chisquare(counts, totals / totals.sum() * 1988).pvalue > 1e-3
     for size in (2, 6, 10):
-        chosen = first[first.sum(1) == size].sum(0)
-        assert stats.chisquare(chosen).pvalue > 1e-3
-    assert len(drawn.unique(dim=0)) > 1000
+        assert stats.chisquare(first[first.sum(1) == size].sum(0)).pvalue > 1e-3
 
 
 def test_each_image_has_coalitions_of_its_own() -> None:
@@ -216,28 +188,7 @@ def test_each_image_has_coalitions_of_its_own() -> None:
     assert not torch.equal(rows[1], rows[2])
 
 
-# ------------------------------------------------------------------------------------------------- passes
-
-
-@pytest.mark.parametrize(("samples", "passes"), [(20, 22), (60, 62), (600, 512)])
-def test_each_pass_is_the_batch(samples: int, passes: int) -> None:
-    """Image and baseline once each, and then the samples, or all other coalitions if they are fewer."""
-    model = conv_classifier()
-    with seen_batches(model) as seen:
-        kernel_shap(model, IMAGES, TARGETS, generator=generator(), segments=9, samples=samples)
-    assert [len(batch) for batch in seen] == [5] * passes
-    rows = torch.stack(seen, 1).reshape(5, passes, *IMAGES.shape[1:])
-    assert (rows[:, 0] == 0).all()
-    assert torch.equal(rows[:, 1], IMAGES)
-    kept = (rows == IMAGES[:, None]).reshape(5, passes, 3, 3, 4, 3, 4)
-    # Each cell is either kept or removed completely.
-    assert torch.equal(kept.all((2, 4, 6)), kept.any(2).any(3).any(4))
-    if passes == 512:
-        assert all(len(image.flatten(1).unique(dim=0)) == 512 for image in rows)
-
-
-@pytest.mark.parametrize("sizes", [(2, 3), (1, 1, 1, 1, 1)], ids=str)
-def test_any_split_gives_the_same_maps_of_superpixels(sizes: tuple[int, ...]) -> None:
+def test_any_split_gives_the_same_maps_of_superpixels() -> None:
     """Some images have all coalitions and others samples, and images of a batch differ in their number."""
     model = conv_classifier()
     counts = numbers(segment(PATCHES, "superpixels", 8))
@@ -248,7 +199,7 @@ def test_any_split_gives_the_same_maps_of_superpixels(sizes: tuple[int, ...]) ->
     serial = generator()
     parts = [
         kernel_shap(model, *part, generator=serial, **settings)
-        for part in zip(PATCHES.split(sizes), TARGETS.split(sizes), strict=True)
+        for part in zip(PATCHES.split(2), TARGETS.split(2), strict=True)
     ]
     exact(torch.cat(parts), whole, 1e-9)
 
@@ -256,25 +207,15 @@ def test_any_split_gives_the_same_maps_of_superpixels(sizes: tuple[int, ...]) ->
 # ----------------------------------------------------------------------------------------------- segments
 
 
-@pytest.mark.parametrize("channels", [1, 3])
-@pytest.mark.parametrize(("features", "wanted"), [("grid", 12), ("superpixels", 12), ("superpixels", 40)])
-def test_segments_cover_the_image_and_are_numbered_without_a_gap(
-    channels: int, features: str, wanted: int
-) -> None:
-    images = PATCHES[:, :channels, :, :14].contiguous()
-    before = images.clone()
-    labels = segment(images, features, wanted)
+@pytest.mark.parametrize("segments", [12, 40])
+def test_superpixels_cover_the_image_and_are_numbered_without_a_gap(segments: int) -> None:
+    labels = segment(PATCHES[..., :14].contiguous(), "superpixels", segments)
     assert labels.shape == (5, 16, 14)
-    assert labels.dtype is torch.int64
-    assert torch.equal(images, before)
-    for found in labels.numpy():
-        used = np.unique(found)
+    for each in labels.numpy():
+        used = np.unique(each)
         assert used.tolist() == list(range(len(used)))
-        assert all(ndimage.label(found == number)[1] == 1 for number in used)  # each in one piece
-    if features == "grid":
-        assert numbers(labels) == [12] * 5
-    else:
-        assert all(wanted / 3 <= number <= 1.5 * wanted for number in numbers(labels)[2:])
+        assert all(ndimage.label(each == number)[1] == 1 for number in used)  # each in one piece
+    assert all(segments / 3 <= number <= 1.5 * segments for number in numbers(labels)[2:])
 
 
 @pytest.mark.parametrize(
@@ -282,12 +223,10 @@ def test_segments_cover_the_image_and_are_numbered_without_a_gap(
     [
         (12, 12, 16, 4, 4),
         (12, 12, 8, 2, 4),
-        (16, 8, 8, 4, 2),
         (10, 30, 12, 2, 6),
         (5, 7, 6, 2, 3),
         (4, 9, 7, 1, 7),
         (3, 4, 12, 3, 4),
-        (6, 6, 1, 1, 1),
     ],
 )
 def test_grid_has_the_squarest_cells(height: int, width: int, cells: int, rows: int, columns: int) -> None:
@@ -317,44 +256,12 @@ def test_superpixels_of_a_gray_image_are_those_of_its_rgb_copy() -> None:
     assert max(numbers(labels)) > 4
 
 
-def test_superpixels_do_not_depend_on_the_batch() -> None:
-    labels = segment(PATCHES, "superpixels", 12)
-    for i in range(5):
-        assert torch.equal(segment(PATCHES[i : i + 1], "superpixels", 12)[0], labels[i])
-
-
 # ------------------------------------------------------------------------------------------------- errors
 
 
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        ({"features": "hexagons"}, "features: found 'hexagons', valid: grid, superpixels"),
-        ({"baseline": "gray"}, "baseline: found 'gray', valid: black, mean"),
-        ({"segments": 0}, "segments: found 0, expected 1 to 144, one for each pixel"),
-        (
-            {"segments": 145, "features": "superpixels"},
-            "segments: found 145, expected 1 to 144, one for each pixel",
-        ),
-        (
-            {"segments": 13},
-            "segments: found 13, expected a product of rows and columns, at most 12 and 12, with features 'grid'",
-        ),
-        ({"segments": 8, "samples": 17}, "samples: found 17, expected at least 18 for 8 segments"),
-        ({"segments": 3, "samples": 5}, "samples: found 5, expected at least 6 for 3 segments"),
-        ({"segments": 2, "samples": 0}, "samples: found 0, expected at least 2 for 2 segments"),
-    ],
-    ids=str,
-)
-def test_bad_parameters_are_refused(setting: dict[str, int], message: str) -> None:
-    with pytest.raises(ValueError, match="found") as error:
-        kernel_shap(conv_classifier(), IMAGES, TARGETS, generator=generator(), **setting)
-    assert str(error.value) == message
-
-
-@pytest.mark.parametrize(("segments", "least"), [(1, 0), (2, 2), (3, 6), (4, 10), (8, 18), (100, 202)])
+@pytest.mark.parametrize(("segments", "least"), [(1, 0), (2, 2), (3, 6), (4, 10), (100, 202)])
 def test_the_fewest_samples_determine_the_values(segments: int, least: int) -> None:
-    """Whatever is drawn, no two sets of values fit one image: the regression has full rank."""
+    """Whatever is sampled, no two sets of values fit one image: the regression has full rank."""
     for seed in range(5):
         members, weights = coalitions(segments, least, seed)
         assert len(members) == len(weights) == least
@@ -365,12 +272,19 @@ def test_the_fewest_samples_determine_the_values(segments: int, least: int) -> N
 
 def test_superpixels_need_one_or_three_channels() -> None:
     model = with_random_state(SmoothNet(2 * 144), seed=1)
-    with pytest.raises(ValueError, match=r"^features: found 'superpixels' of 2 channels, expected 1 or 3$"):
+    with pytest.raises(ValueError, match=r"^features: found 'superpixels' of 2 channels, expected 1 or 3"):
         kernel_shap(model, IMAGES[:, :2], TARGETS, generator=generator(), features="superpixels")
 
 
-def test_a_model_without_logits_for_each_image_is_refused() -> None:
-    with pytest.raises(
-        ValueError, match=r"^model: returned float64 \[5, 3, 12, 12\], expected logits \[5, K\]$"
-    ):
-        kernel_shap(nn.Identity(), IMAGES, TARGETS, generator=generator())
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"segments": 145, "features": "superpixels"}, r"segments: found 145, expected 1 to 144\b"),
+        ({"segments": 13}, r"segments: found 13\b.* 12 and 12\b"),
+        ({"segments": 3, "samples": 5}, r"samples: found 5, expected at least 6\b"),
+    ],
+    ids=str,
+)
+def test_parameters_that_do_not_fit_the_image_are_refused(setting: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{message}"):
+        kernel_shap(conv_classifier(), IMAGES, TARGETS, generator=generator(), **setting)
