@@ -111,19 +111,6 @@ def test_relevance_is_conserved(build: Callable[[], Classifier]) -> None:
     exact((maps.sum((1, 2, 3)) + absorbed).detach(), start.sum(1), tolerance=1e-6)
 
 
-def test_gamma_favors_contributions_of_the_sign_of_the_output() -> None:
-    network = nn.Sequential(nn.Flatten(), nn.Linear(27, CLASSES, bias=False))
-    images, model = random_images(3, size=3), classifier(with_random_state(network, 1), "")
-    pixels = normalized(model, images).flatten(1)
-    contributions = network[1].weight[TARGETS] * pixels
-    logits = contributions.sum(1, keepdim=True)
-    # Of a positive logit, positive contributions are weighted by 1 + γ; of a negative one, negative contributions.
-    gamma = 3.0
-    weighted = contributions * torch.where(contributions * logits > 0, 1 + gamma, 1.0)
-    expected = weighted / weighted.sum(1, keepdim=True) * logits
-    exact(explain(model, images, gamma_linear=gamma, epsilon=EPSILON).flatten(1), expected.detach())
-
-
 @pytest.mark.parametrize("name", ["gamma_linear", "gamma_convolution"])
 def test_gamma_is_that_of_zennit(name: str) -> None:
     model = skip_classifier()

@@ -103,12 +103,9 @@ def test_blocks_that_do_not_fit_are_refused() -> None:
     assert message(parts, f_k05=in_blocks(maps["f_k05"][:18], 4)).startswith(
         "block 4: found 2 maps of f_k05 and 3 masks"
     )
-    assert message(parts, f_k05=blocks["f_k05"][:2]).startswith("block 2: found 0 maps of f_k05 and 4")
     assert message(parts[:4]).startswith("maps: f_k01: found a block of 3")
     wrong = correct | {"f_k05": correct["f_k05"][:10]}
     assert message(parts, wrong).startswith("correct: f_k05: found bool [10]")
-    wrong = correct | {"f_k05": correct["f_k05"].astype(float)}
-    assert message(parts, wrong).startswith("correct: f_k05: found float64 [19]")
     assert message([]).startswith("masks: found none")
     swapped = {model: correct[model] for model in ("f_k05", "f_k01", "f_k10")}
     assert message(parts, swapped).startswith(

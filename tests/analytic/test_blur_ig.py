@@ -6,13 +6,11 @@ import torch
 from scipy import ndimage
 from support import (
     CLASSES,
-    SmoothNet,
     conv_classifier,
     cyclic_targets,
     exact,
     generator,
     random_images,
-    with_random_state,
 )
 from torch import Tensor, nn
 
@@ -79,16 +77,3 @@ def test_memory_format_is_that_of_the_images() -> None:
 def test_maps_of_a_quadratic_are_complete(steps: int) -> None:
     maps = blur_ig(Quadratic(), IMAGES, TARGETS, generator=generator(), steps=steps, max_sigma=0.25)
     exact(maps.sum((1, 2, 3)), change(Quadratic(), 3.0))
-
-
-def test_maps_equal_the_integral_over_the_scale() -> None:
-    """−∫ ∂f/∂L ⊙ ∂L/∂σ dσ, with a numerical derivative of the scale at the middle of each interval."""
-    model, intervals, largest = with_random_state(SmoothNet(PIXELS), seed=3), 200, 0.22 * 12
-    width = largest / intervals
-    expected = torch.zeros_like(IMAGES)
-    for k in range(intervals):
-        sigma = (k + 0.5) * width
-        derivative = (blurred(sigma + width / 2) - blurred(sigma - width / 2)) / width
-        expected -= input_gradient(model, blurred(sigma), TARGETS) * derivative * width
-    maps = blur_ig(model, IMAGES, TARGETS, generator=generator(), steps=intervals + 1)
-    assert (maps - expected).abs().max() < 1e-4 * expected.abs().max()

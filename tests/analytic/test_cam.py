@@ -63,17 +63,6 @@ def test_cam_equals_plain_loops(relu: bool) -> None:
     assert (maps > 0).any()
 
 
-@pytest.mark.parametrize("model", [conv_classifier, small_resnet])
-def test_mean_of_the_map_and_the_bias_are_the_logit(model: Callable[[], Classifier]) -> None:
-    net = model()
-    maps = cam(net, IMAGES, TARGETS, generator=generator(), upsampling="nearest")
-    bias = [part for part in net.modules() if isinstance(part, nn.Linear)][-1].bias.detach()
-    if model is small_resnet:  # 6 × 6 pixels over 2 × 2 positions: each has 9 pixels
-        assert maps[0, 0].unique().numel() == 4
-    with torch.no_grad():
-        exact(maps.mean((1, 2, 3)) + bias[TARGETS], net(IMAGES)[range(6), TARGETS])
-
-
 @pytest.mark.parametrize(("upsampling", "relu"), [("bilinear", True), ("bicubic", False), ("nearest", True)])
 def test_gradcam_is_cam_divided_by_the_positions(upsampling: str, relu: bool) -> None:
     model, settings = small_resnet(), {"generator": generator(), "relu": relu, "upsampling": upsampling}
@@ -118,25 +107,6 @@ def test_maps_of_positive_gradients_equal_plain_loops(layer: nn.Module, relu: bo
     if isinstance(layer, nn.Identity) and not relu:
         assert (plus_plus < 0).any()
         assert (layer_maps < 0).any()
-
-
-def test_gradcam_plus_plus_has_the_weights_of_the_exponential_of_the_logit() -> None:
-    """Its definition, with the derivatives of Y = exp f_t in each activation by itself."""
-    model, image = flattened(seed=3), IMAGES[:1]
-    features = torch.from_numpy(features_of(model, image)).requires_grad_()
-    score = model.network[2:](features)[0, 1].exp()
-    first = torch.autograd.grad(score, features, create_graph=True)[0].flatten()
-    sums = features.detach().sum((0, 2, 3))
-    weights = [0.0] * 6
-    for position, slope in enumerate(first):
-        second = torch.autograd.grad(slope, features, create_graph=True)[0].flatten()[position]
-        third = torch.autograd.grad(second, features, retain_graph=True)[0].flatten()[position].item()
-        channel = position // 36
-        alpha = second.item() / (2 * second.item() + sums[channel].item() * third)
-        weights[channel] += alpha * max(slope.item(), 0)
-    expected = torch.einsum("k,nkhw->nhw", torch.tensor(weights, dtype=torch.float64), features.detach())
-    maps = gradcam_plus_plus(model, image, torch.tensor([1]), generator=generator())
-    exact(score.detach() * maps[:, 0], expected)
 
 
 def test_gradcam_plus_plus_does_not_depend_on_the_unit_of_the_activations() -> None:

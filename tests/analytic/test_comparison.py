@@ -217,15 +217,6 @@ def test_win_rates_count_the_methods_that_are_beaten() -> None:
                 assert rate == pytest.approx(np.mean(beaten))
 
 
-def test_win_rates_do_not_depend_on_the_shape_of_scores() -> None:
-    scores = generator().normal(size=(30, 4)) + np.array([0.5, 0, 0, 0])
-    expected = rank_sets(scores)
-    for changed in (np.exp(3 * scores), scores**3, 1000 * scores + generator(1).normal(size=(30, 1)) ** 9):
-        ranks = rank_sets(changed)
-        np.testing.assert_allclose(ranks.p, expected.p)
-        np.testing.assert_array_equal(ranks.rank, expected.rank)
-
-
 @pytest.mark.parametrize("by", [WINS, MEANS])
 def test_scores_of_0_and_1_and_two_methods_have_the_exact_sign_test(by: Literal["wins", "means"]) -> None:
     scores = (generator().random((60, 3)) < np.array([0.9, 0.7, 0.8])).astype(float)
@@ -468,14 +459,13 @@ def trained(methods: int, source: np.random.Generator) -> tuple[Array, Factors]:
 
 
 STUDIES = [(images_only, 2, WINS), (images_only, 5, MEANS), (clustered, 5, WINS), (trained, 5, MEANS)]
-OTHER_STUDIES = {*product((images_only, clustered, trained), (2, 5), (WINS, MEANS))} - {*STUDIES}
 
 
 @pytest.mark.parametrize(
     ("study", "methods", "by"),
     [
-        *STUDIES,
-        *(pytest.param(*study, marks=pytest.mark.exhaustive) for study in sorted(OTHER_STUDIES, key=str)),
+        study if study in STUDIES else pytest.param(*study, marks=pytest.mark.exhaustive)
+        for study in product((images_only, clustered, trained), (2, 5), (WINS, MEANS))
     ],
 )
 def test_equal_methods_are_rarely_called_different(

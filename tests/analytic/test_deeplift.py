@@ -1,9 +1,7 @@
 """DeepLIFT and DeepSHAP against hand-worked values, plain NumPy multipliers, and captum where it is right."""
 
-import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from functools import partial
 from itertools import product
 from typing import Any
@@ -13,7 +11,6 @@ import numpy as np
 import pytest
 import timm
 import torch
-import torchvision
 from support import (
     CLASSES,
     classifier,
@@ -27,7 +24,6 @@ from support import (
 )
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.overrides import TorchFunctionMode
 
 from saliency_assay.methods.canonical import normalized
 from saliency_assay.methods.deeplift import contributions, deep_shap, deeplift, fit_network
@@ -64,9 +60,9 @@ def imagenet_stem() -> Classifier:
     return classifier(with_random_state(nn.Sequential(OrderedDict(layers)), 1), "layer2")
 
 
-def chain(*layers: nn.Module, features: int, seed: int = 1) -> nn.Sequential:
+def chain(*layers: nn.Module, features: int) -> nn.Sequential:
     """Layers, then a linear one over all their values."""
-    return with_random_state(nn.Sequential(*layers, nn.Flatten(), nn.Linear(features, CLASSES)), seed)
+    return with_random_state(nn.Sequential(*layers, nn.Flatten(), nn.Linear(features, CLASSES)), 1)
 
 
 def two_pools() -> nn.Sequential:
@@ -76,70 +72,40 @@ def two_pools() -> nn.Sequential:
     return chain(*first, *second, features=6 * 9)
 
 
-NETWORKS: Mapping[str, Callable[[], nn.Module]] = {
-    "convolutional": conv_classifier,
-    "skip": skip_classifier,
-    "resnet8": residual_classifier,
-    "imagenet stem": imagenet_stem,
-    "two pools": two_pools,
-}
-
-
 def logits(model: nn.Module, images: Tensor) -> Tensor:
     with torch.no_grad():
         return model(images)
-
-
-def by_images(model: nn.Module, references: Tensor, rule: str = "rescale") -> Tensor:
-    """DeepLIFT with images as baselines, for a model that normalizes nothing."""
-    return contributions(fit_network("deeplift", model), IMAGES, references, TARGETS, rule)[0]
 
 
 # ------------------------------------------------------------------------------------------- sum to delta
 
 
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("network", NETWORKS)
-def test_sums_to_the_difference_from_black(network: str, rule: str) -> None:
-    model = NETWORKS[network]()
-    delta = (logits(model, IMAGES) - logits(model, torch.zeros_like(IMAGES)))[ROWS, TARGETS]
-    assert delta.abs().min() > 1e-4
-    maps = deeplift(model, IMAGES, TARGETS, generator=generator(), rule=rule)
-    exact(maps.sum((1, 2, 3)), delta, tolerance=1e-8, floor=0)
-    assert (maps.sum((1, 2, 3)) - delta).abs().max() < 1e-8
-
-
-@pytest.mark.parametrize("rule", RULES)
-def test_sums_to_the_difference_from_the_mean_color(rule: str) -> None:
-    model = imagenet_stem()
-    reference = model.mean.expand_as(IMAGES)
+@pytest.mark.parametrize(("network", "baseline"), [(skip_classifier, "black"), (imagenet_stem, "mean")])
+def test_sums_to_the_difference_from_the_baseline(
+    network: Callable[[], Classifier], baseline: str, rule: str
+) -> None:
+    model = network()
+    reference = model.mean.expand_as(IMAGES) * (baseline == "mean")
     delta = (logits(model, IMAGES) - logits(model, reference))[ROWS, TARGETS]
-    maps = deeplift(model, IMAGES, TARGETS, generator=generator(), rule=rule, baseline="mean")
+    assert delta.abs().min() > 1e-4
+    maps = deeplift(model, IMAGES, TARGETS, generator=generator(), rule=rule, baseline=baseline)
     exact(maps.sum((1, 2, 3)), delta, tolerance=1e-8, floor=0)
 
 
 ACTIVATIONS = [
-    *(
-        nn.LeakyReLU(0.2),
-        nn.PReLU(5),
-        nn.ReLU6(),
-        nn.Hardtanh(),
-        nn.ELU(inplace=True),
-        nn.CELU(0.5),
-        nn.SELU(),
-    ),
-    *(nn.GELU(), nn.SiLU(), nn.Mish(), nn.Tanh(), nn.Sigmoid(), nn.Softplus(), nn.Softsign(), nn.Hardswish()),
-    nn.Hardsigmoid(),
+    *(nn.LeakyReLU(0.2), nn.PReLU(5), nn.ReLU6(), nn.Hardtanh(), nn.ELU(inplace=True), nn.CELU(0.5)),
+    *(nn.SELU(), nn.GELU(), nn.SiLU(), nn.Mish(), nn.Tanh(), nn.Sigmoid(), nn.Softplus()),
+    *(nn.Softsign(), nn.Hardswish(), nn.Hardsigmoid()),
 ]
 
 
-@pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("activation", ACTIVATIONS, ids=lambda layer: type(layer).__name__)
-def test_sums_to_the_difference_through_every_activation(activation: nn.Module, rule: str) -> None:
+def test_sums_to_the_difference_through_every_activation(activation: nn.Module) -> None:
     layers = nn.Conv2d(3, 5, 3), activation, nn.ZeroPad2d(1), nn.AvgPool2d(3, 2, 1), nn.Conv2d(5, 5, 3)
     model = chain(*layers, nn.ReLU(), features=5 * 16)
     delta = (logits(model, IMAGES) - logits(model, torch.zeros_like(IMAGES)))[ROWS, TARGETS]
-    maps = deeplift(model, IMAGES, TARGETS, generator=generator(), rule=rule)
+    maps = deeplift(model, IMAGES, TARGETS, generator=generator())
     exact(maps.sum((1, 2, 3)), delta, tolerance=1e-8, floor=0)
 
 
@@ -168,10 +134,7 @@ def of_pixels(model: nn.Module, values: list[float], rule: str) -> Tensor:
     return deeplift(model, pixels, torch.zeros(1).long(), generator=generator(), rule=rule).flatten()
 
 
-ORDERS = [(0.75, 0.5), (0.5, 0.75), (1.0, 0.25), (0.5, 0.5)]
-
-
-@pytest.mark.parametrize(("x1", "x2"), ORDERS)
+@pytest.mark.parametrize(("x1", "x2"), [(0.75, 0.5), (0.5, 0.75), (0.5, 0.5)])
 def test_minimum(x1: float, x2: float) -> None:
     """min(x₁, x₂) = x₁ − relu(h), h = x₁ − x₂, baseline 0: Δh⁺ = x₁ and Δh⁻ = −x₂.
 
@@ -184,19 +147,6 @@ def test_minimum(x1: float, x2: float) -> None:
     model, half = Pair(a=(1, 0), b=-1, c=(1, -1)), min(x1, x2) / 2
     exact(of_pixels(model, [x1, x2], "reveal_cancel"), torch.tensor([half, half]))
     exact(of_pixels(model, [x1, x2], "rescale"), torch.tensor([0, x2] if x1 > x2 else [x1, 0]))
-
-
-@pytest.mark.parametrize(("x1", "x2"), ORDERS)
-def test_maximum(x1: float, x2: float) -> None:
-    """max(x₁, x₂) = x₂ + relu(x₁ − x₂), r = relu(x₁ − x₂) as above.
-
-    x₁ ≥ x₂: x₁ makes Δr⁺ = x₁ − ½ x₂, x₂ makes x₂ + Δr⁻ = ½ x₂. x₁ < x₂: ½ x₁ and x₂ − ½ x₁. Each makes half of
-    what both have, and the larger one what it has beyond; Rescale gives it all to the larger.
-    """
-    model, half = Pair(a=(0, 1), b=1, c=(1, -1)), min(x1, x2) / 2
-    expected = [x1 - half, half] if x1 >= x2 else [half, x2 - half]
-    exact(of_pixels(model, [x1, x2], "reveal_cancel"), torch.tensor(expected))
-    exact(of_pixels(model, [x1, x2], "rescale"), torch.tensor([x1, 0] if x1 > x2 else [0, x2]))
 
 
 def test_saturation() -> None:
@@ -226,24 +176,11 @@ def relu_chain(*layers: tuple[list[list[float]], list[float]]) -> nn.Module:
     return nn.Sequential(*modules[:-1]).double().eval()
 
 
-DIFFERENCE, SUM = ([[1.0, -1.0]], [0.0]), ([[1.0, 1.0]], [0.0])
-
-
-def test_what_cancels_passes_to_both_sides() -> None:
-    """y = relu(d + 1) + relu(d − 1) with d = relu(h), h = x₁ − x₂, at x₁ = ½, x₂ = 1, where d is 0 as at the baseline.
-
-    Δh⁺ = ½, Δh⁻ = −1: Δd⁺ = ½ [½ − 0] + ½ [0 − 0] = ¼ and Δd⁻ = −¼, so m⁺ = ½, m⁻ = ¼ although Δd = 0. The linear
-    layer after it passes half of each to the positive and half to the negative part, which are 0. There m is g′:
-    relu(d + 1) has 1, relu(d − 1) has 0. So x₁ makes ½ · ½ = ¼ and x₂ makes −1 · ¼.
-    """
-    model = relu_chain(DIFFERENCE, ([[1.0], [1.0]], [1.0, -1.0]), SUM)
-    exact(of_pixels(model, [0.5, 1], "reveal_cancel"), torch.tensor([0.25, -0.25]))
-    assert not of_pixels(model, [0.5, 1], "rescale").any()
-
-
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_part_that_is_zero_has_its_limit(sign: int) -> None:
-    """y = relu(u), u = d − ½ + x₃ or d + ½ − x₃, with d as above and x₃ = 1.
+    """y = relu(u), u = d − ½ + x₃ or d + ½ − x₃, d = relu(x₁ − x₂), at x₁ = ½, x₂ = x₃ = 1.
+
+    Δh⁺ = ½ and Δh⁻ = −1 of h = x₁ − x₂ make Δd⁺ = ¼ and Δd⁻ = −¼, with the multipliers ½ and ¼.
 
     u = d − ½ + x₃: Δu⁺ = 1, Δy⁺ = ½, m⁺ = ½; Δu⁻ = 0, and m⁻ goes to ½ [g′(−½) + g′(−½ + 1)] = ½. d has the mean of
     both, ½: x₁ makes ½ · ½ · ½ = ⅛, x₂ makes −1 · ¼ · ½ = −⅛, x₃ makes ½. The other u is its mirror image.
@@ -257,18 +194,8 @@ def test_a_part_that_is_zero_has_its_limit(sign: int) -> None:
 @pytest.mark.parametrize("bias", [1.0, -1.0])
 def test_rescale_is_the_gradient_where_nothing_changes(bias: float) -> None:
     """relu(x₁ − x₂ + b) at x₁ = x₂: Δy / Δx is 0 / 0, and the gradient 1 or 0."""
-    model, slope = relu_chain(([[1.0, -1.0]], [bias]), ([[1.0]], [0.0])), float(bias > 0)
+    model, slope = Pair(a=(0, 0), b=1, c=(1, -1), d=bias), float(bias > 0)
     exact(of_pixels(model, [0.5, 0.5], "rescale"), torch.tensor([slope / 2, -slope / 2]))
-
-
-def test_rules_agree_where_nothing_is_negative() -> None:
-    model = two_pools()
-    for parameter in model.parameters():
-        parameter.data.abs_()
-    maps = [deeplift(model, IMAGES, TARGETS, generator=generator(), rule=rule) for rule in RULES]
-    exact(maps[0], maps[1])
-    assert maps[0].min() >= 0
-    assert maps[0].std() > 1e-3
 
 
 # ------------------------------------------------------------------- RevealCancel as plain matrices, backwards
@@ -358,17 +285,16 @@ class Plain:
         return multipliers[0]
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_reveal_cancel_equals_plain_multipliers(seed: int) -> None:
+def test_reveal_cancel_equals_plain_multipliers() -> None:
     first = nn.Conv2d(3, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)
     second = nn.Conv2d(4, 5, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.AdaptiveAvgPool2d(1)
-    network = chain(*first, *second, features=5, seed=seed)
+    network = chain(*first, *second, features=5)
     weights = [layer.weight.detach().numpy() for layer in network if hasattr(layer, "weight")]
     biases = [layer.bias.detach().numpy() for layer in network if hasattr(layer, "bias")]
     images = random_images(6, size=8) - 0.3  # differences of both signs
     targets = cyclic_targets(6)
     maps, fallen, idle = deeplift(network, images, targets, generator=generator()), 0, 0
-    for image, target, found in zip(images.numpy(), targets.tolist(), maps, strict=True):
+    for image, target, values in zip(images.numpy(), targets.tolist(), maps, strict=True):
         plain = Plain(image)
         plain.linear(convolution_matrix(weights[0], 8), np.repeat(biases[0], 64))
         plain.relu()
@@ -380,7 +306,7 @@ def test_reveal_cancel_equals_plain_multipliers(seed: int) -> None:
         plain.mean(5)
         plain.linear(weights[2], biases[2])
         expected = plain.contributions(target) * image.ravel()
-        exact(found, expected.reshape(image.shape), tolerance=1e-8, floor=1e-12)
+        exact(values, expected.reshape(image.shape), tolerance=1e-8, floor=1e-12)
         fallen += plain.fallen
     assert fallen > 0  # the baseline's winners had their part
     assert idle > 0  # and so had parts that cancel
@@ -400,16 +326,16 @@ def test_pooling_before_a_plain_baseline_is_the_gradient() -> None:
         exact(deeplift(wrapped, IMAGES, TARGETS, generator=generator(), rule=rule), slopes * IMAGES)
 
 
-@pytest.mark.parametrize(("size", "stride", "padding"), [(3, 2, 1), (3, 1, 0), (2, 2, 0)])
+@pytest.mark.parametrize(("size", "stride", "padding"), [(3, 2, 1), (3, 1, 0)])
 def test_pooling_gives_each_windows_difference_to_its_winner(size: int, stride: int, padding: int) -> None:
     """Window by window: a rise to the image's largest value, a fall to the baseline's, in proportion."""
     outputs = (12 + 2 * padding - size) // stride + 1
     model = chain(nn.MaxPool2d(size, stride, padding), features=3 * outputs**2)
-    maps = by_images(model, BACKGROUND[:1])
+    maps = deep_shap(model, IMAGES, TARGETS, generator=generator(), background=BACKGROUND[:1])
     weights = model[2].weight.detach().numpy().reshape(CLASSES, 3, outputs, outputs)
     outside, reference = ((0, 0), (padding,) * 2, (padding,) * 2), BACKGROUND[0].numpy()
     falls = 0
-    for image, target, found in zip(IMAGES.numpy(), TARGETS.tolist(), maps, strict=True):
+    for image, target, values in zip(IMAGES.numpy(), TARGETS.tolist(), maps, strict=True):
         x, x0 = (np.pad(values, outside, constant_values=-np.inf) for values in (image, reference))
         expected = np.zeros_like(x)
         for k, row, column in product(range(3), range(outputs), range(outputs)):
@@ -418,19 +344,8 @@ def test_pooling_gives_each_windows_difference_to_its_winner(size: int, stride: 
             winner = (x if change >= 0 else x0)[place].argmax()
             expected[place].flat[winner] += change * weights[target, k, row, column]
             falls += int(change < 0)
-        exact(found, expected[:, padding : padding + 12, padding : padding + 12])
+        exact(values, expected[:, padding : padding + 12, padding : padding + 12])
     assert 10 < falls < 5 * 3 * outputs**2 - 10
-
-
-# ------------------------------------------------------------------------------------------------ captum
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """captum warns that it will add hooks."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 def tanh_and_average() -> nn.Sequential:
@@ -439,43 +354,13 @@ def tanh_and_average() -> nn.Sequential:
     )
 
 
-@pytest.mark.parametrize("network", [residual_classifier, tanh_and_average])
-def test_rescale_equals_captum(network: Callable[[], nn.Module]) -> None:
-    model = network()
-    with quiet():
-        black = torch.zeros_like(IMAGES)
-        expected = captum.attr.DeepLift(model).attribute(IMAGES.clone(), black, target=TARGETS)
-    exact(deeplift(model, IMAGES, TARGETS, generator=generator(), rule="rescale"), expected.detach())
-
-
-def test_rescale_equals_captum_with_pools_that_do_not_overlap() -> None:
-    model, references = two_pools(), random_images(5, seed=9)
-    with quiet():
-        expected = captum.attr.DeepLift(model).attribute(IMAGES.clone(), references, target=TARGETS)
-    exact(by_images(model, references), expected.detach())
-
-
-@pytest.mark.parametrize("pool", [nn.MaxPool2d(3, 2, 1), nn.MaxPool2d(3, 1)])
-@pytest.mark.parametrize("rule", RULES)
-def test_overlapping_pools_lose_nothing(pool: nn.MaxPool2d, rule: str) -> None:
-    """captum (0.9) drops all but one of the windows that one value wins; here each counts."""
-    features = pool(torch.zeros(1, 5, 12, 12)).numel()
-    model, references = (
-        chain(nn.Conv2d(3, 5, 3, padding=1), pool, features=features),
-        random_images(5, seed=9),
-    )
-    delta = (logits(model, IMAGES) - logits(model, references))[ROWS, TARGETS]
-    exact(by_images(model, references, rule).sum((1, 2, 3)), delta, tolerance=1e-8, floor=0)
-
-
 # ---------------------------------------------------------------------------------------------- precision
 
 
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("network", NETWORKS)
-def test_rounding_decides_nothing(network: str, rule: str) -> None:
+def test_rounding_decides_nothing(rule: str) -> None:
     """Plain baselines and shut ReLUs make ties and zeros everywhere, where the rules jump; 1e-13 must not."""
-    model = NETWORKS[network]()
+    model = imagenet_stem()
     fit, pixels, black = (
         fit_network("deeplift", model),
         normalized(model, IMAGES),
@@ -502,18 +387,6 @@ def overlapping() -> nn.Sequential:
     return chain(*first, *second, features=8 * 25)
 
 
-def vgg_blocks() -> nn.Sequential:
-    first = (
-        nn.Conv2d(3, 8, 3, padding=1),
-        nn.ReLU(),
-        nn.Conv2d(8, 8, 3, padding=1),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-    )
-    second = nn.Conv2d(8, 12, 3, padding=1), nn.ReLU(), nn.Conv2d(12, 12, 3, padding=1), nn.ReLU()
-    return chain(*first, *second, nn.MaxPool2d(2), features=12 * 36)
-
-
 SMOOTH, FADES = smooth_images(8), smooth_images(3, seed=8)
 WAYS: Mapping[str, Callable[[nn.Module, Tensor, Tensor], Tensor]] = {
     **{rule: partial(deeplift, generator=generator(), rule=rule) for rule in RULES},
@@ -521,23 +394,20 @@ WAYS: Mapping[str, Callable[[nn.Module, Tensor, Tensor], Tensor]] = {
         model, images, targets, generator=generator(), background=FADES.to(images)
     ),
 }
-POOLED: Mapping[str, Callable[[], nn.Module]] = {
-    "overlapping": overlapping,
-    "VGG blocks": vgg_blocks,
-    "imagenet stem": imagenet_stem,
-}
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("network", POOLED)
-def test_float32_is_near_float64(network: str, way: str) -> None:
+@pytest.mark.parametrize(
+    ("network", "way"),
+    [(imagenet_stem, "rescale"), (overlapping, "reveal_cancel"), (overlapping, "deep_shap")],
+)
+def test_float32_is_near_float64(network: Callable[[], nn.Module], way: str) -> None:
     """Neighbors are nearly equal in smooth images; the largest must win all the same."""
-    model, targets = POOLED[network](), cyclic_targets(8)
+    model, targets = network(), cyclic_targets(8)
     expected = WAYS[way](model, SMOOTH, targets)
-    found = WAYS[way](model.float(), SMOOTH.float(), targets).double()
+    maps = WAYS[way](model.float(), SMOOTH.float(), targets).double()
     largest = expected.abs().amax((1, 2, 3), keepdim=True)
     assert largest.min() > 1e-4
-    exact(found / largest, expected / largest, tolerance=0, floor=1e-3)
+    exact(maps / largest, expected / largest, tolerance=0, floor=1e-3)
 
 
 def test_a_larger_channel_does_not_decide_who_wins() -> None:
@@ -547,8 +417,8 @@ def test_a_larger_channel_does_not_decide_who_wins() -> None:
     network = nn.Sequential(nn.MaxPool2d(2), nn.Flatten(), nn.Linear(2, 1, bias=False)).eval()
     nn.init.ones_(network[2].weight)
     for rule in RULES:
-        found = deeplift(network, images, torch.zeros(1).long(), generator=generator(), rule=rule)
-        exact(found[0, 1], torch.tensor([[0.0, 0.0], [0.0, 1e-6]]), floor=0)
+        maps = deeplift(network, images, torch.zeros(1).long(), generator=generator(), rule=rule)
+        exact(maps[0, 1], torch.tensor([[0.0, 0.0], [0.0, 1e-6]]), floor=0)
 
 
 def test_the_last_place_of_a_large_window_wins_by_a_small_lead() -> None:
@@ -557,19 +427,21 @@ def test_the_last_place_of_a_large_window_wins_by_a_small_lead() -> None:
     network = nn.Sequential(nn.MaxPool2d(32), nn.Flatten(), nn.Linear(1, 1, bias=False)).eval()
     nn.init.ones_(network[2].weight)
     for rule in RULES:
-        found = deeplift(network, images, torch.zeros(1).long(), generator=generator(), rule=rule)
-        assert found.nonzero().tolist() == [[0, 0, 31, 31]]
+        maps = deeplift(network, images, torch.zeros(1).long(), generator=generator(), rule=rule)
+        assert maps.nonzero().tolist() == [[0, 0, 31, 31]]
 
 
-@pytest.mark.parametrize("exponent", [-20, 20])
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("network", [overlapping, vgg_blocks])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_the_scale_of_activations_is_of_no_matter(
-    dtype: torch.dtype, network: Callable[[], nn.Module], way: str, exponent: int
-) -> None:
+@pytest.mark.parametrize(
+    ("dtype", "way", "exponent"),
+    [
+        (torch.float32, "reveal_cancel", -20),
+        (torch.float32, "rescale", 20),
+        (torch.float64, "reveal_cancel", 20),
+    ],
+)
+def test_the_scale_of_activations_is_of_no_matter(dtype: torch.dtype, way: str, exponent: int) -> None:
     """All activations times a power of two, and the last layer divided by it: the same bits."""
-    model, scale = network().to(dtype), 2.0**exponent
+    model, scale = overlapping().to(dtype), 2.0**exponent
     expected = WAYS[way](model, SMOOTH.to(dtype), cyclic_targets(8))
     first, *between, last = [layer for layer in model if isinstance(layer, nn.Conv2d | nn.Linear)]
     with torch.no_grad():
@@ -580,176 +452,50 @@ def test_the_scale_of_activations_is_of_no_matter(
     assert torch.equal(WAYS[way](model, SMOOTH.to(dtype), cyclic_targets(8)), expected)
 
 
-class Rows(TorchFunctionMode):
-    """The rows of every convolution."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seen: list[int] = []
-
-    def __torch_function__(self, function, types, args=(), kwargs=None):
-        if function is functional.conv2d:
-            self.seen.append(len(args[0]))
-        return function(*args, **(kwargs or {}))
-
-
-@pytest.mark.parametrize("rule", RULES)
-def test_no_pass_has_more_rows_than_the_batch(rule: str) -> None:
-    with Rows() as rows:
-        deeplift(conv_classifier(), IMAGES, TARGETS, generator=generator(), rule=rule)
-    passes = {"rescale": 1, "reveal_cancel": 2}[rule]
-    assert sorted(rows.seen) == [1, 1] + [5, 5] * (passes + 1)  # and one pass of the network itself
-    with Rows() as rows:
-        deep_shap(conv_classifier(), IMAGES, TARGETS, generator=generator(), background=BACKGROUND)
-    assert sorted(rows.seen) == [1] * 2 * len(BACKGROUND) + [5] * 2 * (len(BACKGROUND) + 1)
-
-
 # ---------------------------------------------------------------------------------------------- DeepSHAP
-
-
-@pytest.mark.parametrize("network", NETWORKS)
-def test_deep_shap_sums_to_the_difference_from_the_backgrounds_mean(network: str) -> None:
-    model = NETWORKS[network]()
-    delta = logits(model, IMAGES)[ROWS, TARGETS] - logits(model, BACKGROUND).mean(0)[TARGETS]
-    maps = deep_shap(model, IMAGES, TARGETS, generator=generator(), background=BACKGROUND)
-    exact(maps.sum((1, 2, 3)), delta, tolerance=1e-8, floor=1e-10)
 
 
 def test_deep_shap_is_the_mean_over_baselines() -> None:
     model = conv_classifier()
     colors = torch.cat([torch.zeros(1, 3, 12, 12).double(), model.mean.expand(1, 3, 12, 12)])
-    maps = [
+    black, mean = (
         deeplift(model, IMAGES, TARGETS, generator=generator(), rule="rescale", baseline=name)
         for name in ("black", "mean")
-    ]
-    exact(
-        deep_shap(model, IMAGES, TARGETS, generator=generator(), background=colors), (maps[0] + maps[1]) / 2
     )
-    plain = two_pools()
-    expected = torch.stack([by_images(plain, image[None]) for image in BACKGROUND]).mean(0)
-    exact(deep_shap(plain, IMAGES, TARGETS, generator=generator(), background=BACKGROUND), expected)
+    maps = deep_shap(model, IMAGES, TARGETS, generator=generator(), background=colors)
+    exact(maps, (black + mean) / 2)
 
 
-@pytest.mark.parametrize("network", [residual_classifier, two_pools])
+@pytest.mark.filterwarnings("ignore")  # captum warns that it will add hooks
+@pytest.mark.parametrize("network", [residual_classifier, tanh_and_average, two_pools])
 def test_deep_shap_equals_captum(network: Callable[[], nn.Module]) -> None:
     model = network()
-    with quiet():
-        expected = captum.attr.DeepLiftShap(model).attribute(IMAGES.clone(), BACKGROUND, target=TARGETS)
+    expected = captum.attr.DeepLiftShap(model).attribute(IMAGES.clone(), BACKGROUND, target=TARGETS)
     exact(deep_shap(model, IMAGES, TARGETS, generator=generator(), background=BACKGROUND), expected.detach())
-
-
-@pytest.mark.parametrize(
-    ("background", "found"),
-    [
-        (torch.zeros(3, 3, 12, 11).double(), "float64 [3, 3, 12, 11]"),
-        (torch.zeros(3, 12, 12).double(), "float64 [3, 12, 12]"),
-        (torch.zeros(0, 3, 12, 12).double(), "float64 [0, 3, 12, 12]"),
-        (torch.zeros(3, 3, 12, 12), "float32 [3, 3, 12, 12]"),
-    ],
-)
-def test_a_background_that_does_not_fit_is_refused(background: Tensor, found: str) -> None:
-    with pytest.raises(ValueError, match=r"^background: found") as error:
-        deep_shap(conv_classifier(), IMAGES, TARGETS, generator=generator(), background=background)
-    assert str(error.value) == (
-        f"background: found {found} on cpu, expected float64 [B, 3, 12, 12] on cpu with B >= 1"
-    )
-
-
-# ------------------------------------------------------------------------------- ReLUs called more than once
-
-
-class Separate(nn.Module):
-    """A ReLU for each place."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.first, self.second = nn.Conv2d(3, 3, 3), nn.Linear(300, CLASSES)
-        self.relu, self.last = nn.ReLU(), nn.ReLU()
-
-    def forward(self, images: Tensor) -> Tensor:
-        return self.last(self.second(self.relu(self.first(images)).flatten(1)))
-
-
-class Reusing(Separate):
-    """One ReLU for two places."""
-
-    def forward(self, images: Tensor) -> Tensor:
-        return self.relu(self.second(self.relu(self.first(images)).flatten(1)))
-
-
-class Written(Separate):
-    """ReLUs that are functions."""
-
-    def forward(self, images: Tensor) -> Tensor:
-        return functional.relu(self.second(torch.relu(self.first(images)).flatten(1)))
-
-
-def deep_shap_of_one(model: nn.Module, images: Tensor, targets: Tensor, **options: object) -> Tensor:
-    return deep_shap(model, images, targets, background=BACKGROUND, **options)
-
-
-METHODS = [("deeplift", deeplift), ("deep_shap", deep_shap_of_one)]
-
-
-@pytest.mark.parametrize(("name", "method"), METHODS)
-@pytest.mark.parametrize("kind", [Reusing, Written])
-def test_reused_and_functional_relus_are_those_of_separate_modules(
-    name: str, method: Callable[..., Tensor], kind: type[Separate]
-) -> None:
-    separate = with_random_state(Separate(), seed=5)
-    other = kind().double().eval()
-    other.load_state_dict(separate.state_dict())
-    maps = [method(network, IMAGES, TARGETS, generator=generator()) for network in (separate, other)]
-    assert maps[0].abs().max() > 0.01
-    torch.testing.assert_close(maps[1], maps[0], rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("rule", ["rescale", "reveal_cancel"])
-@pytest.mark.parametrize("architecture", ["resnet18", "resnet50", "vgg16"])
-def test_contributions_sum_to_the_difference_on_networks_of_torchvision(architecture: str, rule: str) -> None:
-    """They call a ReLU in several places, in place; maps sum to f(x) − f(x′) within 1e-9 of it."""
-    torch.manual_seed(0)
-    network = getattr(torchvision.models, architecture)(num_classes=CLASSES).double().eval()
-    images = torch.rand(2, 3, 64, 64, dtype=torch.float64)
-    targets = torch.tensor([0, 1])
-    maps = deeplift(network, images, targets, generator=generator(), rule=rule)
-    with torch.no_grad():
-        difference = (network(images) - network(torch.zeros_like(images[:1]))).gather(1, targets[:, None])
-    torch.testing.assert_close(maps.sum((1, 2, 3)), difference.squeeze(1), rtol=1e-9, atol=1e-12)
 
 
 # ---------------------------------------------------------------------------------------------- refusals
 
 
-@pytest.mark.parametrize(("name", "method"), METHODS)
+@pytest.mark.parametrize(
+    ("name", "method"), [("deeplift", deeplift), ("deep_shap", partial(deep_shap, background=BACKGROUND))]
+)
 def test_a_layer_without_a_rule_is_refused(name: str, method: Callable[..., Tensor]) -> None:
     network = chain(nn.Conv2d(3, 4, 3), nn.GroupNorm(2, 4), nn.ReLU(), features=400)
-    with pytest.raises(ValueError, match=f"^{name}: found GroupNorm") as error:
+    with pytest.raises(ValueError, match=rf"^{name}: found GroupNorm \('1'\) in Sequential.* Conv2d, "):
         method(network, IMAGES, TARGETS, generator=generator())
-    line = str(error.value)
-    assert line.startswith(
-        f"{name}: found GroupNorm ('1') in Sequential, which has no rule; valid: Conv2d, Linear, "
-    )
-    assert line.endswith(", Hardsigmoid; or use integrated_gradients")
-    assert "\n" not in line
 
 
-def test_parameters_that_do_not_exist_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"^rule: found 'none', valid: rescale, reveal_cancel$"):
-        deeplift(conv_classifier(), IMAGES, TARGETS, generator=generator(), rule="none")
-    with pytest.raises(ValueError, match=r"^baseline: found 'none', valid: black, mean$"):
-        deeplift(conv_classifier(), IMAGES, TARGETS, generator=generator(), baseline="none")
-    with pytest.raises(
-        ValueError, match=r"^baseline: found 'mean' with a Sequential, expected a Classifier, "
-    ):
+def test_a_baseline_or_background_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^baseline: found 'mean' with a Sequential"):
         deeplift(two_pools(), IMAGES, TARGETS, generator=generator(), baseline="mean")
+    with pytest.raises(ValueError, match=r"^background: found float32 \[3, 3, 12, 12\]"):
+        deep_shap(two_pools(), IMAGES, TARGETS, generator=generator(), background=BACKGROUND.float())
 
 
 def test_a_network_without_logits_is_refused() -> None:
     network = with_random_state(nn.Sequential(nn.Conv2d(3, 4, 3)), seed=1)
-    with pytest.raises(
-        ValueError, match=r"^model: returned float64 \[5, 4, 10, 10\], expected logits \[5, K\]$"
-    ):
+    with pytest.raises(ValueError, match=r"^model: returned float64 \[5, 4, 10, 10\]"):
         deeplift(network, IMAGES, TARGETS, generator=generator())
 
 
@@ -777,10 +523,9 @@ class Pooling(nn.Module):
         return self.head((weights @ tokens).mean(1))
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_layers_of_constants(rule: str) -> None:
+def test_layers_of_constants() -> None:
     model = classifier(with_random_state(Pooling(), 1), "")
-    maps = deeplift(model, IMAGES, TARGETS, generator=generator(), rule=rule)
+    maps = deeplift(model, IMAGES, TARGETS, generator=generator())
     with torch.no_grad():
         change = (model(IMAGES) - model(0 * IMAGES)).gather(1, TARGETS[:, None])[:, 0]
     exact(maps.sum((1, 2, 3)), change, 1e-8)
@@ -789,14 +534,9 @@ def test_layers_of_constants(rule: str) -> None:
 def test_equal_values_of_flat_areas_do_not_depend_on_the_batch() -> None:
     """Sums of a second convolution that are equal but for rounding, under max pooling."""
     torch.manual_seed(0)
-    parts = [
-        nn.Conv2d(3, 8, 3, padding=1),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Conv2d(8, 8, 3, padding=1),
-        nn.ReLU(),
-    ]
-    network = nn.Sequential(*parts, nn.MaxPool2d(2), nn.Flatten(), nn.Linear(128, CLASSES))
+    first = nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)
+    second = nn.Conv2d(8, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)
+    network = nn.Sequential(*first, *second, nn.Flatten(), nn.Linear(128, CLASSES))
     model = classifier(network, "", dtype=torch.float32)
     images, targets = torch.rand(4, 3, 16, 16), cyclic_targets(4)
     images[0], images[1, :, :, :10] = 0, 1

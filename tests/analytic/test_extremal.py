@@ -213,15 +213,15 @@ def test_descent_is_that_of_sgd_on_the_sorted_mask(
 def test_the_mask_covers_the_region_that_the_model_sees(variant: str, top: int, left: int) -> None:
     weights = torch.zeros(CLASSES, 16, 16, dtype=torch.float64)
     weights[1, top : top + 6, left : left + 6] = 1.0
-    images = torch.ones(1, 3, 16, 16, dtype=torch.float64)
-    settings = {"area": 36 / 256, "variant": variant, "perturbation": "black"}
+    images = torch.ones(1, 1, 16, 16, dtype=torch.float64)
+    settings = {"area": 36 / 256, "variant": variant, "perturbation": "black", "steps": 500}
     maps = extremal_perturbation(
         Weighted(weights), images, torch.tensor([1]), generator=generator(), **settings
     )
     mask = maps[0, 0]
     region = weights[1] > 0
     assert mask[region].mean() > 0.9
-    assert mask[~region].mean() < 0.05
+    assert mask[~region].mean() < 0.1
 
 
 def test_mirrored_images_have_mirrored_masks() -> None:

@@ -120,26 +120,6 @@ def test_a_term_is_the_bias_times_its_gradient() -> None:
             exact(by_channel, bias.detach() * gradient)
 
 
-def test_the_offset_of_batchnorm_is_part_of_the_bias() -> None:
-    """y = (z + b − m) w / s + β has the bias (b − m) w / s + β, whose gradient is that of β."""
-    model = conv_classifier()
-    _, of_biases = terms(model, IMAGES)
-    convolution, norm = model.network.body[0], model.network.body[1]
-    scale = norm.weight / (norm.running_var + norm.eps).sqrt()
-    bias = (convolution.bias - norm.running_mean) * scale + norm.bias
-    for image, target in enumerate(TARGETS):
-        (gradient,) = torch.autograd.grad(model(IMAGES[image : image + 1])[0, target], norm.bias)
-        exact(next(iter(of_biases.values()))[image].sum((1, 2)), (bias * gradient).detach())
-
-
-def test_a_constant_that_is_added_is_a_bias() -> None:
-    model = wrapped(Joined())
-    _, of_biases = terms(model, IMAGES)
-    position = model.network.position
-    (gradient,) = torch.autograd.grad(model(IMAGES)[range(5), TARGETS].sum(), position)
-    exact(of_biases["canonical_add"].sum(0), (position * gradient).detach()[0])
-
-
 def test_the_gradients_are_released() -> None:
     """Hooks in the autograd graph refer to the function, which is alive as long as the graph is."""
     model = conv_classifier()

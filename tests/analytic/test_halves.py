@@ -85,39 +85,6 @@ def linear(width: int, bend: bool = False, channels: int = 3) -> Predict:
     return predict
 
 
-def test_a_linear_model_has_infidelity_0_under_gradient_times_input() -> None:
-    width = 7
-    images = some_images(width).requires_grad_()
-    model = linear(width)
-    gradient = torch.autograd.grad(model(images).gather(1, TARGETS[:, None]).sum(), images)[0]
-    images = images.detach()
-    exact(infd(model, images, gradient * images), np.zeros(COUNT))
-    exact(infd(model, images, gradient, explanation="local"), np.zeros(COUNT))
-    # As the squares of what twice the map promises too much, half of it for each half.
-    drop = responses(model, images).numpy()
-    exact(infd(model, images, 2 * gradient * images), (drop**2).mean(1), 1e-10)
-    exact(infd(model, images, 2 * gradient * images, rescale=True), np.zeros(COUNT))
-
-
-def test_the_responses_are_the_drops_of_each_half() -> None:
-    """A model that adds a to the logit for white on the left, b on the right, and c where both are."""
-    a, b, c = 2.0, -3.0, 0.5
-
-    def predict(images: Tensor) -> Tensor:
-        left, right = images[..., :3].mean((1, 2, 3)), images[..., 3:].mean((1, 2, 3))
-        value = a * left + b * right + c * left * right
-        return torch.stack([value, -value, value * 2, value * 0], 1)
-
-    images = torch.ones(1, 3, HEIGHT, 7, dtype=torch.float64)  # 3 columns on the left, 4 on the right
-    exact(responses(predict, images), np.array([[a + c, b + c]]))
-    maps = torch.zeros(1, 1, HEIGHT, 7, dtype=torch.float64)
-    exact(infd(predict, images, maps), np.array([((a + c) ** 2 + (b + c) ** 2) / 2]))
-    maps[0, 0, 2, 1] = 1.5  # all on the left
-    exact(infd(predict, images, maps), np.array([((a + c - 1.5) ** 2 + (b + c) ** 2) / 2]))
-    maps[0, 0, 2, 1], maps[0, 0, 2, 3] = 0, 1.5  # the middle column is the right one's
-    exact(infd(predict, images, maps), np.array([((a + c) ** 2 + (b + c - 1.5) ** 2) / 2]))
-
-
 def test_a_map_of_zeros_and_one_with_nan() -> None:
     images = some_images(8)
     maps = torch.randn(COUNT, 3, HEIGHT, 8, generator=generator(3), dtype=torch.float64)
@@ -196,17 +163,6 @@ def share(maps: Tensor, mask: Tensor) -> np.ndarray:
     images, targets = torch.zeros(len(maps), 3, *maps.shape[2:]), torch.zeros(len(maps), dtype=torch.int64)
     scored = block_attribution(unused, images, targets, maps, generator=generator(), mask=mask)
     return scored.scores["block_attribution", ""].numpy()
-
-
-def test_a_worked_example_of_the_share() -> None:
-    maps = torch.zeros(1, 2, 2, 3)
-    maps[0, 0] = torch.tensor([[1, -2, 0], [0, 3, -4]])
-    maps[0, 1] = torch.tensor([[-1, 2, 0], [0, 0, 2]])
-    mask = torch.tensor([[[False, True, True], [False, False, True]]])
-    # Channels do not cancel: pixels have 2, 4, 0; 0, 3, 6 of 15 in all.
-    exact(share(maps, mask), np.array([10 / 15]))
-    exact(share(maps, ~mask), np.array([5 / 15]))
-    exact(share(-7 * maps, mask), np.array([10 / 15]))
 
 
 def plain_share(raw: np.ndarray, mask: np.ndarray) -> float:

@@ -55,28 +55,6 @@ def pictures(count: int = 5, size: int = 12, seed: int = 0) -> tuple[Tensor, Ten
     return images, torch.where(masks[:, None], objects, images), masks
 
 
-def test_one_polyak_step_is_a_projection_for_a_single_linear_logit() -> None:
-    """f(x + δ) = f(x) is a plane; the step ends at its point next to δ₀: δ₀ − (w·δ₀ / ‖w‖²) w, within the region."""
-    w = torch.rand(1, 3, 6, 6, generator=generator(1), dtype=torch.float64) + 0.5
-    images = torch.full((1, 3, 6, 6), 120, dtype=torch.uint8)
-    mask = torch.zeros(1, 6, 6, dtype=torch.bool)
-    mask[0, 1:5, 2:6] = True
-    composites = torch.where(mask[:, None], torch.randint(100, 160, (3, 6, 6), generator=generator(2)), 120)
-    settings = Descent(steps=1, norm_weight=0, range_weight=0, tolerance=0)
-    changed = change_images(linear_classifier(w), images, composites.to(torch.uint8), mask, settings)
-    inside = np.broadcast_to(mask[:, None].numpy(), w.shape)
-    delta, normal = ((composites - 120) * mask[:, None]).numpy(), w.numpy() * inside
-    projected = delta - (normal * delta).sum() / (normal**2).sum() * normal
-    assert np.abs(projected).max() < 100  # no pixel leaves the range
-    np.testing.assert_array_equal(changed.image.numpy(), np.rint(120 + projected).astype(np.uint8))
-    before = abs((w.numpy() * delta).sum()) / 255
-    assert changed.convergence[0, 0] == pytest.approx(before, rel=1e-6)
-    # What is left of the change is rounding to whole levels: at most half a level a value.
-    left = abs((w.numpy() * (np.rint(120 + projected) - 120)).sum()) / 255
-    assert changed.output_change[0] == pytest.approx(left, rel=1e-6)
-    assert left < before / 20
-
-
 def loss(model: nn.Module, x: Tensor, delta: Tensor, settings: Descent) -> Tensor:
     """Appendix A's, of one image in 0–255."""
     change = (model((x + delta)[None] / 255) - model(x[None] / 255)).square().sum().sqrt()
@@ -123,7 +101,7 @@ def test_the_constant_step_is_gradient_descent_on_the_printed_loss(protocol: str
     assert left_range > 10  # so that the range's term and the last clipping do something
 
 
-@pytest.mark.parametrize(("protocol", "tolerance"), [("printed", 0.1), ("released", 0.0)])
+@pytest.mark.parametrize(("protocol", "tolerance"), [("printed", 0.004), ("released", 0.0)])
 def test_the_polyak_step_in_plain_code(protocol: str, tolerance: float) -> None:
     model, (images, composites, masks) = conv_classifier(), pictures()
     settings = Descent(steps=12, step_size=300.0, norm_weight=0.2, protocol=protocol, tolerance=tolerance)

@@ -1,9 +1,10 @@
-"""Kernel SHAP against Shapley's definition and additive models; segments against what they promise."""
+"""Kernel SHAP against Shapley's definition, additive models and captum; segments against what they promise."""
 
 from itertools import combinations, pairwise
 from math import comb, factorial
 from typing import Any
 
+import captum.attr
 import numpy as np
 import pytest
 import torch
@@ -44,18 +45,17 @@ def numbers(labels: Tensor) -> list[int]:
     return [len(each.unique()) for each in labels]
 
 
-def plain_shapley(model: nn.Module, image: Tensor, target: int, labels: Tensor, color: Tensor) -> np.ndarray:
+def plain_shapley(model: nn.Module, image: Tensor, target: int, labels: Tensor) -> np.ndarray:
     """φ_i = Σ_S |S|! (M − |S| − 1)! / M! (v(S ∪ i) − v(S)) over all subsets S without i."""
     players = range(int(labels.max()) + 1)
     subsets = [frozenset(s) for size in range(len(players) + 1) for s in combinations(players, size)]
-    worth = {}
-    for subset in subsets:
-        shown = image.clone()
+    shown = image.repeat(len(subsets), 1, 1, 1)
+    for pixels, subset in zip(shown, subsets, strict=True):
         for player in players:
             if player not in subset:
-                shown[:, labels == player] = color[:, None]
-        with torch.no_grad():
-            worth[subset] = model(shown[None])[0, target].item()
+                pixels[:, labels == player] = 0
+    with torch.no_grad():
+        worth = dict(zip(subsets, model(shown)[:, target].tolist(), strict=True))
     values = np.zeros(len(players))
     for player in players:
         for subset in subsets:
@@ -84,14 +84,15 @@ def change(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
 # ------------------------------------------------------------------------------------------------- exact
 
 
-def test_a_grid_has_the_shapley_values_of_its_definition() -> None:
-    model, images, labels = conv_classifier(), IMAGES[:2], segment(IMAGES[:2], "grid", 6)
-    settings = {"segments": 6, "samples": 62, "baseline": "mean"}
-    maps = kernel_shap(model, images, TARGETS[:2], generator=generator(), **settings)
-    for i in range(2):
-        values = plain_shapley(model, images[i], int(TARGETS[i]), labels[i], model.mean.flatten())
-        exact(maps[i, 0], spread(values, labels[i]), 1e-8, floor=1e-14)
-        assert np.ptp(values) > 1e-3
+def test_exact_values_of_a_grid_equal_captum() -> None:
+    model, labels = conv_classifier(), segment(IMAGES[:1], "grid", 4)
+    mean = model.mean.expand_as(IMAGES[:1])
+    expected = captum.attr.ShapleyValues(model).attribute(
+        IMAGES, baselines=mean, target=TARGETS, feature_mask=labels[:, None]
+    )
+    settings = {"segments": 4, "samples": 14, "baseline": "mean"}
+    maps = kernel_shap(model, IMAGES, TARGETS, generator=generator(), **settings)
+    exact(36 * maps.expand_as(IMAGES), expected, 1e-6, floor=1e-9)  # captum gives each pixel the whole value
 
 
 def test_superpixels_have_the_shapley_values_of_their_definition() -> None:
@@ -103,7 +104,7 @@ def test_superpixels_have_the_shapley_values_of_their_definition() -> None:
     settings = {"features": "superpixels", "segments": 8, "samples": 2 ** max(numbers(labels)) - 2}
     maps = kernel_shap(model, PATCHES, TARGETS, generator=generator(), **settings)
     for i in range(5):
-        values = plain_shapley(model, PATCHES[i], int(TARGETS[i]), labels[i], torch.zeros(3).double())
+        values = plain_shapley(model, PATCHES[i], int(TARGETS[i]), labels[i])
         exact(maps[i, 0], spread(values, labels[i]), 1e-8, floor=1e-14)
 
 
@@ -141,14 +142,14 @@ def test_sampled_values_approach_the_exact_ones() -> None:
 
     def maps(samples: int, seed: int = 0) -> Tensor:
         return kernel_shap(
-            model, IMAGES, TARGETS, generator=generator(seed), segments=12, samples=samples
+            model, IMAGES, TARGETS, generator=generator(seed), segments=9, samples=samples
         ).flatten(1)
 
-    every = maps(4094)
-    errors = [float((maps(samples) - every).norm() / every.norm()) for samples in (30, 120, 480)]
+    every = maps(510)
+    errors = [float((maps(samples) - every).norm() / every.norm()) for samples in (20, 60, 180)]
     assert all(more < 0.8 * fewer for fewer, more in pairwise(errors))
-    average = torch.stack([maps(120, seed) for seed in range(12)]).mean(0)
-    assert (average - every).norm() / every.norm() < errors[1] / 3  # errors have no direction of their own
+    average = torch.stack([maps(60, seed) for seed in range(16)]).mean(0)
+    assert (average - every).norm() / every.norm() < errors[1] / 2.5  # errors have no direction of their own
 
 
 def test_coalitions_are_all_there_are() -> None:
@@ -281,7 +282,6 @@ def test_superpixels_need_one_or_three_channels() -> None:
     [
         ({"segments": 145, "features": "superpixels"}, r"segments: found 145, expected 1 to 144\b"),
         ({"segments": 13}, r"segments: found 13\b.* 12 and 12\b"),
-        ({"segments": 3, "samples": 5}, r"samples: found 5, expected at least 6\b"),
     ],
     ids=str,
 )

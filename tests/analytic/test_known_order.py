@@ -32,16 +32,20 @@ def overall(table: pd.DataFrame) -> "pd.Series":
     return rows.iloc[0]
 
 
-def test_a_metric_that_knows_the_order_scores_one() -> None:
-    oracle = np.tile(np.linspace(1, 0, LEVELS + 1), (IMAGES, 1))
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_metric_that_knows_the_order_or_its_reverse_scores_one_or_minus_one(sign: int) -> None:
+    oracle = np.tile(sign * np.linspace(1, 0, LEVELS + 1), (IMAGES, 1))
     row = overall(known_order_table(rescored(oracle), DIRECTIONS, level=0.95))
-    assert row["micro"] == row["macro"] == row["macro_low"] == 1
+    assert row["micro_low"] == row["micro"] == row["micro_high"] == row["macro"] == sign
+    assert row["macro_low" if sign > 0 else "macro_high"] == sign
 
 
-def test_a_metric_that_rates_degraded_maps_as_better_has_an_interval_below_zero() -> None:
-    inverted = np.tile(np.linspace(0, 1, LEVELS + 1), (IMAGES, 1))
-    row = overall(known_order_table(rescored(inverted), DIRECTIONS, level=0.95))
-    assert row["micro_low"] == row["micro"] == row["micro_high"] == row["macro_high"] == -1
+@pytest.mark.parametrize("noise", [0, 1e-16])
+def test_equal_scores_up_to_rounding_have_no_order(noise: float) -> None:
+    scores = 0.7 + noise * np.random.default_rng(3).integers(-1, 2, (IMAGES, LEVELS + 1))
+    row = overall(known_order_table(rescored(scores), DIRECTIONS, level=0.95))
+    assert row["micro"] == row["macro"] == row["undefined"] == 0
+    assert (row["macro_low"], row["macro_high"]) == (-1, 1)
 
 
 def test_few_images_or_clusters_have_no_interval_of_the_macro_average() -> None:
@@ -64,7 +68,7 @@ def test_interval_of_an_average_is_the_average_of_simultaneous_intervals() -> No
     generator = np.random.default_rng(5)
     columns = np.linspace(1, 0, LEVELS + 1)
     noisy = [
-        rescored(columns + generator.normal(size=(200, LEVELS + 1)), (name,)) for name in ("noise", "blur")
+        rescored(columns + generator.normal(size=(100, LEVELS + 1)), (name,)) for name in ("noise", "blur")
     ]
     both = pd.concat([noisy[0], noisy[1][noisy[1]["test"] != "original"]])
     # The curves have the same original maps.
@@ -73,9 +77,9 @@ def test_interval_of_an_average_is_the_average_of_simultaneous_intervals() -> No
     expected = [
         known_order_table(of_one, DIRECTIONS, level=0.975).iloc[0][ends].astype(float) for of_one in alone
     ]
-    found = overall(known_order_table(both, DIRECTIONS, level=0.95))[ends].astype(float)
-    np.testing.assert_allclose(found, np.mean(expected, 0))
-    assert found["macro_low"] < 0.9
+    interval = overall(known_order_table(both, DIRECTIONS, level=0.95))[ends].astype(float)
+    np.testing.assert_allclose(interval, np.mean(expected, 0))
+    assert interval["macro_low"] < 0.9
 
 
 @pytest.mark.parametrize("skewed", [False, True])
@@ -83,7 +87,7 @@ def test_weak_signal_covers_its_true_order(skewed: bool) -> None:
     """A bootstrap of images has an interval below 1 in almost all of these studies."""
     generator = np.random.default_rng(6)
     intervals = []
-    for _ in range(30):
+    for _ in range(20):
         noise = generator.normal(size=(60, LEVELS + 1))
         scores = 0.05 * np.arange(LEVELS, -1, -1) + (np.exp(noise) if skewed else noise)
         row = known_order_table(rescored(scores, ("noise",)), DIRECTIONS, level=0.95).iloc[0]
@@ -92,30 +96,6 @@ def test_weak_signal_covers_its_true_order(skewed: bool) -> None:
     assert (low <= rho).all()
     assert (rho <= high).all()
     assert np.mean(high == 1) > 0.85
-
-
-def test_a_constant_metric_scores_zero() -> None:
-    row = overall(known_order_table(rescored(np.ones((IMAGES, LEVELS + 1))), DIRECTIONS, level=0.95))
-    assert row["micro"] == row["macro"] == 0
-    assert row["undefined"] == 0
-    assert (row["macro_low"], row["macro_high"]) == (-1, 1)
-
-
-def test_a_random_metric_has_zero_in_its_interval() -> None:
-    random = np.random.default_rng(0).random((IMAGES, LEVELS + 1))
-    row = overall(known_order_table(rescored(random), DIRECTIONS, level=0.95))
-    assert row["micro_low"] < 0 < row["micro_high"]
-    assert row["macro_low"] < 0 < row["macro_high"]
-
-
-def test_intervals_of_random_metrics_cover_zero_at_their_level() -> None:
-    generator = np.random.default_rng(1)
-    covered = []
-    for _ in range(200):
-        table = rescored(generator.random((20, LEVELS + 1)), ("noise",))
-        row = known_order_table(table, DIRECTIONS, level=0.9).iloc[0]
-        covered.append(row["micro_low"] < 0 < row["micro_high"])
-    assert np.mean(covered) == pytest.approx(0.9, abs=0.06)
 
 
 @pytest.mark.parametrize(("direction", "sign"), [("higher", 1), ("lower", -1), ("target 0", -1)])
@@ -134,7 +114,7 @@ def test_rho_is_spearmans() -> None:
 def test_images_without_a_score_at_a_level_are_left_out() -> None:
     scores = np.tile(np.linspace(1, 0, LEVELS + 1), (IMAGES, 1))
     scores[:10, 3] = np.nan
-    row = overall(known_order_table(rescored(scores, ("noise",) * 1 + ("blur",)), DIRECTIONS, level=0.95))
+    row = overall(known_order_table(rescored(scores, ("noise", "blur")), DIRECTIONS, level=0.95))
     assert row["images"] == IMAGES - 10
     assert row["undefined"] == pytest.approx(0.25)
     assert row["micro"] == row["macro"] == 1
@@ -154,9 +134,8 @@ def some_maps(channels: int = 1, height: int = 24, width: int = 20) -> torch.Ten
 
 
 @pytest.mark.parametrize("name", DEGRADE)
-@pytest.mark.parametrize("channels", [1, 3])
-def test_degradation_grows_with_the_level(name: str, channels: int) -> None:
-    maps = some_maps(channels)
+def test_degradation_grows_with_the_level(name: str) -> None:
+    maps = some_maps(3)
     assert torch.equal(degrade(maps, name, 0, seed=0), maps)
     changes = [
         (degrade(maps, name, level, seed=0) - maps).abs().mean().item() for level in (0.2, 0.4, 0.6, 0.8, 1)
@@ -180,17 +159,12 @@ def test_noise_permutes_the_values_at_the_highest_level() -> None:
     torch.testing.assert_close(half, (maps + degraded) / 2)
 
 
-@pytest.mark.parametrize("level", [0.01, 0.4, 1])
-def test_shuffle_keeps_all_values(level: float) -> None:
-    maps = some_maps()
-    degraded = degrade(maps, "shuffle", level, seed=0)
-    assert torch.equal(degraded.flatten(1).sort().values, maps.flatten(1).sort().values)
-
-
-def test_shuffle_moves_the_share_of_patches() -> None:
+def test_shuffle_moves_the_share_of_patches_and_keeps_all_values() -> None:
     maps = torch.arange(64.0).reshape(1, 1, 8, 8)  # patches of a single pixel
     for level in (0.25, 0.5, 1):
-        assert (degrade(maps, "shuffle", level, seed=0) != maps).sum() == round(64 * level)
+        degraded = degrade(maps, "shuffle", level, seed=0)
+        assert (degraded != maps).sum() == round(64 * level)
+        assert torch.equal(degraded.flatten().sort().values, maps.flatten())
 
 
 def test_removal_moves_the_highest_pixels_to_the_lowest_value() -> None:
@@ -211,26 +185,21 @@ def test_blur_keeps_the_mean_of_a_map_far_from_borders() -> None:
     assert (degraded[0, 0].sum(0) * spread).sum().item() ** 0.5 == pytest.approx(0.25 * 0.2 * 33, rel=0.02)
 
 
-def test_scores_that_differ_by_rounding_are_equal() -> None:
-    noise = np.random.default_rng(3).integers(-1, 2, (IMAGES, LEVELS + 1)) * 1e-16
-    row = overall(known_order_table(rescored(0.7 + noise), DIRECTIONS, level=0.95))
-    assert row["micro"] == row["micro_low"] == row["macro"] == 0
-    assert (row["macro_low"], row["macro_high"]) == (-1, 1)
-
-
-@pytest.mark.parametrize("average", ["micro", "macro"])
-def test_intervals_cover_clusters(average: str) -> None:
+def test_intervals_cover_clusters() -> None:
     """Images of one cut-out agree with each other; the metric knows the order for a random half of the cut-outs."""
     generator = np.random.default_rng(4)
     cutouts, covered, ignored = np.repeat(np.arange(10), 12), [], []
-    for _ in range(50):
-        signs = generator.choice([-1, 1], 10)[cutouts]
-        table = rescored(signs[:, None] * np.linspace(1, 0, LEVELS + 1) + generator.normal(0, 0.01, (120, 6)))
-        for clusters, inside in ((({"cut-outs": cutouts}), covered), ({}, ignored)):
-            row = overall(known_order_table(table, DIRECTIONS, level=0.95, clusters=clusters))
-            inside.append(row[f"{average}_low"] <= 0 <= row[f"{average}_high"])
-    assert np.mean(covered) > 0.85
-    assert np.mean(ignored) < 0.8
+    for _ in range(30):
+        signs = generator.choice([-1, 1], 10)[cutouts][:, None]
+        scores = signs * np.linspace(1, 0, LEVELS + 1) + generator.normal(0, 0.01, (120, 6))
+        table = rescored(scores, ("noise",))
+        for clusters, inside in (({"cut-outs": cutouts}, covered), ({}, ignored)):
+            row = known_order_table(table, DIRECTIONS, level=0.95, clusters=clusters).iloc[0]
+            inside.append(
+                [row[f"{average}_low"] <= 0 <= row[f"{average}_high"] for average in ("micro", "macro")]
+            )
+    assert (np.mean(covered, 0) > 0.85).all()
+    assert (np.mean(ignored, 0) < 0.8).all()
 
 
 def test_intervals_cover_training_seeds() -> None:
