@@ -304,6 +304,8 @@ def test_images_needed_and_detectable_differences_have_the_power() -> None:
     assert power(difference.mean(), images) == pytest.approx(0.8, abs=0.02)
     assert power(comparison.detectable(0, 1, level), 40) == pytest.approx(0.8, abs=0.02)
     assert Comparison(np.repeat(scores[:, :1], 2, axis=1)).images_needed(0, 1) == np.inf
+    # With three methods, the first of six one-sided tests.
+    assert Comparison(generator().normal(size=(40, 3)), by=MEANS).error == 1 / 6
 
 
 def test_more_images_do_not_reduce_training_noise() -> None:
