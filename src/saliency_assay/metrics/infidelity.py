@@ -358,18 +358,14 @@ def coalition_sizes(samples: int, pixels: int, generator: torch.Generator) -> Te
 
 def _subsets(images: Tensor, samples: int, share: float, generator: torch.Generator) -> Iterator[Tensor]:
     pixels = images[0, 0].numel()
-    if samples < 1 or not 0 <= share <= 1:
-        raise ValueError(
-            f"samples, share: found {samples}, {share}, expected at least 1 and a share in [0, 1]"
-        )
     sizes = torch.full((samples,), subset_size(share, pixels))
     return sample_subsets(sizes, pixels, shared(generator), images.device)
 
 
 def _coalitions(images: Tensor, samples: int, generator: torch.Generator) -> Iterator[Tensor]:
     pixels, child = images[0, 0].numel(), shared(generator)
-    if samples < 1 or pixels < 2:
-        raise ValueError(f"samples, pixels: found {samples}, {pixels}, expected at least 1 and 2")
+    if pixels < 2:
+        raise ValueError(f"images: found {pixels} pixel, expected at least 2")
     return sample_subsets(coalition_sizes(samples, pixels, child), pixels, child, images.device)
 
 

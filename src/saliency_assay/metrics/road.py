@@ -41,8 +41,8 @@ def road(
     """
     saliency = reduce(maps, "sum")
     pixels = saliency[0].numel()
-    if not 1 <= points < pixels:
-        expected = f"1 to {pixels - 1}, fewer than the pixels of an image"
+    if points >= pixels:
+        expected = f"at most {pixels - 1}, fewer than the pixels of an image"
         raise ValueError(f"points: found {points}, expected {expected}")
     defined, ranks = is_rankable(saliency), ranks_of(saliency)
     pixel_noise = noise * standard_normal(sample_seeds(len(images), 1, generator), images)
