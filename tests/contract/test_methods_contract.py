@@ -262,11 +262,7 @@ def test_what_smooths_a_method_costs_as_many_of_its_passes() -> None:
 @pytest.mark.parametrize(
     ("images", "targets", "message"),
     [
-        (
-            torch.zeros(3, 3, 8, 8, dtype=torch.uint8),
-            torch.zeros(3).long(),
-            "images: found uint8 [3, 3, 8, 8], ",
-        ),
+        (torch.zeros(3, 3, 8, 8, dtype=torch.uint8), torch.zeros(3).long(), "images: found uint8"),
         (torch.zeros(3, 8, 8), torch.zeros(3).long(), "images: found float32 [3, 8, 8], "),
         (torch.zeros(0, 3, 8, 8), torch.zeros(0).long(), "images: found float32 [0, 3, 8, 8], "),
         (torch.zeros(3, 3, 8, 8), torch.zeros(2).long(), "targets: found int64 [2], expected int64 [3]"),

@@ -1,6 +1,5 @@
 """Pictures beside captions: where everything lies, what the noise replaces, and what is drawn alike."""
 
-import re
 from typing import Any
 
 import numpy as np
@@ -26,15 +25,15 @@ def a_source(channels: int = 3, count: int = COUNT) -> dict[str, np.ndarray]:
 
 
 def made(
-    source: dict[str, np.ndarray], member: str, block: int = 1000, **given: Any
+    source: dict[str, np.ndarray], member: str, block: int = 1000, **changes: Any
 ) -> dict[str, np.ndarray]:
     arguments: dict[str, Any] = {
         "classes": ["frog", "bird"],
         "image_noise": 0,
         "caption_noise": 0,
         "images_per_class": 0,
-        "generator": np.random.default_rng(given.pop("seed", 1)),
-        **given,
+        "generator": np.random.default_rng(changes.pop("seed", 1)),
+        **changes,
     }
     classes, blocks = compose(source, NAMES, member, block=block, **arguments)
     assert classes == {"class": tuple(arguments["classes"])}
@@ -46,39 +45,34 @@ def made(
 def words_read(images: np.ndarray, words: tuple[str, str] = ("frog", "bird")) -> list[int]:
     """Return the index of the word in each caption's half, by comparison of the cropped ink."""
     stamps = render_words(words, HEIGHT, WIDTH)
-    found = []
+    words_of_images = []
     for half in images[:, 0, :, WIDTH:]:
         rows, columns = np.flatnonzero(half.any(1)), np.flatnonzero(half.any(0))
         ink = half[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
-        found.append([np.array_equal(ink, stamp) for stamp in stamps].index(True))
-    return found
+        words_of_images.append([np.array_equal(ink, stamp) for stamp in stamps].index(True))
+    return words_of_images
 
 
 @pytest.mark.parametrize("channels", [1, 3])
 def test_the_picture_is_on_the_left_and_the_word_on_the_right(channels: int) -> None:
     source = a_source(channels)
-    found = made(source, "both")
+    arrays = made(source, "both")
     kept = np.flatnonzero(source["label_class"] != NAMES.index("cat"))
-    assert found["image"].shape == (len(kept), channels, HEIGHT, 2 * WIDTH)
-    assert found["image"].dtype == np.uint8
-    assert (found["source"] == kept).all()
-    assert (found["image"][..., :WIDTH] == source["image"][kept]).all()
-    assert (found["label_class"] == (source["label_class"][kept] == NAMES.index("bird"))).all()
-    assert (found["split"] == source["split"][kept]).all()
-    assert words_read(found["image"]) == found["label_class"].tolist()
-    assert (
-        found["image"][:, :1, :, WIDTH:] == found["image"][..., WIDTH:]
-    ).all()  # white or gray, never colored
-    assert found["aligned"].all()
-    assert not found["mask"][..., :WIDTH].any()
-    assert found["mask"][..., WIDTH:].all()
-    assert [found[name].dtype for name in ("mask", "split", "label_class", "aligned", "source")] == [
-        np.bool_,
-        np.uint8,
-        np.int64,
-        np.bool_,
-        np.int64,
-    ]
+    assert arrays["image"].shape == (len(kept), channels, HEIGHT, 2 * WIDTH)
+    assert arrays["image"].dtype == np.uint8
+    assert (arrays["source"] == kept).all()
+    assert (arrays["image"][..., :WIDTH] == source["image"][kept]).all()
+    assert (arrays["label_class"] == (source["label_class"][kept] == NAMES.index("bird"))).all()
+    assert (arrays["split"] == source["split"][kept]).all()
+    assert words_read(arrays["image"]) == arrays["label_class"].tolist()
+    other_words = made(source, "both", captions=["yes", "no"])["image"]
+    assert words_read(other_words, ("yes", "no")) == arrays["label_class"].tolist()
+    captions = arrays["image"][..., WIDTH:]
+    assert (captions[:, :1] == captions).all()  # white or gray, never colored
+    assert arrays["aligned"].all()
+    assert not arrays["mask"][..., :WIDTH].any()
+    assert arrays["mask"][..., WIDTH:].all()
+    assert [arrays[name].dtype for name in ALL_EQUAL] == [np.bool_, np.uint8, np.int64, np.bool_, np.int64]
 
 
 def test_the_sets_are_aligned_and_either_half_is_black() -> None:
@@ -100,18 +94,18 @@ def test_blocks_do_not_change_anything() -> None:
 
 def test_image_noise_shows_a_picture_of_the_other_class_of_the_same_half() -> None:
     source = a_source(count=3000)
-    found = made(source, "both", image_noise=0.6)
-    shown = source["label_class"][found["source"]] == NAMES.index("bird")
-    other = shown != found["label_class"]
-    assert (found["aligned"] == ~other).all()
-    assert (found["image"][..., :WIDTH] == source["image"][found["source"]]).all()
-    assert words_read(found["image"][:300]) == found["label_class"][:300].tolist()
-    assert (source["split"][found["source"]] == found["split"]).all()
+    arrays = made(source, "both", image_noise=0.6)
+    shown = source["label_class"][arrays["source"]] == NAMES.index("bird")
+    other = shown != arrays["label_class"]
+    assert (arrays["aligned"] == ~other).all()
+    assert (arrays["image"][..., :WIDTH] == source["image"][arrays["source"]]).all()
+    assert words_read(arrays["image"][:300]) == arrays["label_class"][:300].tolist()
+    assert (source["split"][arrays["source"]] == arrays["split"]).all()
     assert abs(other.mean() - 0.6) < 4 * np.sqrt(0.24 / len(other))
     # Drawn from all of them, not one after the other or one alone.
     for part in (TRAIN, TEST):
         for label in (0, 1):
-            replaced = found["source"][other & (found["split"] == part) & (found["label_class"] == label)]
+            replaced = arrays["source"][other & (arrays["split"] == part) & (arrays["label_class"] == label)]
             pool = np.flatnonzero(
                 (source["label_class"] == NAMES.index(("frog", "bird")[1 - label]))
                 & (source["split"] == part)
@@ -123,30 +117,23 @@ def test_image_noise_shows_a_picture_of_the_other_class_of_the_same_half() -> No
 
 def test_caption_noise_names_the_other_class_beside_the_class_s_own_picture() -> None:
     source = a_source(count=900)
-    found = made(source, "both", caption_noise=0.6)
-    named = np.array(words_read(found["image"]))
-    assert (source["label_class"][found["source"]] == np.where(found["label_class"], 1, 2)).all()
-    assert ((named == found["label_class"]) == found["aligned"]).all()
-    assert abs(found["aligned"].mean() - 0.4) < 4 * np.sqrt(0.24 / len(named))
+    arrays = made(source, "both", caption_noise=0.6)
+    named = np.array(words_read(arrays["image"]))
+    assert (source["label_class"][arrays["source"]] == np.where(arrays["label_class"], 1, 2)).all()
+    assert ((named == arrays["label_class"]) == arrays["aligned"]).all()
+    assert abs(arrays["aligned"].mean() - 0.4) < 4 * np.sqrt(0.24 / len(named))
 
 
 def test_both_noises_at_once_are_independent_and_none_is_aligned() -> None:
     source = a_source(count=900)
-    found = made(source, "both", image_noise=0.5, caption_noise=0.5)
-    shown = (source["label_class"][found["source"]] == NAMES.index("bird")).astype(int)
-    named = np.array(words_read(found["image"]))
-    truth = found["label_class"]
-    assert (((shown == truth) & (named == truth)) == found["aligned"]).all()
-    both_wrong = (shown != found["label_class"]) & (named != found["label_class"])
+    arrays = made(source, "both", image_noise=0.5, caption_noise=0.5)
+    shown = (source["label_class"][arrays["source"]] == NAMES.index("bird")).astype(int)
+    named = np.array(words_read(arrays["image"]))
+    truth = arrays["label_class"]
+    assert (((shown == truth) & (named == truth)) == arrays["aligned"]).all()
+    both_wrong = (shown != arrays["label_class"]) & (named != arrays["label_class"])
     assert abs(both_wrong.mean() - 1 / 4) < 4 * np.sqrt(3 / 16 / len(named))  # independent of each other
-    assert abs(found["aligned"].mean() - 1 / 4) < 4 * np.sqrt(3 / 16 / len(named))
-
-
-@pytest.mark.parametrize("noise", ["image_noise", "caption_noise"])
-def test_noise_of_0_and_1(noise: str) -> None:
-    source = a_source()
-    assert made(source, "both", **{noise: 0})["aligned"].all()
-    assert not made(source, "both", **{noise: 1})["aligned"].any()
+    assert abs(arrays["aligned"].mean() - 1 / 4) < 4 * np.sqrt(3 / 16 / len(named))
 
 
 def test_entries_of_one_seed_differ_in_their_noise_alone() -> None:
@@ -165,19 +152,17 @@ def test_entries_of_one_seed_differ_in_their_noise_alone() -> None:
     # Of two noises, the lesser replaces a part of what the greater does.
     lesser = made(source, "both", image_noise=0.3, images_per_class=30)
     assert (lesser["aligned"] | ~pictures["aligned"]).all()
-
-
-def test_another_seed_draws_other_places_and_noise() -> None:
-    source = a_source()
-    first, second = (made(source, "both", image_noise=0.6, seed=seed) for seed in (1, 2))
-    assert (first["aligned"] != second["aligned"]).any()
-    assert (first["image"][..., WIDTH:] != second["image"][..., WIDTH:]).any()
+    for noise in ("image_noise", "caption_noise"):
+        assert not made(source, "both", **{noise: 1})["aligned"].any()
+    other = made(source, "both", image_noise=0.6, images_per_class=30, seed=2)
+    assert (other["aligned"] != pictures["aligned"]).any()
+    assert (other["image"][..., WIDTH:] != pictures["image"][..., WIDTH:]).any()
 
 
 def test_captions_lie_near_the_center_and_move() -> None:
-    found = made(a_source(count=900), "caption")["image"][:, 0, :, WIDTH:]
+    arrays = made(a_source(count=900), "caption")["image"][:, 0, :, WIDTH:]
     stamps = render_words(("frog", "bird"), HEIGHT, WIDTH)
-    tops, lefts = (np.array([np.flatnonzero(half.any(axis))[0] for half in found]) for axis in (1, 0))
+    tops, lefts = (np.array([np.flatnonzero(half.any(axis))[0] for half in arrays]) for axis in (1, 0))
     label = np.array(words_read(made(a_source(count=900), "caption")["image"]))
     for which, stamp in enumerate(stamps):
         for places, side, taken in zip((tops, lefts), (HEIGHT, WIDTH), stamp.shape, strict=True):
@@ -206,77 +191,54 @@ def test_words_have_one_size_and_fill_what_they_may() -> None:
 
 def test_a_limit_holds_for_each_class_in_each_half_of_the_split() -> None:
     source = a_source()
-    found = made(source, "both", images_per_class=5)
-    counts = {
-        (part, label): int(((found["split"] == part) & (found["label_class"] == label)).sum())
-        for part in (TRAIN, TEST)
-        for label in (0, 1)
-    }
-    assert set(counts.values()) == {5}
+    arrays = made(source, "both", images_per_class=5)
+    for part in (TRAIN, TEST):
+        assert np.bincount(arrays["label_class"][arrays["split"] == part]).tolist() == [5, 5]
     noisy = made(source, "both", images_per_class=5, image_noise=1)
-    assert set(noisy["source"]) <= set(found["source"])
-
-
-def test_captions_may_be_other_words() -> None:
-    source = a_source()
-    found = made(source, "both", captions=["yes", "no"])
-    assert words_read(found["image"], ("yes", "no")) == found["label_class"].tolist()
+    assert set(noisy["source"]) <= set(arrays["source"])
 
 
 def test_only_the_rows_of_a_block_are_read() -> None:
-    read = []
+    sizes = []
 
     class Pictures:
         shape = (COUNT, 3, HEIGHT, WIDTH)
 
         def __getitem__(self, rows: np.ndarray) -> np.ndarray:
-            read.append(len(rows))
+            sizes.append(len(rows))
             return np.zeros((len(rows), 3, HEIGHT, WIDTH), np.uint8)
 
     source: dict[str, Any] = {**a_source(), "image": Pictures()}
-    found = made(source, "both", block=16)
-    assert max(read) == 16
-    assert sum(read) == len(found["image"])
-    read.clear()
+    arrays = made(source, "both", block=16)
+    assert max(sizes) == 16
+    assert sum(sizes) == len(arrays["image"])
+    sizes.clear()
     made(source, "caption", block=16)
-    assert read == []
+    assert sizes == []
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("changes", "message"),
     [
-        (
-            {"classes": ["frgo", "bird"]},
-            "classes: unknown class 'frgo'; did you mean 'frog'? valid: bird, cat, frog",
-        ),
-        ({"classes": ["bird", "bird"]}, "classes: found bird, bird, expected two different names"),
-        ({"classes": ["bird"]}, "classes: found bird, expected two different names"),
-        ({"captions": ["a", "a"]}, "captions: found a, a, expected two different names"),
-        ({"captions": ["a", "b", "c"]}, "captions: found a, b, c, expected two different names"),
-        ({"captions": ["a", " "]}, "captions: found ' ', expected a word with visible characters"),
-        (
-            {"captions": ["кот", "пёс"]},
-            "captions: found 'кот', expected characters of Pillow's built-in font, which lacks 'к'",
-        ),
+        ({"classes": ["frgo", "bird"]}, "classes: unknown class 'frgo'"),
+        ({"classes": ["bird", "bird"]}, "classes: found bird, bird, expected two"),
+        ({"captions": ["a", "b", "c"]}, "captions: found a, b, c, expected two"),
+        ({"captions": ["a", " "]}, "captions: found ' ', expected a word"),
+        ({"captions": ["кот", "пёс"]}, "captions: found 'кот'"),
         ({"captions": ["cat", "cat "]}, "captions: found 'cat', 'cat ', which look the same"),
-        (
-            {"captions": ["a", "incomprehensibilities"]},
-            "captions: found 'incomprehensibilities', expected words that fit 20 × 25 pixels at font size 5; "
-            "use shorter captions or larger images",
-        ),
+        ({"captions": ["a", "x" * 30]}, f"captions: found '{'x' * 30}', expected words that fit 20 × 25"),
     ],
 )
-def test_bad_settings_are_told_in_one_line(given: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        made(a_source(), "both", **given)
+def test_bad_settings_are_reported_in_one_line(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{message}.*$"):
+        made(a_source(), "both", **changes)
 
 
 @pytest.mark.parametrize(("part", "called"), [(TRAIN, "training"), (TEST, "test")])
 def test_a_class_without_images_in_a_half_is_refused(part: int, called: str) -> None:
     source = a_source()
     source["split"][source["label_class"] == NAMES.index("bird")] = TEST if part == TRAIN else TRAIN
-    message = f"classes: found no {called} image of 'bird', expected at least one"
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+    with pytest.raises(ValueError, match=f"^classes: found no {called} image of 'bird', expected"):
         made(source, "both")
 
 
@@ -285,27 +247,9 @@ def test_another_set_is_refused() -> None:
         made(a_source(), "os")
 
 
-def test_a_plan_holds_no_pixels() -> None:
-    source = a_source()
-    drawn = plan(
-        source["label_class"],
-        source["split"],
-        [2, 1],
-        classes=("frog", "bird"),
-        image_noise=0.6,
-        caption_noise=0.3,
-        images_per_class=0,
-        generator=np.random.default_rng(1),
-    )
-    found = made(source, "both", image_noise=0.6, caption_noise=0.3)
-    assert (drawn.source == found["source"]).all()
-    assert (drawn.caption == words_read(found["image"])).all()
-    assert ((drawn.place >= 0) & (drawn.place < 1)).all()
-
-
-def test_where_a_caption_is_does_not_tell_which_picture_was_drawn() -> None:
+def test_places_of_captions_are_independent_of_the_pictures() -> None:
     count = 4000
-    drawn = plan(
+    sampled = plan(
         np.arange(count) % 2,
         np.repeat([TRAIN, TEST], count // 2).astype(np.uint8),
         [0, 1],
@@ -315,6 +259,7 @@ def test_where_a_caption_is_does_not_tell_which_picture_was_drawn() -> None:
         images_per_class=0,
         generator=np.random.default_rng(1),
     )
-    of_test = drawn.split == TEST
-    related = np.corrcoef(np.column_stack([drawn.place, drawn.source])[of_test], rowvar=False)
-    assert np.abs(related[~np.eye(3, dtype=bool)]).max() < 0.1
+    of_test = sampled.split == TEST
+    correlations = np.corrcoef(np.column_stack([sampled.place, sampled.source])[of_test], rowvar=False)
+    assert np.abs(correlations[~np.eye(3, dtype=bool)]).max() < 0.1
+    assert ((sampled.place >= 0) & (sampled.place < 1)).all()

@@ -24,13 +24,13 @@ def test_the_suffixes_are_pillows_of_the_formats_that_are_read() -> None:
     assert list(SUFFIXES) == sorted(SUFFIXES)
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
-def test_each_suffix_is_found_in_either_case_and_can_be_read(tmp_path: Path, suffix: str) -> None:
-    write(tmp_path / f"a/0{suffix}")
-    (tmp_path / f"a/0{suffix}").rename(tmp_path / f"a/0{suffix.upper()}")
+def test_each_suffix_is_found_in_upper_case_and_can_be_read(tmp_path: Path) -> None:
+    for suffix in SUFFIXES:
+        write(tmp_path / f"a/0{suffix}")
+        (tmp_path / f"a/0{suffix}").rename(tmp_path / f"a/0{suffix.upper()}")
     images, left_out = find_images(tmp_path)
-    assert (images, left_out) == ([f"a/0{suffix.upper()}"], {})
-    assert read_rgb(tmp_path / images[0]).size == (2, 2)
+    assert (images, left_out) == ([f"a/0{suffix.upper()}" for suffix in SUFFIXES], {})
+    assert {read_rgb(tmp_path / image).size for image in images} == {(2, 2)}
 
 
 def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
@@ -44,20 +44,14 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
     assert left_out == {"hidden": 5, ".txt": 2, ".db": 1, "no suffix": 1}
 
 
-def test_links_are_followed_but_not_round_in_circles(tmp_path: Path) -> None:
-    write(tmp_path / "all/n01/0.png")
-    (tmp_path / "some/deep").mkdir(parents=True)
-    (tmp_path / "some/deep/n01").symlink_to(tmp_path / "all/n01")
-    (tmp_path / "some/deep/again").symlink_to(tmp_path / "some")
-    assert find_images(tmp_path / "some") == (["deep/n01/0.png"], {})
-
-
 def test_links_across_folders_end_where_they_meet(tmp_path: Path) -> None:
     write(tmp_path / "a/1.png")
     (tmp_path / "b").mkdir()
     (tmp_path / "a/x").symlink_to("../b")
     (tmp_path / "b/y").symlink_to("../a")
     assert find_images(tmp_path) == (["a/1.png", "b/y/1.png"], {})
+    (tmp_path / "b/z").symlink_to(tmp_path)  # to a folder that contains the link
+    assert find_images(tmp_path / "b") == (["y/1.png"], {})
 
 
 # --- bits a channel -----------------------------------------------------------------------------------------
@@ -131,18 +125,18 @@ DEEP = {
     "rgb.ppm": pnm("P6", 65535, 6),
     "plain.ppm": pnm("P3", 65535, 6),
     "gray.pgm": pnm("P5", 65535, 2),
+    "ten.ppm": pnm("P6", 1023, 6),
 }
 
 
 @pytest.mark.parametrize("name", DEEP)
 def test_more_than_8_bits_a_channel_are_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(DEEP[name])
-    with pytest.raises(ValueError, match="expected 8 bits per channel") as error:
+    bits = 10 if name == "ten.ppm" else 16
+    with pytest.raises(
+        ValueError, match=f"^{tmp_path / name}: found {bits} bits, expected 8 bits per channel"
+    ):
         read_rgb(tmp_path / name)
-    assert str(error.value).startswith(f"{tmp_path / name}: found ")
-    (tmp_path / "ten.ppm").write_bytes(pnm("P6", 1023, 6))
-    with pytest.raises(ValueError, match=r"ten\.ppm: found 10 bits, expected 8 bits per channel"):
-        read_rgb(tmp_path / "ten.ppm")
 
 
 @pytest.mark.parametrize(

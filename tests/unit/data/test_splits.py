@@ -5,9 +5,7 @@ from saliency_assay.data.selection import background_images, explained_images
 from saliency_assay.data.splits import TEST, TRAIN, VALIDATION, random_split, with_validation
 
 
-@pytest.mark.parametrize(
-    ("count", "share", "tests"), [(100, 0.1, 10), (1797, 0.1, 180), (7, 0.1, 1), (3, 0.01, 1)]
-)
+@pytest.mark.parametrize(("count", "share", "tests"), [(1797, 0.1, 180), (7, 0.1, 1), (3, 0.01, 1)])
 def test_random_split_has_the_exact_share(count: int, share: float, tests: int) -> None:
     split = random_split(count, share, np.random.default_rng(0))
     assert split.dtype == np.uint8
@@ -28,11 +26,11 @@ def test_random_split_follows_the_generator() -> None:
 def test_validation_has_its_share_of_the_training_images(count: int, share: float, held_out: int) -> None:
     split = random_split(count, 0.1, np.random.default_rng(0))
     before = split.copy()
-    found = with_validation(split, share, 3)
-    assert found.dtype == np.uint8
-    assert (found == VALIDATION).sum() == held_out
-    assert ((found == TEST) == (before == TEST)).all()
-    assert (before[found == VALIDATION] == TRAIN).all()
+    validated = with_validation(split, share, 3)
+    assert validated.dtype == np.uint8
+    assert (validated == VALIDATION).sum() == held_out
+    assert ((validated == TEST) == (before == TEST)).all()
+    assert (before[validated == VALIDATION] == TRAIN).all()
     assert (split == before).all()
 
 
@@ -57,7 +55,7 @@ def _table(each: int, tested: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.where(number < tested, TEST, TRAIN).astype(np.uint8), first, second
 
 
-@pytest.mark.parametrize("limit", [1, 3, 4, 7, 16, 17, 30, 48])
+@pytest.mark.parametrize("limit", [1, 3, 4, 17, 48])
 def test_any_limit_is_balanced_over_both_labels(limit: int) -> None:
     split, first, second = _table(each=10, tested=3)
     chosen = explained_images(split, [first, second], limit)
@@ -70,7 +68,7 @@ def test_any_limit_is_balanced_over_both_labels(limit: int) -> None:
     assert pairs.max() - pairs.min() <= 1
 
 
-@pytest.mark.parametrize("count", [0, 1, 16, 17, 1000])
+@pytest.mark.parametrize("count", [0, 17, 1000])
 def test_a_background_is_of_training_images_in_order_and_balanced(count: int) -> None:
     split, first, second = _table(each=10, tested=3)
     chosen = background_images(split, [first, second], count)

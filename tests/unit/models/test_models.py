@@ -282,9 +282,7 @@ def test_mnist_cnn_is_the_released_one() -> None:
 
 
 def test_initialize_refuses_layers_it_does_not_know() -> None:
-    with pytest.raises(
-        TypeError, match=r"no initialization for Conv1d\(1, 2, .*valid: Conv2d, Linear, BatchNorm2d"
-    ):
+    with pytest.raises(TypeError, match=r"no initialization for Conv1d\(1, 2, .*valid: Conv2d, Linear,"):
         initialize(nn.Sequential(nn.Conv1d(1, 2, 3)), generator())
 
 
@@ -323,9 +321,7 @@ def test_classifier_refuses_logits_of_another_shape() -> None:
 def test_layers_by_name() -> None:
     classifier = small_resnet8()
     assert classifier.layer("layer2.0.relu1") is classifier.network.layer2[0].relu1
-    with pytest.raises(
-        ValueError, match=r"unknown layer 'layer4'; did you mean 'layer\d'\? valid: avgpool, bn1"
-    ):
+    with pytest.raises(ValueError, match="unknown layer 'layer4'"):
         classifier.layer("layer4")
 
 

@@ -70,10 +70,7 @@ def test_equal_weights_give_equal_bytes(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"architecture": "resnet18"}, r"architecture: found 'resnet8', expected 'resnet18'"),
-        (
-            {"parameters": {"width": 8, "stem_stride": 1}},
-            r"parameters: found \{'width': 4, .*, expected \{'width': 8, ",
-        ),
+        ({"parameters": {"width": 8, "stem_stride": 1}}, r"parameters: found \{'width': 4, .*"),
     ],
 )
 def test_file_of_another_architecture(path: Path, change: dict[str, object], message: str) -> None:
@@ -88,9 +85,7 @@ def test_changed_weights_are_noticed(path: Path) -> None:
     content = weights.read(path)
     content["state_dict"]["fc.bias"][1] += 1
     weights.write(path, content)
-    with pytest.raises(
-        ValueError, match=f"damaged: .* not {content['classifier']['digest']}, as stated in it"
-    ):
+    with pytest.raises(ValueError, match=f"damaged: .* not {content['classifier']['digest']}"):
         weights.load_classifier(path, RESNET8)
 
 
@@ -102,9 +97,7 @@ def test_description_is_not_trusted(path: Path, change: dict[str, object]) -> No
     content = weights.read(path)
     content["classifier"] |= change
     weights.write(path, content)
-    with pytest.raises(
-        ValueError, match=r"no entry 'classifier' with architecture, .*; valid: a file written by save"
-    ):
+    with pytest.raises(ValueError, match="no entry 'classifier' with architecture, .*"):
         weights.load_classifier(path, RESNET8)
 
 
@@ -260,9 +253,7 @@ def test_code_is_refused_and_not_run(path: Path, tmp_path: Path, write: type) ->
 
 def test_whole_models_are_refused(path: Path) -> None:
     torch.save(nn.Linear(2, 2), path)
-    with pytest.raises(
-        ValueError, match=r"contains code \(torch.nn.modules.linear.Linear\), which is not run"
-    ):
+    with pytest.raises(ValueError, match=r"contains code \(torch.nn.modules.linear.Linear\)"):
         weights.read_state(path)
 
 
@@ -279,9 +270,7 @@ def test_truncated_file(path: Path, share: float) -> None:
 @pytest.mark.parametrize("content", [b"accuracy: 0.93\n" * 9, b"\x89PNG\r\n\x1a\n" * 9, b"PK\x03\x04" * 9])
 def test_file_of_another_kind(path: Path, content: bytes) -> None:
     path.write_bytes(content)
-    with pytest.raises(
-        ValueError, match=r"truncated, or not written by torch.save; valid: a state dict of tensors"
-    ):
+    with pytest.raises(ValueError, match="truncated, or not written by torch.save"):
         weights.read_state(path)
 
 

@@ -113,47 +113,36 @@ def test_the_plan_follows_its_seed() -> None:
         assert (getattr(one, name) != getattr(other, name)).any()
 
 
-@pytest.mark.parametrize("classes", range(SCENES + 1))
+@pytest.mark.parametrize("classes", [0, 4, SCENES])
 def test_the_object_is_pasted_in_exactly_the_first_classes(classes: int) -> None:
     collection = material()
     drawing = planned(collection)
-    found, without = whole(drawing, collection, classes), whole(drawing, collection, 0)
-    mask, scenes = found["mask"][:, None], np.asarray(collection.scenes)[drawing.scene]
-    assert found["present"].tolist() == [label < classes for label in drawing.label_scene.tolist()]
-    assert found["present"].sum() == classes * EACH
+    images, without = whole(drawing, collection, classes), whole(drawing, collection, 0)
+    mask, scenes = images["mask"][:, None], np.asarray(collection.scenes)[drawing.scene]
+    assert images["present"].tolist() == [label < classes for label in drawing.label_scene.tolist()]
+    assert images["present"].sum() == classes * EACH
     assert (without["image"] == scenes).all()
+    assert images["mask"].any(axis=(1, 2)).all()
     # Random pixels on random pixels: an object that is there changes nearly all that it covers.
-    changed = (found["image"] != scenes).any(axis=1)
-    assert not changed[~found["mask"]].any()
-    assert not changed[~found["present"]].any()
-    for image, present in enumerate(found["present"].tolist()):
+    changed = (images["image"] != scenes).any(axis=1)
+    assert not changed[~images["mask"]].any()
+    assert not changed[~images["present"]].any()
+    for image, present in enumerate(images["present"].tolist()):
         assert not present or changed[image].sum() > 0.95 * mask[image].sum()
-    assert (found["covered"] == np.where(mask, scenes, 0)).all()
-    assert found["mask"].any(axis=(1, 2)).all()
-    assert set(found) == {"label_scene", "present", "image", "mask", "covered", "split"} | {
-        "cutout",
-        "scene",
-        "placement",
-    }
-    for name in set(found) - {"image", "present"}:
-        assert (found[name] == without[name]).all()
+    everywhere = whole(drawing, collection, SCENES)["image"]
+    assert (images["image"][images["present"]] == everywhere[images["present"]]).all()
+    assert (images["covered"] == np.where(mask, scenes, 0)).all()
+    for name in set(images) - {"image", "present"}:
+        assert (images[name] == without[name]).all()
     for name in ("label_scene", "split", "cutout", "scene", "placement"):
-        assert (found[name] == getattr(drawing, name)).all()
-
-
-def test_the_object_is_the_same_wherever_it_is_pasted() -> None:
-    collection = material()
-    drawing = planned(collection)
-    few, all_ = whole(drawing, collection, 4), whole(drawing, collection, SCENES)
-    assert (few["image"][few["present"]] == all_["image"][few["present"]]).all()
-    assert all_["present"].all()
+        assert (images[name] == getattr(drawing, name)).all()
 
 
 def test_masks_are_the_boxes_of_opaque_cutouts() -> None:
     collection = material()
     drawing = planned(collection)
-    found = whole(drawing, collection, 2)
-    for mask, (top, left, height, width) in zip(found["mask"], drawing.placement.tolist(), strict=True):
+    images = whole(drawing, collection, 2)
+    for mask, (top, left, height, width) in zip(images["mask"], drawing.placement.tolist(), strict=True):
         expected = np.zeros((SIZE, SIZE), bool)
         expected[top : top + height, left : left + width] = True
         assert (mask == expected).all()
@@ -180,42 +169,17 @@ def test_blocks_do_not_matter() -> None:
 @pytest.mark.parametrize(
     ("collection", "changes", "message"),
     [
-        (
-            material(),
-            {"common_object": "cat"},
-            "common_object: found 'cat', valid: bird, dog, zebra",
-        ),
-        (
-            material((6, 0, 5)),
-            {},
-            "common_object: 'dog' has no cut-outs, expected at least one",
-        ),
-        (
-            material((6, 1, 5)),
-            {"leak_free": True},
-            "leak_free: 'dog' has 1 cut-outs, 0 to train on and 1 to test on; expected at least one of each",
-        ),
-        (
-            material(scenes=(8, 0, 8)),
-            {},
-            "scenes: 'scene1' has no scenes, expected at least one of each class",
-        ),
-        (
-            material(scenes=(8, 8, 1)),
-            {"leak_free": True},
-            "leak_free: 'scene2' has 1 scenes, 0 to train on and 1 to test on; expected at least one of each",
-        ),
-        (
-            material(),
-            {"leak_free": True, "images_per_scene": 1},
-            "images_per_scene: found 1, leak_free needs at least 2",
-        ),
+        (material(), {"common_object": "cat"}, "common_object: found 'cat', valid: bird, dog, zebra"),
+        (material((6, 0, 5)), {}, "common_object: 'dog' has no cut-outs, expected at least one"),
+        (material((6, 1, 5)), {"leak_free": True}, "leak_free: 'dog' has 1 cut-outs, 0 to train on and 1 to"),
+        (material(scenes=(8, 0, 8)), {}, "scenes: 'scene1' has no scenes"),
+        (material(scenes=(8, 8, 1)), {"leak_free": True}, "leak_free: 'scene2' has 1 scenes, 0 to train on"),
+        (material(), {"leak_free": True, "images_per_scene": 1}, "images_per_scene: found 1, leak_free"),
     ],
 )
 def test_too_little_to_compose_of(collection: Collection, changes: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=":") as error:
+    with pytest.raises(ValueError, match=f"^{message}"):
         planned(collection, **changes)
-    assert str(error.value) == message
 
 
 def test_one_cutout_is_enough_where_halves_may_share_it() -> None:

@@ -66,30 +66,15 @@ def test_the_sets_are_aligned() -> None:
     assert os["image"].shape == (42, 3, SIZE, SIZE)
     assert (os["split"] == TEST).sum() == 4
     mask = os["mask"][:, None]
+    assert mask.any(axis=(1, 2, 3)).all()
+    many = whole(drawing, collection, "os", block=1000)
+    assert all((os[key] == many[key]).all() for key in os)
     assert os["image"].dtype == os["covered"].dtype == np.uint8
     assert mask.dtype == bool
     assert (none["image"] == collection.scenes[drawing.scene]).all()
     assert (np.where(mask, os["covered"], os["image"]) == none["image"]).all()
     assert (os["covered"] == np.where(mask, none["image"], 0)).all()
     assert (og["image"] == np.where(mask, os["image"], GRAY)).all()
-
-
-def test_masks_lie_in_their_boxes_and_are_never_empty() -> None:
-    collection = material()
-    images = whole(planned(collection), collection, "os")
-    for mask, (top, left, height, width) in zip(images["mask"], images["placement"].tolist(), strict=True):
-        assert mask.any()
-        outside = mask.copy()
-        outside[top : top + height, left : left + width] = False
-        assert not outside.any()
-
-
-@pytest.mark.parametrize("name", SETS)
-def test_blocks_do_not_matter(name: str) -> None:
-    collection = material()
-    drawing = planned(collection)
-    few, many = whole(drawing, collection, name, block=5), whole(drawing, collection, name, block=1000)
-    assert all((few[key] == many[key]).all() for key in few)
 
 
 def test_only_what_a_block_needs_is_read() -> None:
@@ -130,14 +115,6 @@ def test_shrinking_takes_no_color_from_around_the_object() -> None:
     assert abs(mask.sum() - disc.sum() * (17 / 40) ** 2) < 8
 
 
-def test_shrinking_averages() -> None:
-    cutout = np.full((4, 64, 64), 255, np.uint8)
-    cutout[:3, :, ::2] = 0
-    color, mask = paste(cutout, (0, 0, 16, 16), 16)
-    assert mask.all()
-    assert np.abs(color[:, :, 1:-1].astype(int) - 128).max() <= 8
-
-
 def test_an_object_that_is_too_thin_keeps_its_most_opaque_pixels() -> None:
     cutout = np.zeros((4, 64, 64), np.uint8)
     cutout[:, :, 30] = 255
@@ -156,18 +133,22 @@ def test_test_images_that_are_training_images_are_counted(caplog: pytest.LogCapt
     """Without an object, images of the same scene are identical."""
     collection = material()
     drawing = planned(collection)
-    found = whole(drawing, collection, "0s")
-    training, test = (
-        {image.tobytes() for image in found["image"][found["split"] == split_value]}
-        for split_value in (TRAIN, TEST)
-    )
+    images = whole(drawing, collection, "0s")
+    training = {image.tobytes() for image in images["image"][images["split"] == TRAIN]}
     caplog.set_level(logging.INFO)
     whole(drawing, collection, "os")
     assert not caplog.records
     whole(drawing, collection, "0s")
-    tests = [image.tobytes() for image in found["image"][found["split"] == TEST]]
-    assert training & test
-    assert caplog.messages == [
-        f"{sum(image in training for image in tests)} of {len(tests)} test images without an object are identical to a "
-        "training image, because they have the same scene; leak_free prevents this"
-    ]
+    tests = [image.tobytes() for image in images["image"][images["split"] == TEST]]
+    identical = sum(image in training for image in tests)
+    assert identical > 0
+    (message,) = caplog.messages
+    assert message.startswith(f"{identical} of {len(tests)} test images without an object are identical to a")
+
+
+def test_shrinking_averages() -> None:
+    cutout = np.full((4, 64, 64), 255, np.uint8)
+    cutout[:3, :, ::2] = 0
+    color, mask = paste(cutout, (0, 0, 16, 16), 16)
+    assert mask.all()
+    assert np.abs(color[:, :, 1:-1].astype(int) - 128).max() <= 8

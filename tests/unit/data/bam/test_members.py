@@ -54,19 +54,19 @@ def made(member: str, seed: int = SEED, **changes: Any) -> dict[str, np.ndarray]
 
 
 @pytest.mark.parametrize("member", ["os", "0s", "og"])
-def test_base_sets_are_as_they_were_before_there_were_others(member: str) -> None:
+def test_base_sets_are_composed_from_the_seed_of_their_rule(member: str) -> None:
     generator = np.random.default_rng(seed_of(SEED, "compose_bam"))
     drawn = plan(collection(), **BASE, generator=generator)
     (block,) = compose(drawn, collection(), member)
-    found = made(member)
-    assert list(found) == list(block)
-    assert all((found[name] == block[name]).all() for name in block)
+    images = made(member)
+    assert list(images) == list(block)
+    assert all((images[name] == block[name]).all() for name in block)
 
 
-def boxed(found: dict[str, np.ndarray], image: int) -> np.ndarray:
+def boxed(images: dict[str, np.ndarray], image: int) -> np.ndarray:
     """The object of one image in its box, RGB and mask ``[4, height, width]``; 0 around it."""
-    top, left, height, width = found["placement"][image]
-    layers = np.concatenate([found["image"][image] * found["mask"][image], found["mask"][image][None]])
+    top, left, height, width = images["placement"][image]
+    layers = np.concatenate([images["image"][image] * images["mask"][image], images["mask"][image][None]])
     return layers[:, top : top + height, left : left + width]
 
 
@@ -99,24 +99,24 @@ def test_a_variants_parameters_change_that_variant_only() -> None:
 def test_variants_are_not_drawn_by_what_drew_x_os() -> None:
     places = [made(member, images_per_pair=40) for member in ("os", *VARIANTS)]
     room = SIZE - places[0]["placement"][:, 2]
-    tops = [found["placement"][:, 0] / room for found in (places[0], places[2])]
+    tops = [images["placement"][:, 0] / room for images in (places[0], places[2])]
     assert abs(np.corrcoef(*tops)[0, 1]) < 0.15
-    sizes = [found["placement"][:, 2:].max(axis=1) for found in places[:2]]
+    sizes = [images["placement"][:, 2:].max(axis=1) for images in places[:2]]
     assert abs(np.corrcoef(*sizes)[0, 1]) < 0.15
 
 
 @pytest.mark.parametrize(("member", "classes"), [("os_k01", 1), ("os_k03", 3), ("os_k05", 5), ("0s_k", 0)])
 def test_sets_of_the_series_are_aligned(member: str, classes: int) -> None:
-    found, without = made(member), made("0s_k")
-    assert len(found["image"]) == 8 * SCENES
-    assert (found["split"] == TEST).sum() == 2 * SCENES
-    assert "label_object" not in found
-    assert (found["cutout"] >= 8).all()
-    assert (found["present"] == (found["label_scene"] < classes)).all()
-    pasted = (found["image"] != without["image"]).any(axis=(1, 2, 3))
-    assert (pasted == found["present"]).all()
-    for name in set(found) - {"image", "present"}:
-        assert (found[name] == without[name]).all()
+    images, without = made(member), made("0s_k")
+    assert len(images["image"]) == 8 * SCENES
+    assert (images["split"] == TEST).sum() == 2 * SCENES
+    assert "label_object" not in images
+    assert (images["cutout"] >= 8).all()
+    assert (images["present"] == (images["label_scene"] < classes)).all()
+    pasted = (images["image"] != without["image"]).any(axis=(1, 2, 3))
+    assert (pasted == images["present"]).all()
+    for name in set(images) - {"image", "present"}:
+        assert (images[name] == without[name]).all()
 
 
 def test_the_series_draws_from_a_seed_of_its_own() -> None:
@@ -124,12 +124,12 @@ def test_the_series_draws_from_a_seed_of_its_own() -> None:
         generator = np.random.default_rng(seed_of(SEED, *names))
         return plan_common(collection(), common_object="kite", **SERIES, generator=generator).placement
 
-    found = made("os_k05")["placement"]
-    assert (found == drawn("compose_bam", "commonality")).all()
-    assert (found != drawn("compose_bam")).any(axis=1).mean() > 0.9  # those of X_os
+    images = made("os_k05")["placement"]
+    assert (images == drawn("compose_bam", "commonality")).all()
+    assert (images != drawn("compose_bam")).any(axis=1).mean() > 0.9  # those of X_os
 
 
-@pytest.mark.parametrize("member", SETTINGS)
+@pytest.mark.parametrize("member", ["os_scale", "os_location", "os_k03"])
 def test_sets_follow_the_seed(member: str) -> None:
     one, same, other = made(member), made(member), made(member, seed=SEED + 1)
     assert all((one[name] == same[name]).all() for name in one)
@@ -137,22 +137,15 @@ def test_sets_follow_the_seed(member: str) -> None:
         assert (one[name] != other[name]).any()
 
 
-def test_which_sets_are_of_a_series() -> None:
-    assert [member for member in SETTINGS if is_series(member)] == ["os_k01", "os_k03", "os_k05", "0s_k"]
-
-
-@pytest.mark.parametrize("member", ["X_os", "os_k1", "os_kale", "0s_scale"])
+@pytest.mark.parametrize("member", ["X_os", "os_k1", "os_kale"])
 def test_an_unknown_set(member: str) -> None:
-    expected = f"set {member!r}: expected one of os, 0s, og, os_scale, os_location, os_kNN, 0s_k"
-    with pytest.raises(ValueError, match="set") as error:
+    with pytest.raises(ValueError, match=f"^set '{member}': expected one of os, 0s, og, os_scale"):
         compose_member(collection(), member, BASE, seed=SEED)
-    assert str(error.value) == expected
-    with pytest.raises(ValueError, match="set") as error:
+    with pytest.raises(ValueError, match=f"^set '{member}': expected one of os, 0s, og, os_scale"):
         is_series(member)
-    assert str(error.value) == expected
 
 
-@pytest.mark.parametrize("member", ["os", "os_scale", "os_k03"])
+@pytest.mark.parametrize("member", ["os_scale", "os_k03"])
 def test_the_script(member: str, tmp_path: Path) -> None:
     paths = {name: tmp_path / f"{name}.zarr.zip" for name in ("cutouts", "scenes", "made")}
     zarr_store.write(paths["cutouts"], [CUTOUTS], kind="cutouts", attributes={"objects": OBJECTS})
@@ -161,12 +154,12 @@ def test_the_script(member: str, tmp_path: Path) -> None:
     files = {name: paths[name] for name in ("cutouts", "scenes")}
     run_script("compose_bam", tmp_path, settings, files, [paths["made"]])
     expected = made(member)
-    with zarr_store.open_store(paths["made"], kind="data") as found:
-        assert set(found.names) == set(expected)
+    with zarr_store.open_store(paths["made"], kind="data") as images:
+        assert set(images.names) == set(expected)
         for name, array in expected.items():
-            assert found[name].dtype == array.dtype
-            assert (found[name][:] == array).all()
+            assert images[name].dtype == array.dtype
+            assert (images[name][:] == array).all()
         labels = {"scene": PLACES} if is_series(member) else {"object": OBJECTS, "scene": PLACES}
-        assert found.attributes["classes"] == labels
-        assert {f"label_{label}" for label in labels} == {n for n in found.names if n.startswith("label_")}
-        assert found.attributes["provenance"] == settings
+        assert images.attributes["classes"] == labels
+        assert {f"label_{label}" for label in labels} == {n for n in images.names if n.startswith("label_")}
+        assert images.attributes["provenance"] == settings

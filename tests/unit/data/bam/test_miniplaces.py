@@ -42,7 +42,7 @@ def names(folder: Path, scenes: list[Scene]) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("kit", ["/b/bedroom 0\n/t/track/outdoor 1\n", "0 bedroom\n1 track/outdoor\n\n"])
-@pytest.mark.parametrize("track", ["track", "track/outdoor", "track_outdoor"])
+@pytest.mark.parametrize("track", ["track", "track_outdoor"])
 def test_original_layout(original: Path, kit: str, track: str) -> None:
     (original / "categories.txt").write_text(kit)
     scenes, skipped, _ = find_scenes(original, [track, "bedroom"], limit=9)
@@ -63,33 +63,19 @@ def test_one_list_is_enough_and_the_first_are_kept(original: Path) -> None:
     assert skipped == {"bedroom": {"beyond the limit": 1}}
 
 
-def test_a_folder_per_scene(tmp_path: Path) -> None:
-    for name in ("bedroom/b.JPG", "bedroom/a.png", "track/outdoor/x.jpeg", "bedroom/notes.txt"):
-        touch_image(tmp_path / name) if not name.endswith("txt") else (tmp_path / name).write_text("")
-    scenes, _, _ = find_scenes(tmp_path, ["bedroom", "track"], limit=9)
-    assert names(tmp_path, scenes) == [
-        ("bedroom", "bedroom/a.png"),
-        ("bedroom", "bedroom/b.JPG"),
-        ("track", "track/outdoor/x.jpeg"),
-    ]
-
-
 def test_a_folder_per_scene_reads_every_format_and_no_hidden_file(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for name in ("bedroom/1.webp", "bedroom/2.tif", "bedroom/3.GIF", "bedroom/.hidden.jpg", ".git/4.png"):
+    images = ("bedroom/1.webp", "bedroom/2.tif", "bedroom/3.GIF", "track/outdoor/x.jpeg")
+    for name in (*images, "bedroom/.hidden.jpg", ".git/4.png"):
         touch_image(tmp_path / name)
     (tmp_path / "bedroom/._1.jpg").write_bytes(b"Mac OS X")
     (tmp_path / "bedroom/notes.txt").write_text("")
     with caplog.at_level(logging.INFO):
-        scenes, *_ = find_scenes(tmp_path, ["bedroom"], limit=9)
-    assert names(tmp_path, scenes) == [
-        ("bedroom", f"bedroom/{name}") for name in ("1.webp", "2.tif", "3.GIF")
-    ]
-    assert [read_scene(scene, 4).shape for scene in scenes] == [(3, 4, 4)] * 3
-    assert [record.getMessage() for record in caplog.records] == [
-        f"{tmp_path}: left out 4 files and folders: .txt 1, hidden 3"
-    ]
+        scenes, *_ = find_scenes(tmp_path, ["bedroom", "track"], limit=9)
+    assert names(tmp_path, scenes) == [(name.partition("/")[0], name) for name in images]
+    assert [read_scene(scene, 4).shape for scene in scenes] == [(3, 4, 4)] * 4
+    assert caplog.messages == [f"{tmp_path}: left out 4 files and folders: .txt 1, hidden 3"]
 
 
 def annotate(root: Path, image: str, *numbers: int | str) -> Path:
@@ -126,12 +112,11 @@ def name_objects(root: Path) -> None:
         (["stop sign"], ["stop_sign"]),
         (["sign"], ["stop_sign", "sign"]),
         (["dog", "truc"], []),
-        ([], []),
     ],
 )
 def test_scenes_that_hold_an_object_are_left_out(original: Path, objects: list[str], held: list[str]) -> None:
     name_objects(original)
-    found = []
+    matches = []
     for number, name in enumerate(OBJECTS):
         annotate(original, IMAGE, 2, number, number)
         scenes, skipped, left_out = find_scenes(original, ["bedroom"], objects=objects, limit=9)
@@ -139,8 +124,8 @@ def test_scenes_that_hold_an_object_are_left_out(original: Path, objects: list[s
         assert len(scenes) == 3 - out
         assert skipped == {"bedroom": {"contains one of the objects": 1} if out else {}}
         assert left_out == ({f"images/{IMAGE}": f"contains {name}"} if out else {})
-        found += [name] * out
-    assert found == held
+        matches += [name] * out
+    assert matches == held
 
 
 def test_annotations_of_validation_images_are_flat(original: Path) -> None:
@@ -148,16 +133,9 @@ def test_annotations_of_validation_images_are_flat(original: Path) -> None:
     annotate(original, "val/00000002.jpg", 2, 1, 0)
     _, _, left_out = find_scenes(original, ["bedroom", "track"], objects=["truck", "toilet"], limit=9)
     assert left_out == {"images/val/00000002.jpg": "contains truck, toilet"}
-
-
-def test_a_category_all_left_out(original: Path) -> None:
-    name_objects(original)
-    (original / "train.txt").write_text(f"{IMAGE} 0\n")
-    (original / "val.txt").unlink()
-    annotate(original, IMAGE, 0)
-    with pytest.raises(
-        ValueError, match="no usable image of scene 'bedroom'; found: contains one of the objects 1"
-    ):
+    (original / "train.txt").unlink()
+    message = "no usable image of scene 'bedroom'; found: contains one of the objects 1"
+    with pytest.raises(ValueError, match=message):
         find_scenes(original, ["bedroom"], objects=["truck"], limit=9)
 
 
@@ -168,16 +146,11 @@ LAUGHS = "<!DOCTYPE x [<!ENTITY a 'aa'>]><filename>&a;</filename>"
     ("change", "expected"),
     [
         (lambda text: text[: text.index("</polygon>")], "line 28: mismatched tag"),
-        (lambda text: text.replace("</folder>", "</fold>"), "line 2: mismatched tag"),
         (lambda text: LAUGHS + text, "line 1: not well-formed"),
         (lambda text: "", "found 'no element'"),
         (lambda text: f"<annotation>{text}</annotation>", "found 'annotation'"),
         (lambda text: text + " " * (1 << 20), "of at most 1048576"),
-        (
-            lambda text: text.replace("<class>1<", "<class>9<"),
-            "class of objects 2 is '9', expected a number in",
-        ),
-        (lambda text: text.replace("<class>1<", "<class>-1<"), "class of objects 2 is '-1'"),
+        (lambda text: text.replace("<class>1<", "<class>9<"), "class of objects 2 is '9'"),
         (lambda text: text.replace("<class>1</class>", "<name>toilet</name>"), "class of objects 2 is ''"),
     ],
 )
@@ -189,25 +162,20 @@ def test_damaged_annotations(original: Path, change: Callable[[str], str], expec
         find_scenes(original, ["bedroom"], objects=["truck"], limit=9)
 
 
-@pytest.mark.parametrize("line", ["truck", "165 truck", "truck 1", "a truck 9"])
+@pytest.mark.parametrize("line", ["truck", "165 truck", "truck 1"])
 def test_a_damaged_list_of_objects(original: Path, line: str) -> None:
     name_objects(original)
     annotate(original, IMAGE, 2)
     with (original / "object_categories.txt").open("a") as file:
         file.write(f"{line}\n")
-    message = (
-        rf"object_categories\.txt: line {len(OBJECTS) + 1} is '{line}', expected a name and a unique number"
-    )
+    message = rf"object_categories\.txt: line {len(OBJECTS) + 1} is '{line}', expected a name"
     with pytest.raises(ValueError, match=message):
         find_scenes(original, ["bedroom"], objects=["truck"], limit=9)
 
 
 def test_annotations_without_the_list_of_objects(original: Path) -> None:
     annotate(original, IMAGE, 2)
-    with pytest.raises(
-        ValueError,
-        match=r"object_categories\.txt: no such file; expected MiniPlaces' development kit's list, which",
-    ):
+    with pytest.raises(ValueError, match=r"object_categories\.txt: no such file"):
         find_scenes(original, ["bedroom"], objects=["truck"], limit=9)
     assert len(find_scenes(original, ["bedroom"], limit=9)[0]) == 3
 
@@ -227,14 +195,10 @@ def test_an_image_that_lies_in_two_places_is_one_scene(original: Path) -> None:
 
 
 def test_category_names(original: Path) -> None:
-    with pytest.raises(
-        ValueError, match=r"unknown scene 'bedrom'; did you mean 'bedroom'\? valid: bedroom, track/outdoor"
-    ):
+    with pytest.raises(ValueError, match="unknown scene 'bedrom'"):
         find_scenes(original, ["bedrom"], limit=9)
     (original / "categories.txt").write_text("0 church/indoor\n1 church/outdoor\n")
-    with pytest.raises(
-        ValueError, match="scene 'church' is ambiguous: church/indoor, church/outdoor; use a full name"
-    ):
+    with pytest.raises(ValueError, match="scene 'church' is ambiguous: church/indoor, church/outdoor"):
         find_scenes(original, ["church"], limit=9)
 
 
@@ -258,17 +222,13 @@ def test_broken_lists(original: Path, file: str, line: str, expected: str) -> No
 
 def test_files_that_are_missing(original: Path) -> None:
     (original / "images" / "val" / "00000002.jpg").unlink()
-    with pytest.raises(
-        FileNotFoundError, match=r"val/00000002\.jpg: no such image file; the lists in .* refer to it"
-    ):
+    with pytest.raises(FileNotFoundError, match=r"val/00000002\.jpg: no such image file"):
         find_scenes(original, ["bedroom"], limit=9)
     with pytest.raises(FileNotFoundError, match="nowhere: no such folder of scenes"):
         find_scenes(original / "nowhere", ["bedroom"], limit=9)
     (original / "train.txt").unlink()
     (original / "val.txt").unlink()
-    with pytest.raises(
-        ValueError, match=r"found categories\.txt, expected train\.txt or val\.txt next to it"
-    ):
+    with pytest.raises(ValueError, match=r"found categories\.txt"):
         find_scenes(original, ["bedroom"], limit=9)
 
 
@@ -282,17 +242,17 @@ def test_read_scene_takes_the_centered_square(tmp_path: Path) -> None:
     assert (scene == np.array([200, 100, 50])[:, None, None]).all()
 
 
-def test_read_scene_is_antialiased(tmp_path: Path) -> None:
-    stripes = np.zeros((64, 64, 3), np.uint8)
-    stripes[:, ::2] = 255
-    Image.fromarray(stripes).save(tmp_path / "x.png")
-    inner = read_scene(Scene("bedroom", tmp_path / "x.png"), 16)[:, 1:-1, 1:-1].astype(int)
-    assert abs(inner - 128).max() <= 8
-
-
 def test_a_truncated_scene_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "x.jpg"
     Image.fromarray(np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)).save(path)
     path.write_bytes(path.read_bytes()[:1500])
     with pytest.raises(ValueError, match=rf"{re.escape(str(path))}: truncated, or not an image"):
         read_scene(Scene("bedroom", path), 32)
+
+
+def test_read_scene_is_antialiased(tmp_path: Path) -> None:
+    stripes = np.zeros((64, 64, 3), np.uint8)
+    stripes[:, ::2] = 255
+    Image.fromarray(stripes).save(tmp_path / "x.png")
+    inner = read_scene(Scene("bedroom", tmp_path / "x.png"), 16)[:, 1:-1, 1:-1].astype(int)
+    assert abs(inner - 128).max() <= 8

@@ -35,9 +35,7 @@ def drawn(material: Collection | None = None, seed: int = 0, **changes: Any) -> 
     return plan(material or collection(), generator=np.random.default_rng(seed), **settings)
 
 
-@pytest.mark.parametrize(
-    ("items", "hands", "each"), [(7, 5, 3), (7, 4, 7), (7, 6, 17), (1, 3, 4), (40, 10, 13)]
-)
+@pytest.mark.parametrize(("items", "hands", "each"), [(7, 5, 3), (7, 6, 17), (1, 3, 4), (40, 10, 13)])
 def test_deal_is_even_overall_and_within_each_hand(items: int, hands: int, each: int) -> None:
     cards = np.arange(100, 100 + items)
     dealt = deal(cards, hands, each, np.random.default_rng(1))
@@ -61,9 +59,7 @@ def test_deal_shuffles_every_round() -> None:
     ("size", "measure", "smallest", "largest", "expected"),
     [
         (128, "area", 1 / 3, 1 / 2, (74, 90)),  # 128 / √3 = 73.9, 128 / √2 = 90.5
-        (32, "area", 1 / 3, 1 / 2, (19, 22)),
         (8, "area", 1 / 3, 1 / 2, (5, 5)),
-        (128, "side", 1 / 3, 1 / 2, (43, 63)),
         (64, "side", 0.25, 1.0, (16, 63)),
         (64, "area", 0.25, 0.49, (32, 44)),
     ],
@@ -76,11 +72,9 @@ def test_side_range(
     assert canvas_side(size, **settings) == 2 * expected[1]
 
 
-@pytest.mark.parametrize(("smallest", "largest"), [(0.5, 0.5), (0.5, 0.4), (0.51, 0.52)])
+@pytest.mark.parametrize(("smallest", "largest"), [(0.5, 0.5), (0.51, 0.52)])
 def test_a_range_without_a_whole_pixel(smallest: float, largest: float) -> None:
-    message = (
-        rf"smallest {smallest}, largest {largest} \(measure side\) at size 32: the longer side would be from"
-    )
+    message = rf"^smallest {smallest}, largest {largest} \(measure side\) at size 32: "
     with pytest.raises(ValueError, match=message):
         side_range(32, measure="side", smallest=smallest, largest=largest)
 
@@ -125,17 +119,14 @@ def test_every_pair_is_composed_equally_often_and_evenly(images_per_pair: int) -
     assert pairs == sorted(pairs)
     assert set(Counter(pairs).values()) == {images_per_pair}
     assert len(set(pairs)) == 6
+    # As in the paper: an exact share of all images, with shared material.
+    tested = drawing.split == TEST
+    assert tested.sum() == round(0.1 * 6 * images_per_pair)
+    assert set(drawing.cutout[~tested].tolist()) & set(drawing.cutout[tested].tolist())
     for used, labels in ((drawing.cutout, material.label_object), (drawing.scene, material.label_scene)):
         for label in np.unique(labels):
             counts = np.bincount(used, minlength=len(labels))[labels == label]
             assert counts.max() - counts.min() <= 1
-
-
-def test_the_papers_split_is_an_exact_share_of_all() -> None:
-    drawing = drawn(images_per_pair=50)
-    assert (drawing.split == TEST).sum() == 30
-    trained = set(drawing.cutout[drawing.split == TRAIN].tolist())
-    assert trained & set(drawing.cutout[drawing.split == TEST].tolist())
 
 
 def test_leak_free_shares_no_material() -> None:
@@ -148,15 +139,13 @@ def test_leak_free_shares_no_material() -> None:
     assert np.bincount(pairs[tested]).tolist() == [4] * 6
     assert np.bincount(pairs[~tested]).tolist() == [36] * 6
     # Of 7, 12 and 20 cut-outs and of 15 and 30 scenes, a tenth each is for testing.
-    assert [len(set(drawing.cutout[tested & (drawing.label_object == o)].tolist())) for o in range(3)] == [
-        1,
-        1,
-        2,
-    ]
-    assert [len(set(drawing.scene[tested & (drawing.label_scene == s)].tolist())) for s in range(2)] == [2, 3]
+    used = [set(drawing.cutout[tested & (drawing.label_object == label)].tolist()) for label in range(3)]
+    assert [*map(len, used)] == [1, 1, 2]
+    used = [set(drawing.scene[tested & (drawing.label_scene == label)].tolist()) for label in range(2)]
+    assert [*map(len, used)] == [2, 3]
 
 
-@pytest.mark.parametrize("images_per_pair", [7, 40, 53])
+@pytest.mark.parametrize("images_per_pair", [7, 53])
 def test_leak_free_uses_material_evenly_within_each_half(images_per_pair: int) -> None:
     material = collection()
     drawing = drawn(material, leak_free=True, images_per_pair=images_per_pair, test_share=0.3)
@@ -182,16 +171,8 @@ def test_leak_free_keeps_cutouts_of_one_photograph_together() -> None:
 @pytest.mark.parametrize(
     ("cutouts", "scenes", "message"),
     [
-        (
-            (7, 1, 9),
-            (5, 5),
-            "leak_free: 'kite' has 1 cut-outs, 0 to train on and 1 to test on; expected at least one",
-        ),
-        (
-            (7, 9, 9),
-            (5, 1),
-            "leak_free: 'track' has 1 scenes, 0 to train on and 1 to test on; expected at least one",
-        ),
+        ((7, 1, 9), (5, 5), "leak_free: 'kite' has 1 cut-outs, 0 to train on and 1 to test on"),
+        ((7, 9, 9), (5, 1), "leak_free: 'track' has 1 scenes, 0 to train on and 1 to test on"),
     ],
 )
 def test_a_class_too_small_for_leak_free(

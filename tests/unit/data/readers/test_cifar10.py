@@ -51,24 +51,20 @@ def pictures() -> tuple[np.ndarray, np.ndarray]:
     return images, np.concatenate([content(batch)[1] for batch in BATCHES])
 
 
-def named(value: object) -> str:
-    """Return the id of a test case: its text, or ``file`` instead of all bytes of a file."""
-    return value[:50] if isinstance(value, str) else "file"
-
-
 fault = partial(refusal, built)
 
 
 # --- what is read -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("block", [3, 100])
-def test_the_files_as_they_are(tmp_path: Path, block: int) -> None:
-    found = built(original(tmp_path), block=block)
+def test_the_files_as_they_are(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        arrays = built(original(tmp_path / "cifar-10-batches-bin").parent)
+    assert caplog.messages == [f"{tmp_path}/cifar-10-batches-bin: 35 images to train on, 7 to test"]
     images, labels = pictures()
-    np.testing.assert_array_equal(found["image"], images)
-    np.testing.assert_array_equal(found["label_class"], labels)
-    assert found["split"].tolist() == [TRAIN] * 5 * COUNT + [TEST] * COUNT
+    np.testing.assert_array_equal(arrays["image"], images)
+    np.testing.assert_array_equal(arrays["label_class"], labels)
+    assert arrays["split"].tolist() == [TRAIN] * 5 * COUNT + [TEST] * COUNT
 
 
 def test_the_files_as_images(tmp_path: Path) -> None:
@@ -82,52 +78,29 @@ def test_the_files_as_images(tmp_path: Path) -> None:
         np.testing.assert_array_equal(np.asarray(Image.open(file)).transpose(2, 0, 1), pixels)
 
 
-def test_the_files_in_their_archives_folder(tmp_path: Path) -> None:
-    original(tmp_path / "cifar-10-batches-bin")
-    np.testing.assert_array_equal(built(tmp_path)["image"], pictures()[0])
-
-
-@pytest.mark.parametrize("size", [8, 31, 70])
-def test_another_size(tmp_path: Path, size: int) -> None:
-    found = built(original(tmp_path), size=size)
-    expected = [
-        np.asarray(
-            Image.fromarray(np.ascontiguousarray(image.transpose(1, 2, 0))).resize(
-                (size, size), Image.Resampling.BILINEAR
-            )
-        )
-        for image in pictures()[0]
-    ]
-    np.testing.assert_array_equal(found["image"], np.stack(expected).transpose(0, 3, 1, 2))
+def test_another_size(tmp_path: Path) -> None:
+    resized = built(original(tmp_path), size=31)["image"]
+    for image, result in zip(pictures()[0].transpose(0, 2, 3, 1), resized, strict=True):
+        expected = Image.fromarray(image).resize((31, 31), Image.Resampling.BILINEAR)
+        np.testing.assert_array_equal(result, np.asarray(expected).transpose(2, 0, 1))
 
 
 def test_the_number_of_images_can_be_limited(tmp_path: Path) -> None:
     images, labels = pictures()
-    found = built(original(tmp_path), images_per_class=2)
+    arrays = built(original(tmp_path), images_per_class=2)
     halves = {TRAIN: labels[: 5 * COUNT], TEST: labels[5 * COUNT :]}
     for half, there in halves.items():
-        counts = np.bincount(found["label_class"][found["split"] == half], minlength=10)
+        counts = np.bincount(arrays["label_class"][arrays["split"] == half], minlength=10)
         np.testing.assert_array_equal(counts, np.minimum(np.bincount(there, minlength=10), 2))
         assert np.bincount(there).max() > 2
     # Every image is one of the source's with its label, each at most once, and they keep the source's order.
     places = [
         int(np.flatnonzero((images == image).all(axis=(1, 2, 3)) & (labels == label))[0])
-        for image, label in zip(found["image"], found["label_class"], strict=True)
+        for image, label in zip(arrays["image"], arrays["label_class"], strict=True)
     ]
     assert places == sorted(set(places))
-    assert [place >= 5 * COUNT for place in places] == (found["split"] == TEST).tolist()
-    np.testing.assert_array_equal(built(tmp_path, images_per_class=2)["image"], found["image"])
-    drawn = {built(tmp_path, images_per_class=1, seed=seed)["image"].tobytes() for seed in range(8)}
-    assert len(drawn) > 4
+    assert [place >= 5 * COUNT for place in places] == (arrays["split"] == TEST).tolist()
     np.testing.assert_array_equal(built(tmp_path, images_per_class=100)["image"], images)
-
-
-def test_what_the_log_says(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO):
-        built(original(tmp_path / "cifar-10-batches-bin").parent)
-    assert [record.getMessage() for record in caplog.records] == [
-        f"{tmp_path}/cifar-10-batches-bin: 35 images to train on, 7 to test"
-    ]
 
 
 def test_one_file_is_in_memory_at_a_time(tmp_path: Path) -> None:
@@ -161,9 +134,7 @@ def test_a_file_that_is_missing(tmp_path: Path) -> None:
 
 def test_a_folder_without_the_files(tmp_path: Path) -> None:
     (tmp_path / "cifar-10-batches-py").mkdir()
-    assert fault(tmp_path, FileNotFoundError) == (
-        "ROOT: found no data_batch_1.bin in it or in its folder cifar-10-batches-bin; expected the binary version"
-    )
+    assert fault(tmp_path, FileNotFoundError).startswith("ROOT: found no data_batch_1.bin in it")
 
 
 ROWS, LABELS = content("data_batch_3.bin")
@@ -171,28 +142,22 @@ RECORDS = cifar10_records(ROWS, LABELS)
 
 
 @pytest.mark.parametrize(
-    ("found", "message"),
+    ("name", "damaged", "message"),
     [
-        (b"", "found 0 bytes, expected 3073 per image: a label and 3072 pixel values"),
-        (RECORDS[:-1], "found 21510 bytes, expected 3073 per image: a label and 3072 pixel values"),
-        (RECORDS + b"\x00", "found 21512 bytes, expected 3073 per image: a label and 3072 pixel values"),
-        (RECORDS[3073:], "found 6 images, expected 7, as in ROOT/data_batch_1.bin"),
-        (RECORDS + RECORDS[:3073], "found 8 images, expected 7, as in ROOT/data_batch_1.bin"),
-        (cifar10_records(ROWS, [0, 9, 10, 11, 0, 0, 0]), "label 2 (from 0) is 10, expected 0 to 9"),
+        ("data_batch_1.bin", b"", "found 0 bytes, expected 3073 per image"),
+        ("data_batch_3.bin", b"", "found 0 bytes, expected 3073 per image"),
+        ("data_batch_3.bin", RECORDS[:-1], "found 21510 bytes, expected 3073 per image"),
+        ("data_batch_3.bin", RECORDS + b"\x00", "found 21512 bytes, expected 3073 per image"),
+        ("data_batch_3.bin", RECORDS[3073:], "found 6 images, expected 7, as in ROOT/data_batch_1.bin"),
+        ("data_batch_3.bin", RECORDS + RECORDS[:3073], "found 8 images, expected 7"),
+        ("data_batch_3.bin", cifar10_records(ROWS, [0, 9, 10, 11, 0, 0, 0]), "label 2 (from 0) is 10, "),
     ],
-    ids=named,
+    ids=["first empty", "empty", "cut", "long", "too few", "too many", "label 10"],
 )
-def test_what_is_wrong_with_a_file(tmp_path: Path, found: bytes, message: str) -> None:
-    original(tmp_path, {"data_batch_3.bin": found})
-    assert fault(tmp_path) == f"ROOT/data_batch_3.bin: {message}"
-
-
-def test_a_first_file_that_is_empty(tmp_path: Path) -> None:
-    original(tmp_path, {"data_batch_1.bin": b""})
-    assert fault(tmp_path).startswith("ROOT/data_batch_1.bin: found 0 bytes, expected 3073 per image")
+def test_what_is_wrong_with_a_file(tmp_path: Path, name: str, damaged: bytes, message: str) -> None:
+    assert fault(original(tmp_path, {name: damaged})).startswith(f"ROOT/{name}: {message}")
 
 
 def test_what_is_wrong_with_the_names(tmp_path: Path) -> None:
     original(tmp_path, {"batches.meta.txt": "\n".join((*CIFAR10, "frigate")).encode()})
-    expected = "found 11 class names, 11 different, expected 10 different"
-    assert fault(tmp_path) == f"ROOT/batches.meta.txt: {expected}"
+    assert fault(tmp_path).startswith("ROOT/batches.meta.txt: found 11 class names")

