@@ -31,8 +31,8 @@ class View(nn.Module):
         self.head = nn.Linear(4 * 8 * 8, CLASSES)
 
     def forward(self, images: Tensor) -> Tensor:
-        found = self.features(images)
-        return self.head(found.view(found.size(0), -1))
+        features = self.features(images)
+        return self.head(features.view(features.size(0), -1))
 
 
 class Auxiliary(nn.Module):
@@ -44,8 +44,8 @@ class Auxiliary(nn.Module):
         self.head, self.second, self.idle = (nn.Linear(4, CLASSES) for _ in range(3))
 
     def forward(self, images: Tensor) -> Tensor | tuple[Tensor, Tensor]:
-        found = self.features(images).mean((2, 3))
-        return (self.head(found), self.second(found)) if self.training else self.head(found)
+        features = self.features(images).mean((2, 3))
+        return (self.head(features), self.second(features)) if self.training else self.head(features)
 
 
 class Frozen(nn.Module):
@@ -100,8 +100,8 @@ class Counting(nn.Module):
         if self.training:
             self.written.add_(1)
             self.replaced = self.replaced + 2
-        found = self.features(images).mean((2, 3))[:, self.order]
-        return self.head(found.where(self.kept, 0))
+        features = self.features(images).mean((2, 3))[:, self.order]
+        return self.head(features.where(self.kept, 0))
 
 
 @dataclass(frozen=True)
@@ -128,9 +128,9 @@ def _swin() -> nn.Module:
 
 
 def _vit() -> nn.Module:
-    found = models.VisionTransformer(SIZE, 16, 2, 2, 32, 64, num_classes=CLASSES)
-    nn.init.normal_(found.heads.head.weight)  # torchvision starts it at 0, where no pixel counts
-    return found
+    network = models.VisionTransformer(SIZE, 16, 2, 2, 32, 64, num_classes=CLASSES)
+    nn.init.normal_(network.heads.head.weight)  # torchvision starts it at 0, where no pixel counts
+    return network
 
 
 KINDS = {
@@ -176,7 +176,7 @@ def trained(name: str, folder: Path) -> tuple[Classifier, list[dict[str, float]]
     """A network after two steps in float64, in which processes differ by the order of sums alone."""
     parts = {"mean": [0.5] * 3, "std": [0.25] * 3, "cam_layer": "", "concept_layers": ()}
     model = Classifier(network(name), classes=CLASSES, **parts).double()
-    model.register_forward_pre_hook(lambda model, given: (given[0].double(),))
+    model.register_forward_pre_hook(lambda model, inputs: (inputs[0].double(),))
     rows = train(
         model,
         images(11),
@@ -193,18 +193,18 @@ def trained(name: str, folder: Path) -> tuple[Classifier, list[dict[str, float]]
 
 def marks(model: nn.Module) -> dict[str, list[float]]:
     """Of each tensor of the state, its sum, its norm and its product with a fixed vector."""
-    found = {}
+    results = {}
     for name, tensor in model.state_dict().items():
         values = tensor.double().flatten()
         fixed = torch.arange(len(values), dtype=torch.float64).cos()
-        found[name] = [float(values.sum()), float(values.norm()), float(values @ fixed)]
-    return found
+        results[name] = [float(values.sum()), float(values.norm()), float(values @ fixed)]
+    return results
 
 
 def train_networks(folder: Path) -> dict[str, Any]:
     """The marks and the loss of each of ``KINDS`` after training."""
-    found = {}
+    results = {}
     for name in KINDS:
         model, rows = trained(name, folder)
-        found[name] = {"marks": marks(model), "loss": rows[0]["train_loss"]}
-    return found
+        results[name] = {"marks": marks(model), "loss": rows[0]["train_loss"]}
+    return results

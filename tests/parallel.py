@@ -72,7 +72,7 @@ def smoothed(model: Classifier) -> Classifier:
 
 def exact(model: Classifier) -> Classifier:
     """The same in float64."""
-    model.double().register_forward_pre_hook(lambda model, given: (given[0].double(),))
+    model.double().register_forward_pre_hook(lambda model, inputs: (inputs[0].double(),))
     return model
 
 
@@ -83,7 +83,7 @@ def trained(
     *,
     change: Callable[[Classifier], Classifier] = lambda model: model,
     on_step: Any = None,
-    **given: Any,
+    **inputs: Any,
 ) -> dict[str, Any]:
     """State dict and curve after training one of ``BLUEPRINTS``, and the kinds of its layers."""
     generator = torch.Generator().manual_seed(0)
@@ -92,7 +92,7 @@ def trained(
     if on_step:
         model.register_forward_pre_hook(on_step)
     path, learn = folder / f"{name}.state", data(32 if name == "vgg" else SIZE)
-    rows = train(model, **learn, settings=settings, seed=3, state_path=path, fingerprint="one", **given)
+    rows = train(model, **learn, settings=settings, seed=3, state_path=path, fingerprint="one", **inputs)
     return {"state": model.state_dict(), "rows": rows, "kinds": [type(m).__name__ for m in model.modules()]}
 
 
@@ -113,14 +113,14 @@ def stop_after(folder: Path, step: int) -> dict[str, Any]:
     """SIGTERM to the last process alone, in that ``step`` (from 1; 0 for none)."""
     steps = 0
 
-    def note(model: Classifier, given: tuple[Tensor]) -> None:
+    def note(model: Classifier, inputs: tuple[Tensor]) -> None:
         nonlocal steps
         steps += model.training
         if steps == step and rank() == processes() - 1:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    found = trained("dropout", folder, change=smoothed, on_step=note)
-    return {**found, "steps": steps}
+    results = trained("dropout", folder, change=smoothed, on_step=note)
+    return {**results, "steps": steps}
 
 
 def stopped(folder: Path) -> dict[str, Any]:
@@ -136,7 +136,7 @@ def evaluated(folder: Path) -> dict[str, Any]:
     settings, passes, steps = replace(SETTINGS, batch_size=8, epochs=2), 0, 0
     whole = trained("resnet", folder, settings)
 
-    def note(model: Classifier, given: tuple[Tensor]) -> None:
+    def note(model: Classifier, inputs: tuple[Tensor]) -> None:
         nonlocal passes, steps
         passes, steps = passes + (not model.training), steps + model.training
         if passes == 2 and rank() == 1:
@@ -160,7 +160,7 @@ def evaluated(folder: Path) -> dict[str, Any]:
 def terminated(folder: Path) -> dict[str, Any]:
     """SIGTERM to the process that has started the others, as Snakemake and clusters send it."""
 
-    def note(model: Classifier, given: tuple[Tensor]) -> None:
+    def note(model: Classifier, inputs: tuple[Tensor]) -> None:
         if model.training and rank() == 0 and not (folder / "sent").exists():
             (folder / "sent").touch()
             os.kill(os.getppid(), signal.SIGTERM)
@@ -176,7 +176,7 @@ def indivisible(folder: Path) -> dict[str, Any]:
 def faulty(folder: Path) -> dict[str, Any]:
     """A fault in one process alone, and not the first."""
 
-    def note(model: Classifier, given: tuple[Tensor]) -> None:
+    def note(model: Classifier, inputs: tuple[Tensor]) -> None:
         if rank() == 1:
             raise OSError("images: truncated")
 
@@ -186,7 +186,7 @@ def faulty(folder: Path) -> dict[str, Any]:
 def killed(folder: Path) -> dict[str, Any]:
     """The end that comes without a word: as when memory is short."""
 
-    def note(model: Classifier, given: tuple[Tensor]) -> None:
+    def note(model: Classifier, inputs: tuple[Tensor]) -> None:
         if rank() == 1:
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -235,7 +235,7 @@ def gather() -> dict[str, Any]:
 
 def layers(folder: Path) -> dict[str, Any]:
     """Two passes through each norm, and one through dropout, of this process's rows; gradients of Σ out·w."""
-    found: dict[str, Any] = {"gathered": gather()}
+    results: dict[str, Any] = {"gathered": gather()}
     for name, make in NORMS.items():
         norm, outs, gradients = make().double(), [], []
         for turn in range(2):
@@ -246,7 +246,7 @@ def layers(folder: Path) -> dict[str, Any]:
             outs.append(out.detach())
             gradients.append(x.grad)
         weights = {key: p.grad for key, p in norm.named_parameters() if p.grad is not None}
-        found[name] = {"out": outs, "x": gradients, "weights": weights, "state": norm.state_dict()}
+        results[name] = {"out": outs, "x": gradients, "weights": weights, "state": norm.state_dict()}
     for name, drop in {"dropout": nn.Dropout(0.3), "channels": nn.Dropout2d(0.3)}.items():
         for kind, to in {"float32": torch.float32, "bf16": torch.bfloat16}.items():
             x = batch(0)[0].to(to, memory_format=torch.channels_last)
@@ -254,8 +254,8 @@ def layers(folder: Path) -> dict[str, Any]:
             torch.manual_seed(5)
             out = whole_dropout(drop, part) if processes() > 1 else drop(part)
             out.sum().backward()
-            found[f"{name} {kind}"] = {"out": out.detach(), "x": part.grad}
-    return found
+            results[f"{name} {kind}"] = {"out": out.detach(), "x": part.grad}
+    return results
 
 
 def batch(turn: int) -> tuple[Tensor, Tensor]:
@@ -282,11 +282,11 @@ TASKS = (
 
 @dataclass(frozen=True)
 class Ended:
-    """A program that has ended: status, what it said on the terminal, what each process found."""
+    """A program that has ended: status, output on the terminal, result of each process."""
 
     status: int
-    said: str
-    found: list[Any]
+    output: str
+    results: list[Any]
 
 
 def run(task: Callable[[Path], Any], folder: Path, count: int) -> Ended:
@@ -298,8 +298,8 @@ def run(task: Callable[[Path], Any], folder: Path, count: int) -> Ended:
         command, env=environment, stderr=subprocess.PIPE, text=True, timeout=300, check=False
     )
     paths = [folder / f"{name}.process{process}.pt" for process in range(count)]
-    found = [torch.load(path, weights_only=True) for path in paths if path.exists()]
-    return Ended(ended.returncode, ended.stderr, found)
+    results = [torch.load(path, weights_only=True) for path in paths if path.exists()]
+    return Ended(ended.returncode, ended.stderr, results)
 
 
 def main(name: str, folder: Path, count: int) -> None:

@@ -31,17 +31,15 @@ def test_a_method_works_where_its_needs_are_met_and_refuses_elsewhere(
     method: Method, architecture: Architecture
 ) -> None:
     if (method.name, architecture.name) == ("scorecam", "resnet50"):
-        pytest.skip(
-            "takes two minutes for its 2,048 channels; resnet18 has the same layers of fewer channels"
-        )
-    images = random_images(2, channels=1, size=32, dtype=torch.float32)
+        pytest.skip("takes minutes for its 2,048 channels; resnet18 has the same layers of fewer channels")
+    images = random_images(1, channels=1, size=32, dtype=torch.float32)
     few = {"squares": 8} if method.name == "optimal_square" else {}  # all of 32 × 32 pixels are two thousand
     attribute = bound(method, images, **few)
     if unsupported(method.needs, architecture):
         with pytest.raises(ValueError, match=r"^[^\n]+$"):
-            attribute(small(architecture.name), images, cyclic_targets(2), generator=generator())
+            attribute(small(architecture.name), images, cyclic_targets(1), generator=generator())
     else:
-        maps = attribute(small(architecture.name), images, cyclic_targets(2), generator=generator())
+        maps = attribute(small(architecture.name), images, cyclic_targets(1), generator=generator())
         assert maps.shape == images.shape
         assert maps.isfinite().all()
 

@@ -69,14 +69,12 @@ def test_maps_agree(method: Method) -> None:
 def test_scores_agree(metric: Metric) -> None:
     models = contract.model(), contract.other_model()
     expected, _ = scored(metric, *models, contract.MEAN, None)
-    scores, _ = scored(
-        metric, *(deepcopy(each).to(DEVICE) for each in models), contract.MEAN.to(DEVICE), None
-    )
+    moved = [deepcopy(each).to(DEVICE) for each in models]
+    scores, _ = scored(metric, *moved, contract.MEAN.to(DEVICE), None)
     assert scores.keys() == expected.keys()
     for key, values in expected.items():
-        np.testing.assert_allclose(
-            scores[key], values, rtol=1e-3, atol=1e-4 * np.nanmax(np.abs(values), initial=0)
-        )
+        scale = np.nanmax(np.abs(values), initial=0)
+        np.testing.assert_allclose(scores[key], values, rtol=1e-3, atol=1e-4 * scale)
 
 
 def test_methods_have_the_same_ranks(models: tuple[Classifier, Classifier]) -> None:

@@ -35,11 +35,8 @@ from saliency_assay.registry.records import module_of, record_of, resolve
 def small_resnet() -> Classifier:
     record = record_of(ARCHITECTURES, "resnet8", "architecture")
     blueprint = Blueprint(record.name, record.function, {"width": 4}, record.cam_layer, record.concept_layers)
-    return (
-        build(blueprint, classes=CLASSES, mean=[0.5] * 3, std=[0.2] * 3, generator=generator(1))
-        .double()
-        .eval()
-    )
+    model = build(blueprint, classes=CLASSES, mean=[0.5] * 3, std=[0.2] * 3, generator=generator(1))
+    return model.double().eval()
 
 
 NETS = {
@@ -97,12 +94,6 @@ def suited(method: Method, seed: int = 1, dtype: torch.dtype = torch.float64) ->
     return (attention_classifier if "attention" in method.needs else conv_classifier)(seed=seed, dtype=dtype)
 
 
-def test_names_are_unique_and_counted() -> None:
-    names = [method.name for method in METHODS]
-    assert set(PASSES) <= set(names)
-    assert len(set(names)) == len(names)
-
-
 @EVERY_METHOD
 def test_record_fits_the_function(method: Method) -> None:
     assert module_of(method.function).startswith("saliency_assay.methods.")
@@ -119,67 +110,47 @@ def test_record_fits_the_function(method: Method) -> None:
     assert registered == defaults
     assert json.loads(json.dumps(registered)) == registered
     assert [p.problem(p.default) for p in method.parameters.values()] == [None] * len(registered)
-    assert set(method.needs) <= {
-        "gradients",
-        "relu",
-        "layers",
-        "attention",
-        "cam_layer",
-        "pool_linear_head",
-    }
     assert set(method.takes) <= {"base", "background"}
+    assert [other.name for other in METHODS].count(method.name) == 1
+
+
+@EVERY_METHOD
+def test_maps_have_their_shape_in_any_split_and_nothing_else_changes(
+    method: Method, case: tuple[Classifier, Tensor, Tensor]
+) -> None:
+    model, images, targets = case
+    before, images_before, targets_before = state_of(model), images.clone(), targets.clone()
+    noise_before = torch.get_rng_state()
+    maps = explain(method, model, images, targets)
+    assert maps.shape == (images[:, :1] if method.one_channel else images).shape
+    assert maps.isfinite().all()
+    assert (maps.std() > 0) == (method.name != "constant")
+    assert state_of(model) == before
+    assert torch.equal(images, images_before)
+    assert torch.equal(targets, targets_before)
+    assert torch.equal(torch.get_rng_state(), noise_before)
+    for sizes in ((2, 3), (1, 1, 1, 1, 1)):
+        serial = partial(bound(method, images), model, generator=generator())
+        parts = [serial(*part) for part in zip(images.split(sizes), targets.split(sizes), strict=True)]
+        torch.testing.assert_close(torch.cat(parts), maps, rtol=1e-9, atol=1e-12)
 
 
 @EVERY_METHOD
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-def test_shape_and_type(method: Method, case: tuple[Classifier, Tensor, Tensor], dtype: torch.dtype) -> None:
-    model, images, targets = case
-    maps = explain(method, model.to(dtype), images.to(dtype), targets)
+def test_maps_have_the_type_of_the_images_and_no_graph(method: Method, dtype: torch.dtype) -> None:
+    """Of a frozen model, and of images that require gradients."""
+    model = suited(method, dtype=dtype).requires_grad_(False)
+    before, images = state_of(model), random_images(3, dtype=dtype).requires_grad_()
+    maps = explain(method, model, images, cyclic_targets(3))
     assert maps.dtype is dtype
-    assert maps.shape == (images[:, :1] if method.one_channel else images).shape
-    assert maps.isfinite().all()
-    assert not maps.requires_grad
-    assert (maps.std() > 0) == (method.name != "constant")
-
-
-@EVERY_METHOD
-@pytest.mark.parametrize("frozen", [False, True], ids=["learning", "frozen"])
-def test_changes_nothing(method: Method, case: tuple[Classifier, Tensor, Tensor], frozen: bool) -> None:
-    model, images, targets = case
-    model.requires_grad_(not frozen)
-    before, images_before, targets_before = state_of(model), images.clone(), targets.clone()
-    noise_before = torch.get_rng_state()
-    explain(method, model, images, targets)
-    assert state_of(model) == before
-    assert torch.equal(images, images_before)
-    assert torch.equal(targets, targets_before)
-    assert not images.requires_grad
-    assert torch.equal(torch.get_rng_state(), noise_before)
-
-
-@EVERY_METHOD
-@pytest.mark.parametrize("sizes", [(2, 3), (1, 1, 1, 1, 1), (4, 1)], ids=str)
-def test_any_split_gives_the_same_maps(
-    method: Method, case: tuple[Classifier, Tensor, Tensor], sizes: tuple[int, ...]
-) -> None:
-    model, images, targets = case
-    whole = explain(method, model, images, targets)
-    serial = partial(bound(method, images), model, generator=generator())
-    parts = [serial(*part) for part in zip(images.split(sizes), targets.split(sizes), strict=True)]
-    torch.testing.assert_close(torch.cat(parts), whole, rtol=1e-9, atol=1e-12)
-
-
-@EVERY_METHOD
-def test_images_that_learn_get_maps_without_a_graph(method: Method) -> None:
-    images = random_images(3).requires_grad_()
-    maps = explain(method, suited(method), images, cyclic_targets(3))
     assert not maps.requires_grad
     assert images.grad is None
+    assert state_of(model) == before
 
 
 @EVERY_METHOD
-def test_one_seed_one_result(method: Method, case: tuple[Classifier, Tensor, Tensor]) -> None:
-    model, images, targets = case
+def test_one_seed_one_result(method: Method) -> None:
+    model, images, targets = suited(method), random_images(5), cyclic_targets(5)
     first = explain(method, model, images, targets, seed=5)
     assert torch.equal(explain(method, model, images, targets, seed=5), first)
     assert torch.equal(explain(method, model, images, targets, seed=6), first) is not method.stochastic
@@ -201,9 +172,8 @@ def test_needs_are_all_it_needs(method: Method) -> None:
     if not {"cam_layer", "relu", "attention"} & set(method.needs):
         assert explain(method, model, images, targets).shape[0] == 3
         return
-    with pytest.raises(ValueError, match="SmoothNet") as error:
+    with pytest.raises(ValueError, match=r"^[^\n]*SmoothNet[^\n]*$"):
         explain(method, model, images, targets)
-    assert "\n" not in str(error.value)
 
 
 @EVERY_METHOD
@@ -235,8 +205,7 @@ def test_the_report_knows_what_a_map_costs(method: Method) -> None:
         explain(method, model, images, targets)
     assert rows == list(map(len, seen))
     defaults = {name: parameter.default for name, parameter in method.parameters.items()}
-    given = {**defaults, **few_passes(method)}
-    inputs = Map(given, (12, width), batch=4, background=3)
+    inputs = Map({**defaults, **few_passes(method)}, (12, width), batch=4, background=3)
     counted = PASSES[method.name] if method.passes is None else passes(method.passes, inputs)
     measured = sum(rows) / len(images)
     assert counted == TRACED.get(method.name, measured)
@@ -263,18 +232,14 @@ def test_what_smooths_a_method_costs_as_many_of_its_passes() -> None:
     ("images", "targets", "message"),
     [
         (torch.zeros(3, 3, 8, 8, dtype=torch.uint8), torch.zeros(3).long(), "images: found uint8"),
-        (torch.zeros(3, 8, 8), torch.zeros(3).long(), "images: found float32 [3, 8, 8], "),
-        (torch.zeros(0, 3, 8, 8), torch.zeros(0).long(), "images: found float32 [0, 3, 8, 8], "),
-        (torch.zeros(3, 3, 8, 8), torch.zeros(2).long(), "targets: found int64 [2], expected int64 [3]"),
-        (torch.zeros(3, 3, 8, 8), torch.zeros(3), "targets: found float32 [3], expected int64 [3]"),
+        (torch.zeros(0, 3, 8, 8), torch.zeros(0).long(), r"images: found float32 \[0, 3, 8, 8\], "),
+        (torch.zeros(3, 3, 8, 8), torch.zeros(2).long(), r"targets: found int64 \[2\], expected int64 \[3\]"),
     ],
-    ids=["uint8", "no channel", "no image", "too few targets", "float targets"],
+    ids=["uint8", "no image", "too few targets"],
 )
 def test_wrong_input_is_refused(method: Method, images: Tensor, targets: Tensor, message: str) -> None:
-    model = suited(method, dtype=torch.float32)
-    with pytest.raises(ValueError, match=r"^(images|targets): found") as error:
-        explain(method, model, images, targets)
-    assert str(error.value).startswith(message)
+    with pytest.raises(ValueError, match=f"^{message}"):
+        explain(method, suited(method, dtype=torch.float32), images, targets)
 
 
 CHOICES = [
@@ -283,12 +248,9 @@ CHOICES = [
 
 
 @pytest.mark.parametrize(("method", "name"), CHOICES, ids=lambda value: getattr(value, "name", value))
-def test_choices_are_those_of_the_function(method: Method, name: str) -> None:
+def test_choices_give_different_maps(method: Method, name: str) -> None:
     model, images, targets = suited(method), random_images(3), cyclic_targets(3)
     function = partial(bound(method, images), model, images, targets, generator=generator())
-    choices = method.parameters[name].choices
-    results = [function(**{name: choice}) for choice in choices]
+    results = [function(**{name: choice}) for choice in method.parameters[name].choices]
     for i, result in enumerate(results):
         assert not any(torch.equal(result, other) for other in results[:i])
-    with pytest.raises(ValueError, match=f"^{name}: found 'none', valid: {', '.join(choices)}$"):
-        function(**{name: "none"})

@@ -52,17 +52,17 @@ def test_the_wheel_holds_the_library_and_nothing_else(built: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert {name for name in names if ".dist-info/" not in name} == files_of_the_package()
     [metadata] = [name for name in names if name.endswith(".dist-info/METADATA")]
-    said = Parser().parsestr(zipfile.ZipFile(wheel).read(metadata).decode())
-    assert said["Version"] == __version__
-    assert said["License-Expression"] == "MIT"
+    headers = Parser().parsestr(zipfile.ZipFile(wheel).read(metadata).decode())
+    assert headers["Version"] == __version__
+    assert headers["License-Expression"] == "MIT"
     pythons = [
-        line.rpartition(" ")[2] for line in said.get_all("Classifier") if re.search(r":: 3\.\d+$", line)
+        line.rpartition(" ")[2] for line in headers.get_all("Classifier") if re.search(r":: 3\.\d+$", line)
     ]
     assert pythons == ["3.11", "3.12", "3.13"]
-    assert all(version in SpecifierSet(said["Requires-Python"]) for version in pythons)
-    wanted = [Requirement(line) for line in said.get_all("Requires-Dist")]
-    plain = {requirement.name for requirement in wanted if not requirement.marker}
-    of_workflow = {requirement.name for requirement in wanted if "workflow" in str(requirement.marker)}
+    assert all(version in SpecifierSet(headers["Requires-Python"]) for version in pythons)
+    requirements = [Requirement(line) for line in headers.get_all("Requires-Dist")]
+    plain = {requirement.name for requirement in requirements if not requirement.marker}
+    of_workflow = {requirement.name for requirement in requirements if "workflow" in str(requirement.marker)}
     assert plain == {"matplotlib", "numpy", "pandas", "scipy", "torch"}
     assert {"saliency-assay", "snakemake", "pydantic", "pyyaml", "psutil", "zarr"} <= of_workflow
 

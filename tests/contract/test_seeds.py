@@ -29,14 +29,14 @@ def test_scores_do_not_depend_on_equal_seeds() -> None:
     assert largest_difference([]) < 5  # of over 80 scores
 
 
-def test_one_stream_for_both_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_seed_for_both_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in version 0.2: without the role, a random map is the random color that removes its pixels."""
     with_role = sampling.seed_of
-    monkeypatch.setattr(
-        sampling,
-        "seed_of",
-        lambda seed, *names: with_role(seed, *[n for n in names if n not in ("method", "metric")]),
-    )
+
+    def without_role(seed: int, *names: str) -> int:
+        return with_role(seed, *[name for name in names if name not in ("method", "metric")])
+
+    monkeypatch.setattr(sampling, "seed_of", without_role)
     assert largest_difference(["region_perturbation", "insertion"], ("random",), count=100) > 10
     assert largest_difference(["infidelity_noisy_baseline"], ("optimal_noisy_baseline",)) > 10
 

@@ -95,12 +95,8 @@ def test_launches_and_waits_are_counted() -> None:
         values.copy_(torch.ones(3, 4))
         torch.tensor([1.0], device=DEVICE)
     reasons = Counter(wait.split(" ", 1)[1].rsplit(" ", 1)[0] for wait in counts.waits.elements())
-    assert reasons == {
-        "value of a tensor": 1,
-        "index by truth values": 1,
-        "copy from the device": 1,
-        "copy to the device": 2,
-    }
+    copies = {"copy from the device": 1, "copy to the device": 2}
+    assert reasons == {"value of a tensor": 1, "index by truth values": 1, **copies}
 
 
 def test_gradients_are_those_of_the_cpu() -> None:
@@ -117,10 +113,9 @@ def test_gradients_are_those_of_the_cpu() -> None:
 
 def classifier_for(method: Method, dtype: torch.dtype) -> Classifier:
     """A classifier that the method supports."""
-    needs_attention = method.name != "attnlrp" and method.function.startswith(
-        "saliency_assay.methods.attention:"
-    )
-    return (attention_classifier if needs_attention else conv_classifier)(dtype=dtype)
+    of_attention = method.function.startswith("saliency_assay.methods.attention:")
+    kind = attention_classifier if of_attention and method.name != "attnlrp" else conv_classifier
+    return kind(dtype=dtype)
 
 
 def maps_of(method: Method, model: Classifier, images: Tensor, targets: Tensor) -> Tensor:
@@ -175,7 +170,7 @@ def scored(
             **run,
         )
     offered = {"mask": contract.MASK, "responses": responses}
-    [found] = score(
+    [block] = score(
         counted(resolve(metric.function)),
         contract.read_by(metric.function, parameters),
         *images,
@@ -188,7 +183,7 @@ def scored(
         ),
         **run,
     )
-    return {key: values.numpy() for key, values in found.scores.items()}, waits
+    return {key: values.numpy() for key, values in block.scores.items()}, waits
 
 
 @pytest.mark.usefixtures("like_a_gpu")

@@ -18,10 +18,6 @@ def test_all_that_a_record_names_exists(kind: StudyKind) -> None:
     assert all(score.direction.target is None for score in kind.scores)
 
 
-def test_galleries_have_no_ranks() -> None:
-    assert not STUDY_KINDS["gallery"].is_rated
-
-
 def test_a_study_asks_about_the_object_where_all_its_metrics_take_the_mask() -> None:
     kind = StudyKind("k", "K", "fidelity?", "", "", mask_question="localization?")
     assert kind.question_for([("mask",), ("mean", "mask")]) == "localization?"

@@ -17,9 +17,10 @@ from torch.utils.checkpoint import checkpoint
 
 import saliency_assay
 from saliency_assay.methods import METHODS, Method
-from saliency_assay.metrics import Metric
+from saliency_assay.metrics import METRICS, Metric
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.resnet import resnet8
+from saliency_assay.registry.records import record_of
 from saliency_assay.registry.signatures import declared
 
 SIZE, COUNT = 12, 3
@@ -323,6 +324,16 @@ def explain(name: str, method: Method, batch_size: int) -> Tensor:
     )
 
 
+@cache
+def plain_maps(method: str) -> Tensor:
+    return explain("plain", record_of(METHODS, method, "method"), COUNT)
+
+
+@cache
+def plain_scores(metric: str) -> dict[str, np.ndarray]:
+    return scores_of("plain", record_of(METRICS, metric, "metric"), COUNT)
+
+
 def close(values: Any, expected: Any) -> None:
     scale = np.nanmax(np.abs(expected), initial=0)
     np.testing.assert_allclose(values, expected, rtol=1e-3, atol=1e-4 * scale)
@@ -339,7 +350,7 @@ def test_maps(name: str, method: Method) -> None:
     maps = explain(name, method, COUNT)
     close(explain(name, method, 1), maps)
     if NETWORKS[name].is_plain:
-        close(maps, explain("plain", method, COUNT))
+        close(maps, plain_maps(method.name))
 
 
 def scores_of(name: str, metric: Metric, batch_size: int) -> dict[str, np.ndarray]:
@@ -357,10 +368,8 @@ def scores_of(name: str, metric: Metric, batch_size: int) -> dict[str, np.ndarra
             for values in other.parameters():
                 values.mul_(-1.3)
         parameters[key] = other
-    model = model_of(name)
-    return saliency_assay.score(
-        metric.name, model, IMAGES, TARGETS, MAPS, batch_size=batch_size, **parameters
-    )
+    inputs = model_of(name), IMAGES, TARGETS, MAPS
+    return saliency_assay.score(metric.name, *inputs, batch_size=batch_size, **parameters)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -374,7 +383,7 @@ def test_scores(name: str, metric: Metric) -> None:
     scores = scores_of(name, metric, COUNT)
     alone = scores_of(name, metric, 1)
     is_plain = NETWORKS[name].is_plain and (NETWORKS[name].same_weights or not OTHER_MODELS & {*metric.takes})
-    expected = scores_of("plain", metric, COUNT) if is_plain else {}
+    expected = plain_scores(metric.name) if is_plain else {}
     for key, values in scores.items():
         close(alone[key], values)
         if key in expected:

@@ -25,11 +25,11 @@ def test_the_classifier_is_loaded_in_the_format_that_it_takes(tmp_path: Path) ->
         snakemake_of("score", tmp_path / "log", {"model": RESNET_SETTINGS, "device": "cpu"}, files)
     ) as job:
         data = job.open(zarr_store.open_store(job.input.data, kind="data"))
-        found = load_model(job, data)
-        assert found.device == torch.device("cpu")
-        assert found.layer("conv1").weight.is_contiguous(memory_format=torch.channels_last)
+        loaded = load_model(job, data)
+        assert loaded.device == torch.device("cpu")
+        assert loaded.layer("conv1").weight.is_contiguous(memory_format=torch.channels_last)
         model = digest(expected.network.state_dict())
-        assert result_identity(data, found, Shard(2, 3)) == {
+        assert result_identity(data, loaded, Shard(2, 3)) == {
             "shard": Shard(2, 3),
             "data": data.attributes["digest"],
             "model": model,

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from saliency_assay.methods.canonical import canonical
 from saliency_assay.models import initialization, resnet
 from saliency_assay.models.classifier import Blueprint, Classifier, build, digest
 from saliency_assay.models.cnn import ScaleNorm, mnist_cnn, reliability_cnn, vgg16, vgg16_bn
-from saliency_assay.models.inference import evaluating, logits, to_pixels
+from saliency_assay.models.inference import evaluating, logits
 from saliency_assay.models.initialization import initialize
 from saliency_assay.models.resnet import resnet8, resnet18, resnet20, resnet50
 from saliency_assay.runtime.provenance import SOURCE
@@ -41,8 +40,9 @@ def randomize(network: nn.Module) -> None:
 # --- networks -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "builder"), [("resnet18", resnet18), ("resnet50", resnet50)])
-@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize(
+    ("name", "builder", "training"), [("resnet18", resnet18, True), ("resnet50", resnet50, False)]
+)
 def test_equals_torchvision(name: str, builder: type, training: bool) -> None:
     theirs = getattr(torchvision_models, name)(num_classes=7)
     randomize(theirs)
@@ -114,16 +114,16 @@ from saliency_assay.models.resnet import resnet8
 resnet8(classes=3, channels=3, width=4, stem_stride=1, generator=torch.Generator())
 print(*{"sympy", "torch._dynamo"} & set(sys.modules))
 """
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout == "\n"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "\n"
 
 
 def test_shortcut_of_an_odd_number_of_channels_loses_none() -> None:
     images = torch.rand(1, 3, 5, 5)
-    found = resnet.Subsample(3, 6, 2)(images)
-    assert found.shape == (1, 6, 3, 3)
-    assert torch.equal(found[:, 1:4], images[:, :, ::2, ::2])
-    assert not found[:, [0, 4, 5]].any()
+    shortcut = resnet.Subsample(3, 6, 2)(images)
+    assert shortcut.shape == (1, 6, 3, 3)
+    assert torch.equal(shortcut[:, 1:4], images[:, :, ::2, ::2])
+    assert not shortcut[:, [0, 4, 5]].any()
 
 
 @pytest.mark.parametrize(("name", "builder"), [("vgg16", vgg16), ("vgg16_bn", vgg16_bn)])
@@ -161,21 +161,22 @@ def torchvisions_small_vgg(name: str) -> nn.Module:
     return theirs
 
 
-@pytest.mark.parametrize(("name", "builder"), [("vgg16", vgg16), ("vgg16_bn", vgg16_bn)])
-@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize(
+    ("name", "builder", "training"), [("vgg16", vgg16, True), ("vgg16_bn", vgg16_bn, True)]
+)
 def test_vgg_equals_torchvision(name: str, builder: type, training: bool) -> None:
     theirs = torchvisions_small_vgg(name)
     randomize(theirs)
     ours = builder(classes=7, channels=3, generator=generator(), width=4, hidden=32, pooled=2)
     assert shapes(ours) == shapes(theirs)
     ours.load_state_dict(theirs.state_dict())
-    images, found = torch.randn(4, 3, 96, 64, generator=generator(1)), []
+    images, outputs = torch.randn(4, 3, 96, 64, generator=generator(1)), []
     for network in (ours, theirs):
         with torch.random.fork_rng(), torch.no_grad():
             torch.manual_seed(3)  # for dropout
-            found.append(network.train(training)(images))
-    assert found[1].std() > 0.01
-    torch.testing.assert_close(found[0], found[1], atol=1e-6, rtol=1e-5)
+            outputs.append(network.train(training)(images))
+    assert outputs[1].std() > 0.01
+    torch.testing.assert_close(*outputs, atol=1e-6, rtol=1e-5)
 
 
 def reliability(**parameters: object) -> nn.Sequential:
@@ -183,7 +184,8 @@ def reliability(**parameters: object) -> nn.Sequential:
 
 
 def test_reliability_cnn_is_the_papers() -> None:
-    network = reliability()
+    network = reliability(dropout=0.4)
+    assert {part.p for part in network.modules() if isinstance(part, nn.Dropout)} == {0.4}
     linear = [module for module in network.modules() if isinstance(module, nn.Conv2d | nn.Linear)]
     assert [tuple(module.weight.shape) for module in linear] == [
         *((32, 3, 3, 3), (32, 32, 3, 3)),
@@ -196,24 +198,13 @@ def test_reliability_cnn_is_the_papers() -> None:
     assert kinds == block * 3 + ["AdaptiveAvgPool2d", "Flatten", "Linear"]
 
 
-@pytest.mark.parametrize("center", [True, False])
-def test_reliability_cnn_has_no_bias(center: bool) -> None:
-    network = reliability(width=4, center=center)
-    assert {name.rpartition(".")[2] for name, _ in network.named_parameters()} == {"weight"}
-
-
 @pytest.mark.parametrize(("builder", "size"), [(reliability_cnn, 32), (mnist_cnn, 28)])
 def test_pooling_leaves_the_papers_images_as_they_are(builder: type, size: int) -> None:
     network = builder(classes=10, channels=3, generator=generator(), width=4).eval()
     seen = []
-    network.avgpool.register_forward_hook(lambda layer, given, out: seen.extend([*given, out]))
+    network.avgpool.register_forward_hook(lambda layer, inputs, output: seen.extend([*inputs, output]))
     network(torch.rand(2, 3, size, size))
     assert torch.equal(*seen)
-
-
-def test_dropout_is_as_told() -> None:
-    shares = Counter(part.p for part in reliability(dropout=0.4).modules() if isinstance(part, nn.Dropout))
-    assert shares == {0.4: 3}
 
 
 def with_running_statistics(network: nn.Module) -> nn.Module:
@@ -229,6 +220,7 @@ def with_running_statistics(network: nn.Module) -> nn.Module:
 @pytest.mark.parametrize("center", [True, False])
 def test_reliability_cnn_without_center_is_homogeneous(center: bool) -> None:
     network = with_running_statistics(reliability(width=4, center=center).double())
+    assert {name.rpartition(".")[2] for name, _ in network.named_parameters()} == {"weight"}
     images = torch.randn(2, 3, 16, 16, generator=generator(9), dtype=torch.float64)
     with torch.no_grad():
         ratio = network(7 * images) / network(images)
@@ -298,10 +290,6 @@ def test_classifier_normalizes_pixels() -> None:
     torch.testing.assert_close(classifier(pixels), classifier.network(expected))
 
 
-def test_classifier_runs_in_float64() -> None:
-    assert small_resnet8().double()(torch.rand(2, 3, 8, 8, dtype=torch.float64)).dtype == torch.float64
-
-
 def test_classifier_refuses_other_images() -> None:
     classifier = small_resnet8()
     with pytest.raises(ValueError, match=r"images \[2, 1, 8, 8\]: expected \[N, 3, H, W\]"):
@@ -330,9 +318,9 @@ def test_layers_by_name() -> None:
     [
         ([0.5], [0.2, 0.2]),
         ([0.5], [0.0]),
-        ([123.675], [58.395]),
+        ([123.675], [0.2]),
         ([-0.1], [0.2]),
-        ([0.0], [255.0]),
+        ([0], [255]),
         ([np.nan], [0.2]),
     ],
 )
@@ -375,29 +363,20 @@ def test_logits_by_batches_equal_those_at_once(kind: type) -> None:
     classifier, images = small_resnet8(), stored_images(11)
     with torch.no_grad(), evaluating(classifier):
         expected = classifier(images.float() / 255)
-    found = logits(classifier, kind(images), batch_size=4)
-    torch.testing.assert_close(found, expected)
+    stored, sizes = kind(images), []
+    if kind is np.asarray:
+        stored.flags.writeable = False
+    classifier.register_forward_pre_hook(lambda module, inputs: sizes.append(len(inputs[0])))
+    torch.testing.assert_close(logits(classifier, stored, batch_size=4), expected)
+    assert sizes == [4, 4, 3]
     assert classifier.training
 
 
 def test_logits_of_chosen_images() -> None:
     classifier, images = small_resnet8(), stored_images(11)
     indices = torch.tensor([7, 0, 3, 10, 9])
-    found = logits(classifier, images, batch_size=2, indices=indices)
-    torch.testing.assert_close(found, logits(classifier, images, batch_size=11)[indices])
-
-
-def test_logits_decode_one_batch_at_a_time() -> None:
-    classifier, sizes = small_resnet8(), []
-    classifier.register_forward_pre_hook(lambda module, given: sizes.append(len(given[0])))
-    logits(classifier, stored_images(11), batch_size=4)
-    assert sizes == [4, 4, 3]
-
-
-def test_logits_accept_read_only_arrays() -> None:
-    images = stored_images(3).numpy()
-    images.flags.writeable = False
-    assert logits(small_resnet8(), images, batch_size=2).shape == (3, 3)
+    chosen = logits(classifier, images, batch_size=2, indices=indices)
+    torch.testing.assert_close(chosen, logits(classifier, images, batch_size=11)[indices])
 
 
 def test_logits_refuse_other_images() -> None:
@@ -405,12 +384,6 @@ def test_logits_refuse_other_images() -> None:
         logits(small_resnet8(), torch.rand(3, 3, 8, 8), batch_size=2)
     with pytest.raises(ValueError, match=r"batch_size: found 0, expected at least 1"):
         logits(small_resnet8(), stored_images(3), batch_size=0)
-
-
-def test_to_pixels_spans_zero_to_one() -> None:
-    pixels = to_pixels(torch.tensor([0, 51, 255], dtype=torch.uint8).reshape(1, 1, 1, 3))
-    assert pixels.flatten().tolist() == pytest.approx([0.0, 0.2, 1.0])
-    assert pixels.dtype == torch.float32
 
 
 def test_modes_come_back_part_by_part() -> None:
@@ -427,15 +400,11 @@ PRECISIONS = {
     "generic tf32": "torch.backends.fp32_precision = 'tf32'",
     "generic bf16": "torch.backends.fp32_precision = 'bf16'",
     "generic ieee": "torch.backends.fp32_precision = 'ieee'",
-    "high": "torch.set_float32_matmul_precision('high')",
     "medium": "torch.set_float32_matmul_precision('medium')",
     "matmul": "torch.backends.cuda.matmul.fp32_precision = 'tf32'",
-    "cudnn": "torch.backends.cudnn.fp32_precision = 'tf32'",
     "conv": "torch.backends.cudnn.conv.fp32_precision = 'tf32'",
-    "conv ieee": "torch.backends.cudnn.conv.fp32_precision = 'ieee'",
     "conv none": "torch.backends.cudnn.conv.fp32_precision = 'none'",
     "rnn": "torch.backends.cudnn.rnn.fp32_precision = 'tf32'",
-    "oneDNN matmul": "torch.backends.mkldnn.matmul.fp32_precision = 'bf16'",
     "oneDNN conv": "torch.backends.mkldnn.conv.fp32_precision = 'bf16'",
     "oneDNN": "torch.backends.mkldnn.set_flags(_fp32_precision='bf16')",
     "legacy on": "torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = True",
@@ -454,21 +423,21 @@ def attempt(read):
         return "mixed"
 
 def settings():
-    found = {" ".join(key): torch._C._get_fp32_precision_getter(*key) for key in SETTINGS}
-    found["legacy matmul"] = attempt(torch.get_float32_matmul_precision)
-    found["legacy cuBLAS"] = attempt(lambda: torch.backends.cuda.matmul.allow_tf32)
-    found["legacy cuDNN"] = attempt(lambda: torch.backends.cudnn.allow_tf32)
-    return found
+    values = {" ".join(key): torch._C._get_fp32_precision_getter(*key) for key in SETTINGS}
+    values["legacy matmul"] = attempt(torch.get_float32_matmul_precision)
+    values["legacy cuBLAS"] = attempt(lambda: torch.backends.cuda.matmul.allow_tf32)
+    values["legacy cuDNN"] = attempt(lambda: torch.backends.cudnn.allow_tf32)
+    return values
 
 def everything():
     # Also how the settings answer to the general one, which tells those that are set from those that follow it.
-    found = [settings()]
+    values = [settings()]
     general = torch.backends.fp32_precision
     for value in ("ieee", "tf32"):
         torch.backends.fp32_precision = value
-        found.append(settings())
+        values.append(settings())
     torch.backends.fp32_precision = general
-    return found
+    return values
 
 def products():
     generator = torch.Generator().manual_seed(0)
@@ -515,10 +484,10 @@ def around() -> dict[tuple[str, ...], dict[str, Any]]:
 def test_float32_is_exact_whatever_set_its_precision(
     names: tuple[str, ...], around: dict[tuple[str, ...], dict[str, Any]]
 ) -> None:
-    found = around[names]
-    inside = found["inside"]
+    report = around[names]
+    inside = report["inside"]
     assert {inside[key] for key in inside if not key.startswith("legacy")} == {"ieee"}
     assert (inside["legacy matmul"], inside["legacy cuBLAS"]) == ("highest", False)
-    assert found["equal"]
-    assert found["nested"]
-    assert found["after"] == found["before"]
+    assert report["equal"]
+    assert report["nested"]
+    assert report["after"] == report["before"]

@@ -31,21 +31,10 @@ def fitted(name: str, folder: Path, **training: Any) -> Any:
     count = 24
     random = np.random.default_rng(0)
     images = random.integers(0, 256, (count, 3, 8, 8), dtype=np.uint8)
-    task = TrainingTask(
-        images, np.arange(count) % CLASSES, (np.arange(count) < 6).astype(np.uint8), CLASSES, "x"
-    )
+    split = (np.arange(count) < 6).astype(np.uint8)
+    task = TrainingTask(images, np.arange(count) % CLASSES, split, CLASSES, "x")
     runtime = RuntimeOptions(torch.device("cpu"), folder / "state.pt", save_seconds=60, resident_limit=10**9)
     return fit(task, vars(blueprint(name)), {"batch_size": 6, "epochs": 1, **training}, runtime, seed=0)
-
-
-@pytest.mark.parametrize("name", SAVED)
-def test_saved_weights_are_read_again(name: str, tmp_path: Path) -> None:
-    classifier, path = built(name), tmp_path / "weights.pt"
-    weights.save(path, classifier, blueprint(name))
-    loaded = weights.load_classifier(path, blueprint(name))
-    assert digest(loaded.network.state_dict()) == digest(classifier.network.state_dict())
-    images = torch.rand(2, 3, 8, 8, generator=generator())
-    torch.testing.assert_close(loaded(images), classifier.eval()(images), rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("name", SAVED)
@@ -55,6 +44,8 @@ def test_a_trained_network_is_read_again(name: str, tmp_path: Path) -> None:
     weights.save(tmp_path / "weights.pt", classifier, blueprint(name))
     loaded = weights.load_classifier(tmp_path / "weights.pt", blueprint(name))
     assert digest(loaded.network.state_dict()) == digest(classifier.network.state_dict())
+    images = torch.rand(2, 3, 8, 8, generator=generator())
+    torch.testing.assert_close(loaded(images), classifier.eval()(images), rtol=0, atol=0)
 
 
 @pytest.mark.parametrize(
@@ -67,12 +58,10 @@ def test_a_trained_network_is_read_again(name: str, tmp_path: Path) -> None:
         ("lazy", "lazy layers"),
     ],
 )
-@pytest.mark.parametrize("epochs", [0, 10**6])
-def test_what_would_fail_later_is_refused_before_the_training(
-    name: str, place: str, epochs: int, tmp_path: Path
-) -> None:
-    with pytest.raises(ValueError, match=place):
-        fitted(name, tmp_path, epochs=epochs)
+def test_what_would_fail_later_is_refused_before_the_training(name: str, place: str, tmp_path: Path) -> None:
+    for epochs in (0, 10**6):
+        with pytest.raises(ValueError, match=place):
+            fitted(name, tmp_path, epochs=epochs)
 
 
 def test_another_class_count_than_the_file_can_have(tmp_path: Path) -> None:
@@ -90,16 +79,13 @@ def state(seed: int = 4) -> dict[str, Any]:
 
 
 CHECKPOINTS: list[tuple[dict[str, Any], list[str]]] = [
-    ({"state_dict": state(), "state_dict_ema": state(), "epoch": 3}, ["state_dict", "state_dict_ema"]),
-    ({"model": state(), "model_ema": state()}, ["model", "model_ema"]),
-    ({"student": state(), "teacher": state()}, ["student", "teacher"]),
+    ({"student": state(), "teacher": state(), "epoch": 3}, ["student", "teacher"]),
     ({"state_dict": state(), "ema": {"module": state(), "decay": 0.99}}, ["state_dict", "ema.module"]),
     (
         {"state_dict": state(), "ema": {"shadow_params": list(state().values()), "decay": 0.99}},
         ["state_dict", "ema.shadow_params"],
     ),
     ({"nets": [state(), state()]}, ["nets.0", "nets.1"]),
-    ({"state_dict": state(), "model_avg": list(state().values())}, ["state_dict", "model_avg"]),
     ({"state_dict": state(), "ema_params": torch.zeros(9)}, ["state_dict", "ema_params"]),
     ({"state_dict": state(), "emaParams": [torch.zeros(9)]}, ["state_dict", "emaParams"]),
     ({"state_dict": state(), "EMA": {"conv1weight": torch.zeros(9)}}, ["state_dict", "EMA"]),
@@ -116,9 +102,8 @@ def test_weights_of_several_networks_are_not_chosen_from(
 ) -> None:
     path = tmp_path / "checkpoint.pt"
     torch.save(content, path)
-    with pytest.raises(ValueError, match="weights of several networks") as refused:
+    with pytest.raises(ValueError, match=rf"weights of several networks.*\({', '.join(places)}\)"):
         weights.load_initial(small_resnet8(), path, "resnet8")
-    assert f"({', '.join(places)})" in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -134,28 +119,21 @@ def test_weights_of_several_networks_are_not_chosen_from(
     ],
     ids=lambda beside: next(iter(beside)),
 )
-@pytest.mark.parametrize("keys", [["state_dict"], ["checkpoint", "model"]], ids=".".join)
-def test_other_tensors_in_a_checkpoint_are_no_weights(
-    keys: list[str], beside: dict[str, Any], tmp_path: Path
-) -> None:
-    content: dict[str, Any] = state()
-    for key in reversed(keys):
-        content = {key: content}
-    torch.save({**content, **beside}, tmp_path / "checkpoint.pt")
-    target = small_resnet8(seed=5)
-    weights.load_initial(target, tmp_path / "checkpoint.pt", "resnet8")
-    assert digest(target.network.state_dict()) == digest(state())
+def test_other_tensors_in_a_checkpoint_are_no_weights(beside: dict[str, Any], tmp_path: Path) -> None:
+    for content in ({"net": state(), "epoch": 3, "args": {"lr": 0.1}}, {"checkpoint": {"model": state()}}):
+        torch.save({**content, **beside}, tmp_path / "checkpoint.pt")
+        target = small_resnet8(seed=5)
+        weights.load_initial(target, tmp_path / "checkpoint.pt", "resnet8")
+        assert digest(target.network.state_dict()) == digest(state())
 
 
 @pytest.mark.parametrize(
     "wrap",
     [
-        torch.nn.DataParallel,
         torch.optim.swa_utils.AveragedModel,
-        lambda network: torch.compile(network, backend="eager"),
         lambda network: torch.nn.DataParallel(torch.compile(network, backend="eager")),
     ],
-    ids=["data parallel", "averaged", "compiled", "compiled in parallel"],
+    ids=["averaged", "compiled in parallel"],
 )
 @pytest.mark.parametrize("saved", ["plain", "wrapped"])
 def test_plain_weights_are_loaded_into_a_wrapped_network(
@@ -172,19 +150,10 @@ def test_the_head_is_the_last_linear_layer_with_an_output_per_class(tmp_path: Pa
     """A network with an auxiliary layer that is registered after its head."""
 
     def network(classes: int) -> Classifier:
-        layers = {
-            "body": torch.nn.Linear(12, 7),
-            "head": torch.nn.Linear(7, classes),
-            "aux": torch.nn.Linear(7, 2),
-        }
-        return Classifier(
-            torch.nn.ModuleDict(layers),
-            classes=classes,
-            mean=[0.0],
-            std=[1.0],
-            cam_layer="",
-            concept_layers=[],
-        )
+        widths = {"body": (12, 7), "head": (7, classes), "aux": (7, 2)}
+        layers = torch.nn.ModuleDict({name: torch.nn.Linear(*width) for name, width in widths.items()})
+        parts = {"mean": [0.0], "std": [1.0], "cam_layer": "", "concept_layers": []}
+        return Classifier(layers, classes=classes, **parts)
 
     source, target = network(9), network(4)
     head = target.layer("head").weight.detach().clone()
@@ -193,18 +162,6 @@ def test_the_head_is_the_last_linear_layer_with_an_output_per_class(tmp_path: Pa
     assert torch.equal(target.layer("head").weight, head)
     for layer in ("body", "aux"):
         assert torch.equal(target.layer(layer).weight, source.layer(layer).weight)
-
-
-@pytest.mark.parametrize("key", ["net", "weights", "state_dict"])
-def test_the_only_weights_in_a_checkpoint_are_used(key: str, tmp_path: Path) -> None:
-    source, path = small_resnet8(seed=4), tmp_path / "checkpoint.pt"
-    optimizer = torch.optim.SGD(source.parameters(), lr=0.1).state_dict()
-    torch.save(
-        {key: source.network.state_dict(), "optimizer": optimizer, "epoch": 3, "args": {"lr": 0.1}}, path
-    )
-    target = small_resnet8(seed=5)
-    weights.load_initial(target, path, "resnet8")
-    assert digest(target.network.state_dict()) == digest(source.network.state_dict())
 
 
 @pytest.mark.parametrize("prefix", ["model.", "module.model.", "_orig_mod.module."])

@@ -41,18 +41,14 @@ def test_saved_weights_record_the_packages_that_made_them(path: Path) -> None:
 
 
 def test_saved_classifier_comes_back_from_its_file_alone(path: Path) -> None:
-    classifier, images = (
-        small_resnet8(seed=3, classes=4),
-        torch.randint(0, 256, (3, 3, 8, 8), dtype=torch.uint8),
-    )
+    classifier = small_resnet8(seed=3, classes=4)
+    images = torch.randint(0, 256, (3, 3, 8, 8), dtype=torch.uint8)
     classifier.layer("bn1").running_mean.uniform_(generator=generator())
     weights.save(path, classifier, RESNET8)
-    found = weights.load_classifier(path, RESNET8)
-    assert digest(found.state_dict()) == digest(classifier.state_dict())
-    assert (found.classes, found.concept_layers, found.training) == (4, ("layer1", "layer2"), False)
-    torch.testing.assert_close(
-        logits(found, images, batch_size=2), logits(classifier, images, batch_size=2), rtol=0, atol=0
-    )
+    loaded = weights.load_classifier(path, RESNET8)
+    assert digest(loaded.state_dict()) == digest(classifier.state_dict())
+    assert (loaded.classes, loaded.concept_layers, loaded.training) == (4, ("layer1", "layer2"), False)
+    assert torch.equal(*(logits(model, images, batch_size=2) for model in (loaded, classifier)))
     assert [file.name for file in path.parent.iterdir()] == ["weights.pt"]
 
 
@@ -75,9 +71,8 @@ def test_equal_weights_give_equal_bytes(tmp_path: Path) -> None:
 )
 def test_file_of_another_architecture(path: Path, change: dict[str, object], message: str) -> None:
     weights.save(path, small_resnet8(), RESNET8)
-    with pytest.raises(ValueError, match=message) as caught:
+    with pytest.raises(ValueError, match=f"^{path}: .*{message}"):
         weights.load_classifier(path, Blueprint(**{**vars(RESNET8), **change}))
-    assert str(caught.value).startswith(f"{path}: ")
 
 
 def test_changed_weights_are_noticed(path: Path) -> None:
@@ -97,18 +92,17 @@ def test_description_is_not_trusted(path: Path, change: dict[str, object]) -> No
     content = weights.read(path)
     content["classifier"] |= change
     weights.write(path, content)
-    with pytest.raises(ValueError, match="no entry 'classifier' with architecture, .*"):
+    with pytest.raises(ValueError, match="no entry 'classifier' with architecture"):
         weights.load_classifier(path, RESNET8)
-
-
-def test_bare_state_dict_is_no_saved_classifier(path: Path) -> None:
     torch.save(small_resnet8().network.state_dict(), path)
-    with pytest.raises(ValueError, match=r"no entry 'classifier' with architecture, parameters, classes"):
+    with pytest.raises(ValueError, match="no entry 'classifier' with architecture"):
         weights.load_classifier(path, RESNET8)
 
 
-@pytest.mark.parametrize("prefix", ["", "module.", "_orig_mod.", "module._orig_mod.", "_orig_mod.module."])
-@pytest.mark.parametrize("key", ["", "state_dict", "model_state_dict", "model"])
+@pytest.mark.parametrize(
+    ("prefix", "key"),
+    [("", ""), ("module.", "state_dict"), ("_orig_mod.", ""), ("module._orig_mod.", "model")],
+)
 def test_initial_weights(path: Path, prefix: str, key: str, caplog: pytest.LogCaptureFixture) -> None:
     source, target = small_resnet8(seed=1), small_resnet8(seed=2)
     state = {f"{prefix}{name}": value for name, value in source.network.state_dict().items()}
@@ -173,12 +167,11 @@ def test_head_that_may_not_start_anew(path: Path) -> None:
     target = small_resnet8(classes=4)
     before = digest(target.state_dict())
     torch.save(small_resnet8(classes=9).network.state_dict(), path)
-    with pytest.raises(ValueError, match="without training") as caught:
-        weights.load_initial(target, path, "resnet8", head_may_start_anew=False)
-    assert str(caught.value) == (
-        f"{path}: not weights of resnet8 with 4 classes, and fc cannot keep random weights without training: "
-        f"2 of another shape (fc.weight [9, 16] for [4, 16], fc.bias [9] for [4])"
+    message = (
+        r"not weights of resnet8 with 4 classes, .* \(fc\.weight \[9, 16\] for \[4, 16\], fc\.bias \[9\]"
     )
+    with pytest.raises(ValueError, match=f"^{path}: {message}"):
+        weights.load_initial(target, path, "resnet8", head_may_start_anew=False)
     assert digest(target.state_dict()) == before
     torch.save(small_resnet8(seed=8, classes=4).network.state_dict(), path)
     weights.load_initial(target, path, "resnet8", head_may_start_anew=False)
@@ -194,9 +187,10 @@ def test_network_without_a_linear_layer_has_no_head(path: Path) -> None:
 
 def test_normalization_that_weights_expect(path: Path) -> None:
     weights.save(path, small_resnet8(), RESNET8)
-    found = weights.normalization_of(path, 3)
-    assert found is not None
-    assert [*found[0], *found[1]] == pytest.approx([0.1, 0.5, 0.9, 0.2, 0.3, 0.4])
+    normalization = weights.normalization_of(path, 3)
+    assert normalization is not None
+    mean, std = normalization
+    assert [*mean, *std] == pytest.approx([0.1, 0.5, 0.9, 0.2, 0.3, 0.4])
     assert weights.normalization_of(path, 1) is None
     torch.save(small_resnet8().network.state_dict(), path)
     assert weights.normalization_of(path, 3) == IMAGENET
@@ -207,13 +201,10 @@ def test_initial_weights_of_another_architecture(path: Path) -> None:
     state = resnet18(classes=3, channels=1, generator=generator()).state_dict()
     torch.save(state, path)
     before = digest((target := small_resnet8()).state_dict())
-    with pytest.raises(ValueError, match="not weights of resnet8") as caught:
+    with pytest.raises(ValueError, match=f"^{path}: not weights of resnet8: .*$") as error:
         weights.load_initial(target, path, "resnet8")
-    message = str(caught.value)
-    assert message.startswith(f"{path}: not weights of resnet8: ")
-    assert "unexpected (layer1.1.conv1.weight, layer1.1.bn1.weight, …)" in message
-    assert "of another shape (conv1.weight [64, 1, 7, 7] for [4, 3, 3, 3], " in message
-    assert "\n" not in message
+    assert "unexpected (layer1.1.conv1.weight, layer1.1.bn1.weight, …)" in str(error.value)
+    assert "of another shape (conv1.weight [64, 1, 7, 7] for [4, 3, 3, 3], " in str(error.value)
     assert digest(target.state_dict()) == before
 
 
@@ -241,20 +232,9 @@ def plain_pickle(path: Path, payload: Payload) -> None:
 def test_code_is_refused_and_not_run(path: Path, tmp_path: Path, write: type) -> None:
     trap = tmp_path / "trap"
     write(path, Payload(trap))
-    with pytest.raises(ValueError, match="contains code") as caught:
+    with pytest.raises(ValueError, match=rf"^{path}: contains code \(.*valid: a state dict of tensors.*$"):
         weights.load_classifier(path, RESNET8)
     assert not trap.exists()
-    assert str(caught.value).startswith(f"{path}: contains code (")
-    assert str(caught.value).endswith(
-        "), which is not run; valid: a state dict of tensors, written by torch.save"
-    )
-    assert "\n" not in str(caught.value)
-
-
-def test_whole_models_are_refused(path: Path) -> None:
-    torch.save(nn.Linear(2, 2), path)
-    with pytest.raises(ValueError, match=r"contains code \(torch.nn.modules.linear.Linear\)"):
-        weights.read_state(path)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.99])
@@ -262,20 +242,19 @@ def test_truncated_file(path: Path, share: float) -> None:
     weights.save(path, small_resnet8(), RESNET8)
     content = path.read_bytes()
     path.write_bytes(content[: int(share * len(content))])
-    with pytest.raises(ValueError, match=r"truncated, or not written by torch.save") as caught:
+    with pytest.raises(ValueError, match=f"^{path}: truncated, or not written by torch.save"):
         weights.load_classifier(path, RESNET8)
-    assert str(caught.value).startswith(f"{path}: ")
 
 
-@pytest.mark.parametrize("content", [b"accuracy: 0.93\n" * 9, b"\x89PNG\r\n\x1a\n" * 9, b"PK\x03\x04" * 9])
+@pytest.mark.parametrize("content", [b"accuracy: 0.93\n" * 9, b"PK\x03\x04" * 9])
 def test_file_of_another_kind(path: Path, content: bytes) -> None:
     path.write_bytes(content)
-    with pytest.raises(ValueError, match="truncated, or not written by torch.save"):
+    with pytest.raises(ValueError, match=r"truncated, or not written by torch.save"):
         weights.read_state(path)
 
 
 @pytest.mark.parametrize(
-    ("content", "found"),
+    ("content", "kind"),
     [
         ({"epoch": 3}, "'epoch' is a int"),
         ([torch.ones(2)], "contains a list"),
@@ -283,11 +262,10 @@ def test_file_of_another_kind(path: Path, content: bytes) -> None:
         ({"state_dict": {"fc": {"weight": torch.ones(2)}}}, "'fc' is a dict"),
     ],
 )
-def test_content_of_another_kind(path: Path, content: object, found: str) -> None:
+def test_content_of_another_kind(path: Path, content: object, kind: str) -> None:
     torch.save(content, path)
-    with pytest.raises(ValueError, match=found) as caught:
+    with pytest.raises(ValueError, match=f"^{path}: {kind}; valid: a state dict of tensors"):
         weights.read_state(path)
-    assert str(caught.value) == f"{path}: {found}; valid: a state dict of tensors, written by torch.save"
 
 
 def test_missing_file(path: Path) -> None:
@@ -310,7 +288,7 @@ def test_sparse_tensors_are_refused(path: Path) -> None:
         weights.read_state(path)
 
 
-@pytest.mark.parametrize("kind", [torch.complex64, torch.int8, torch.bool])
+@pytest.mark.parametrize("kind", [torch.complex64, torch.int8])
 def test_weights_of_another_type_are_refused(path: Path, kind: torch.dtype) -> None:
     """PyTorch would take the real part."""
     state = small_resnet8().network.state_dict()

@@ -105,10 +105,10 @@ def test_points_can_be_under_any_two_scores(tmp_path: Path) -> None:
 
 
 def test_24_methods_and_their_baselines_differ_in_color_and_in_gray() -> None:
-    found = [look(place) for place in range(-3, 24)]
-    assert len({(one.color, one.dash) for one in found}) == 27
-    assert len({(one.dash, one.shape) for one in found[3:]}) == 24
-    assert {one.color for one in found[:3]} == {GRAY}
+    all_looks = [look(place) for place in range(-3, 24)]
+    assert len({(one.color, one.dash) for one in all_looks}) == 27
+    assert len({(one.dash, one.shape) for one in all_looks[3:]}) == 24
+    assert {one.color for one in all_looks[:3]} == {GRAY}
     assert GRAY not in CYCLE
     assert len(set(CYCLE)) == len(SHAPES) == 8
 

@@ -44,15 +44,8 @@ def grid(figure: Figure, columns: int) -> np.ndarray:
 
 def test_gallery_puts_images_in_rows_and_methods_in_columns() -> None:
     images, edge, gradient = pictures(), visual(raw_maps()), visual(raw_maps().flip(0)) / 2
-    shown = grid(
-        gallery(
-            images,
-            {"f_o": {"edge": edge, "guided_backprop": gradient}},
-            titles=["dog", "cat"],
-            labels=SPACED,
-        ),
-        3,
-    )
+    maps = {"f_o": {"edge": edge, "guided_backprop": gradient}}
+    shown = grid(gallery(images, maps, titles=["dog", "cat"], labels=SPACED), 3)
     assert shown.shape == (2, 3)
     for item in range(2):
         image, first, second = (axes.images[0] for axes in shown[item])
@@ -76,16 +69,12 @@ def test_gallery_of_two_models_has_two_rows_an_image() -> None:
 
 def test_gallery_of_many_methods_has_them_in_rows() -> None:
     maps = {f"method_{i}": visual(raw_maps()) * (i + 1) / 13 for i in range(13)}
-    images = pictures()
-    figure = gallery(images, {"f_o": maps}, titles=["dog, track", "cat"], labels=SPACED)
-    shown = grid(figure, 2)
-    assert shown.shape == (14, 2)
+    shown = grid(gallery(pictures(), {"f_o": maps}, titles=["dog, track", "cat"], labels=SPACED), 2)
     assert [axes.get_ylabel() for axes in shown[:, 0]] == ["image", *(f"method {i}" for i in range(13))]
     assert [axes.get_title() for axes in shown[0]] == ["dog,\ntrack", "cat"]
-    for item in range(2):
-        np.testing.assert_array_equal(shown[0, item].images[0].get_array(), images[item].transpose(1, 2, 0))
-        for row, drawn in enumerate(maps.values(), start=1):
-            np.testing.assert_array_equal(shown[row, item].images[0].get_array(), drawn[item])
+    for row, of_method in enumerate(maps.values(), start=1):
+        for item in range(2):
+            np.testing.assert_array_equal(shown[row, item].images[0].get_array(), of_method[item])
 
 
 def test_gallery_of_digits_is_gray_from_black_to_white() -> None:
@@ -137,15 +126,15 @@ def test_thumbnails_are_the_images_and_maps_pixel_by_pixel() -> None:
     maps = visual(torch.cat([raw_maps(1), -raw_maps(1)]))  # the second is positive nowhere
     masks = np.zeros((2, SIDE, SIDE), dtype=bool)
     masks[0, 1:4, 2:5] = True
-    found = thumbnails(
+    content = thumbnails(
         pictures(), {"f_o": {"my_method": maps}}, titles=["7", "8"], masks=masks, labels=SPACED
     )
-    for encoded, image in zip(found["images"], pictures(), strict=True):
+    for encoded, image in zip(content["images"], pictures(), strict=True):
         np.testing.assert_array_equal(pixels_of(encoded), image.transpose(1, 2, 0))
-    shown, undefined = found["maps"]["f o"]["my method"]
+    shown, undefined = content["maps"]["f o"]["my method"]
     expected = mpl.colormaps["inferno"](maps[0], bytes=True)[..., :3]
     np.testing.assert_array_equal(pixels_of(shown), expected)
-    outline, none = found["outlines"]
+    outline, none = content["outlines"]
     opaque = pixels_of(outline)[..., 3] > 0
     scale = 240 // SIDE
     inside = np.kron(masks[0], np.ones((scale, scale), dtype=bool))
@@ -210,13 +199,9 @@ def test_the_gallery_page_filters_by_classes_of_its_images_and_models() -> None:
         image["classes"] = {"object": name, "scene": "park"}
     page = Page(gallery_page(content, details, title="Maps"))
     options = [value for name, value in page.attributes if name in ("data-key", "value")]
-    assert [options[i : i + 2] for i in range(options.index("object"), len(options) - 5, 2)][:5] == [
-        ["object", "cat"],
-        ["object", "dog"],
-        ["scene", "park"],
-        ["", "my model"],
-        ["right", "my model"],
-    ]
+    expected = ["object", "cat", "object", "dog", "scene", "park", "", "my model", "right", "my model"]
+    first = options.index("object")
+    assert options[first : first + len(expected)] == expected
 
 
 def test_details_of_a_gallery_are_data_that_ends_no_script() -> None:
@@ -246,20 +231,14 @@ def some_gallery() -> Figure:
     return gallery(pictures(), {"d": {"edge": maps}}, titles=["7", "8"], masks=masks)
 
 
-@pytest.mark.parametrize("ending", ["svg", "png"])
-def test_equal_figures_give_equal_files(tmp_path: Path, ending: str) -> None:
-    paths = [tmp_path / "one" / f"a.{ending}", tmp_path / "two" / f"b.{ending}"]
-    for path in paths:
-        with styled():
-            save(some_gallery(), path)
-    one, two = (path.read_bytes() for path in paths)
-    assert one == two
-
-
-def test_files_have_no_date(tmp_path: Path) -> None:
+def test_equal_figures_give_equal_files_without_a_date(tmp_path: Path) -> None:
+    before = dict(mpl.rcParams)
     with styled():
         for ending in ("svg", "png"):
-            save(some_gallery(), tmp_path / f"a.{ending}")
+            for name in ("a", "b"):
+                save(some_gallery(), tmp_path / f"{name}.{ending}")
+            assert (tmp_path / f"a.{ending}").read_bytes() == (tmp_path / f"b.{ending}").read_bytes()
+    assert dict(mpl.rcParams) == before
     svg = ET.parse(tmp_path / "a.svg")
     assert not [element.tag for element in svg.iter() if element.tag.endswith("}date")]
     links = [value for element in svg.iter() for key, value in element.items() if key.endswith("}href")]
@@ -270,31 +249,20 @@ def test_files_have_no_date(tmp_path: Path) -> None:
 
 def chunks(path: Path) -> list[str]:
     """Types of a PNG's chunks."""
-    content, at, found = path.read_bytes(), 8, []
+    content, at, types = path.read_bytes(), 8, []
     while at < len(content):
         (length,) = struct.unpack(">I", content[at : at + 4])
-        found.append(content[at + 4 : at + 8].decode())
+        types.append(content[at + 4 : at + 8].decode())
         at += 12 + length
-    return found
+    return types
 
 
-def test_style_ends_with_its_block() -> None:
-    before = dict(mpl.rcParams)
-    with styled():
-        assert mpl.rcParams["svg.hashsalt"] == "saliency-assay"
-    assert dict(mpl.rcParams) == before
-
-
-AWKWARD = ["$1%-$5%", "Ba$$in", "$x_{1$", "$0-$50", r"\$a\alpha$", "a\udcff"]
-
-
-@pytest.mark.parametrize("name", AWKWARD, ids=ascii)
-@pytest.mark.parametrize("suffix", [".png", ".svg"])
-def test_names_of_classes_are_text(name: str, suffix: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["$1%-$5%", "$x_{1$", r"\$a\alpha$", "a\udcff"], ids=ascii)
+def test_names_of_classes_are_text(name: str, tmp_path: Path) -> None:
     captions = titles({"label_class": np.array([0, 1])}, {"class": [name, "b"]})
     with styled():
         figure = gallery(pictures(), {"m": {"edge": visual(raw_maps())}}, titles=captions)
-        save(figure, tmp_path / f"gallery{suffix}")
+        save(figure, tmp_path / "gallery.svg")
     shown = figure.axes[0].title
     assert not shown.get_parse_math()
     assert shown.get_text() == name.replace("_", " ").replace("\udcff", r"\udcff")
@@ -309,8 +277,5 @@ def test_labels_of_a_logarithmic_axis_are_text() -> None:
         labels = {axes.yaxis.get_major_formatter()(value) for value in (1e-3, 1.0, 100.0)}
         assert labels == {"10⁻³", "10⁰", "10²"}
         set_logarithmic(axes, "y", linthresh=0.1)
-        assert [axes.yaxis.get_major_formatter()(value) for value in (-10.0, 0.0, 10.0)] == [
-            "\u221210¹",
-            "0",
-            "10¹",
-        ]
+        ticks = [axes.yaxis.get_major_formatter()(value) for value in (-10.0, 0.0, 10.0)]
+        assert ticks == ["\u221210¹", "0", "10¹"]

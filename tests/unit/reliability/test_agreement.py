@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 from jobs import run_script
 
-from saliency_assay.catalog import CATALOG
 from saliency_assay.registry.records import resolve
 from saliency_assay.reliability.agreement import COLUMNS, agreement_table
 from saliency_assay.reliability.order_tables import order_tables
@@ -23,8 +22,6 @@ from saliency_assay.reliability.tables import (
 from saliency_assay.storage import WHOLE_SET, zarr_store
 from saliency_assay.storage import score_tables as scores
 from saliency_assay.studies import STUDY_KINDS
-from saliency_assay.studies.bam.rated_scores import RATING
-from saliency_assay.studies.bam.tables import DIRECTIONS, SERIES
 
 METHODS = ("smooth", "gradcam", "edge", "random")
 LABELS = np.arange(30) % 3
@@ -159,20 +156,14 @@ def written(folder: Path, *rows: dict[str, Any]) -> Path:
 
 def rated(kind: str, paths: list[Path], data: str = "d", models: Sequence[str] = ("m",)) -> pd.DataFrame:
     """Return the scores that rate the methods of a kind of study, as one chunk."""
-    found = list(resolve(STUDY_KINDS[kind].rated_scores)(paths, data=data, models=models).chunks("metric"))
-    assert len(found) <= 1
-    return found[0] if found else pd.DataFrame()
+    chunks = list(resolve(STUDY_KINDS[kind].rated_scores)(paths, data=data, models=models).chunks("metric"))
+    assert len(chunks) <= 1
+    return chunks[0] if chunks else pd.DataFrame()
 
 
 def keys(table: pd.DataFrame) -> list[tuple[object, ...]]:
     names = ["data", "model", "metric", "variant", "image", "score"]
     return list(table[names].itertuples(index=False, name=None))
-
-
-def test_all_scores_of_single_maps_rate_methods(tmp_path: Path) -> None:
-    path = written(tmp_path, row(variant="aopc L=1"), row(image=-1, metric="other"))
-    found = rated("fidelity", [path], "d", ["m"])
-    assert keys(found) == [("d", "m", "aopc", "aopc L=1", 0, 0.0), ("d", "m", "other", "aopc", -1, 0.0)]
 
 
 def test_bam_rates_in_the_objects_mask_on_all_sets(tmp_path: Path) -> None:
@@ -190,8 +181,8 @@ def test_bam_rates_in_the_objects_mask_on_all_sets(tmp_path: Path) -> None:
         row(metric="iir_difference", variant="object", data="b_0s", model="f_0s", image=4, score=0.1),
         row(metric="iir_difference", variant="outside", data="b_0s", model="f_0s", image=4),
     )
-    found = rated("bam", [pair, change], "b", ["f_o", "f_s"])
-    assert keys(found) == [
+    rating = rated("bam", [pair, change], "b", ["f_o", "f_s"])
+    assert keys(rating) == [
         ("b", "f_o, f_s", "mcs", "mcs", 3, 0.5),
         ("b", "f_o, f_s", "mcs", "mcs scale", 3, 0.25),
         ("b", "f_o, f_s", "idr", "idr", 3, 1.0),
@@ -200,23 +191,13 @@ def test_bam_rates_in_the_objects_mask_on_all_sets(tmp_path: Path) -> None:
     ]
 
 
-def test_directions_of_bam_are_those_of_its_figures() -> None:
-    found = {
-        score.name: score.direction
-        for name in ("mcs", "idr", "iir")
-        for score in CATALOG.metrics[name].scores
-    }
-    assert {**found, SERIES: "higher"} == DIRECTIONS
-    assert tuple(found) == RATING
-
-
 def test_a_caption_study_rates_under_both_models(tmp_path: Path) -> None:
     paths = [
         written(tmp_path, row(metric="infidelity", variant="infidelity_halves", model=model, score=score))
         for model, score in (("f_picture", 0.5), ("f_caption", 0.25))
     ]
-    found = rated("caption", paths, "d", ["f_picture", "f_caption"])
-    assert keys(found) == [
+    rating = rated("caption", paths, "d", ["f_picture", "f_caption"])
+    assert keys(rating) == [
         ("d", "f_picture, f_caption", "infidelity", f"infidelity_halves {model}", 0, score)
         for model, score in (("f_picture", 0.5), ("f_caption", 0.25))
     ]
@@ -230,8 +211,8 @@ def test_retraining_rates_by_accuracy_on_what_is_left(tmp_path: Path) -> None:
         row(metric="accuracy_train", variant="roar/mean/1", image=-1),
         row(metric="cma", variant="roar/mean/1"),
     )
-    found = rated("retrain", [path], "d", ["m"])
-    assert keys(found) == [
+    rating = rated("retrain", [path], "d", ["m"])
+    assert keys(rating) == [
         ("d", "m", "accuracy", "roar/mean iteration 1", 0, 1 / 16),
         ("d", "m", "accuracy", "roar/mean iteration 10", 0, 10 / 16),
         ("d", "m", "accuracy", "iteroar/zero iteration 1", 0, 1.0),
@@ -268,12 +249,10 @@ def test_accuracy_without_the_least_important_pixels_is_better_if_higher(tmp_pat
     table = resolve(kind.rated_scores)([tmp_path / "scores.parquet"], data="d", models=["m"])
     expected = [("accuracy", "roar/zero iteration 1"), ("accuracy_lerf", "roar_lerf/zero iteration 1")]
     for keys in (("metric",), ("metric", "variant")):
-        found = [part[["metric", "variant"]].drop_duplicates() for part in table.chunks(*keys)]
-        assert [tuple(names) for part in found for names in part.itertuples(index=False)] == expected
-    assert {score.name: score.direction for score in kind.scores} == {
-        "accuracy": "lower",
-        "accuracy_lerf": "higher",
-    }
+        names = [part[["metric", "variant"]].drop_duplicates() for part in table.chunks(*keys)]
+        assert [tuple(name) for part in names for name in part.itertuples(index=False)] == expected
+    directions = {score.name: score.direction for score in kind.scores}
+    assert directions == {"accuracy": "lower", "accuracy_lerf": "higher"}
 
 
 def test_tables_of_retraining_are_the_same_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -284,35 +263,19 @@ def test_tables_of_retraining_are_the_same_in_parts(tmp_path: Path, monkeypatch:
     assert [len(part) for part in of_seed] == [3 * 30] * 12
     directions, whole = {"accuracy": "lower"}, rated("retrain", [path])
     options = {"resamples": 40, "level": 0.9}
-    for in_parts, at_once in (
-        (
-            reliability_table(of_seed, directions, ["edge"], **options),
-            reliability_table(whole, directions, ["edge"], **options),
-        ),
-        (
-            agreement_table(scores_in_parts.chunks("metric", "variant"), directions, LABELS, splits=SPLITS),
-            agreement_table(whole, directions, LABELS, splits=SPLITS),
-        ),
-        (
-            order_tables(scores_in_parts.chunks("metric", "variant"), directions, ["edge"])[0],
-            order_tables(whole, directions, ["edge"])[0],
-        ),
-        (
-            order_tables(scores_in_parts.chunks("metric", "variant"), directions, ["edge"])[1],
-            order_tables(whole, directions, ["edge"])[1],
-        ),
-        (
-            consistency_table(scores_in_parts.chunks("seed", "method"), directions),
-            consistency_table(whole, directions),
-        ),
-        (
-            rankings_table(scores_in_parts.chunks("metric", "variant"), directions),
-            rankings_table(whole, directions),
-        ),
-        (variance_table(scores_in_parts.chunks("metric", "variant")), variance_table(whole)),
-    ):
+    tables: list[tuple[Any, tuple[str, ...]]] = [
+        (lambda of: reliability_table(of, directions, ["edge"], **options), ("metric", "variant", "seed")),
+        (lambda of: agreement_table(of, directions, LABELS, splits=SPLITS), ("metric", "variant")),
+        (lambda of: order_tables(of, directions, ["edge"])[0], ("metric", "variant")),
+        (lambda of: order_tables(of, directions, ["edge"])[1], ("metric", "variant")),
+        (lambda of: consistency_table(of, directions), ("seed", "method")),
+        (lambda of: rankings_table(of, directions), ("metric", "variant")),
+        (variance_table, ("metric", "variant")),
+    ]
+    for tabulated, keys in tables:
+        in_parts = tabulated(scores_in_parts.chunks(*keys))
         assert len(in_parts) > 1
-        assert in_parts.to_csv() == at_once.to_csv()
+        assert in_parts.to_csv() == tabulated(whole).to_csv()
 
 
 @pytest.mark.parametrize("kind", [kind.name for kind in STUDY_KINDS.values() if kind.is_rated])
@@ -329,8 +292,8 @@ def test_scores_of_some_images_are_those_rows_of_all(kind: str, tmp_path: Path) 
     assert len(everything) == 4
     for images in (np.array([3, 1]), [2], []):
         tables = list(read([path], data="d", models=["m"], images=images).chunks("metric", "variant"))
-        found = [score for table in tables for score in table["score"]]
-        assert found == sorted(image / 4 for image in images)
+        selected = [score for table in tables for score in table["score"]]
+        assert selected == sorted(image / 4 for image in images)
 
 
 def test_the_job_knows_the_cut_outs_and_scenes_of_bam(tmp_path: Path) -> None:
@@ -368,13 +331,6 @@ def test_the_job_knows_the_cut_outs_and_scenes_of_bam(tmp_path: Path) -> None:
     [without] = reliability_table(table, {"mcs": "higher"}, (), resamples=50, level=0.9).to_dict("records")
     assert alpha["alpha_high"] - alpha["alpha_low"] > without["alpha_high"] - without["alpha_low"]
     assert all(path.exists() for path in output.values())
-
-
-def test_other_studies_have_one_part(tmp_path: Path) -> None:
-    path = written(tmp_path, row(), row(variant="aopc L=1"))
-    read = resolve(STUDY_KINDS["fidelity"].rated_scores)
-    [found] = read([path], data="d", models=["m"]).chunks("metric", "variant")
-    assert len(found) == 2
 
 
 @pytest.mark.parametrize("kind", [kind.name for kind in STUDY_KINDS.values() if kind.is_rated])

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from report_tables import order_rows
@@ -37,14 +38,8 @@ def drawn(figure: Figure, folder: Path) -> Figure:
 def reliability_rows(kinds: tuple[str, ...] = ("with", "without"), seeds: int = 1) -> pd.DataFrame:
     rows = [
         {
-            **{
-                "metric": metric,
-                "variant": variant,
-                "seed": seed,
-                "baselines": kind,
-                "images": 20,
-                "correlation_images": 18,
-            },
+            **{"metric": metric, "variant": variant, "seed": seed, "baselines": kind},
+            **{"images": 20, "correlation_images": 18},
             **{"alpha": 0.3 + 0.1 * seed, "alpha_low": 0.2, "alpha_high": 0.4 + 0.1 * seed},
             **{"correlation": 0.5, "correlation_low": 0.4, "correlation_high": 0.6},
         }
@@ -55,22 +50,21 @@ def reliability_rows(kinds: tuple[str, ...] = ("with", "without"), seeds: int = 
     return pd.DataFrame(rows)
 
 
+def whiskers(axes: Axes) -> list[tuple[float, ...]]:
+    """Ends of the horizontal lines that are no grid line and no mark."""
+    lines = [line for line in axes.lines if line.get_marker() == "None" and len(set(line.get_ydata())) == 1]
+    return [tuple(map(float, line.get_xdata())) for line in lines if line.get_linestyle() == "-"]
+
+
 @pytest.mark.parametrize("kinds", [("with", "without"), ("none",)])
 def test_reliability_has_an_interval_for_every_metric(kinds: tuple[str, ...], tmp_path: Path) -> None:
     figure = drawn(reliability_figure(reliability_rows(kinds), level=0.999), tmp_path)
     left, right = figure.axes
     assert [label.get_text() for label in left.get_yticklabels()] == ["aopc MoRF", "infidelity squares"]
-    for axes, ends in ((left, [0.2, 0.4]), (right, [0.4, 0.6])):
-        whiskers = [
-            line for line in axes.lines if line.get_linestyle() == "-" and len(set(line.get_ydata())) == 1
-        ]
-        spans = [list(map(float, line.get_xdata())) for line in whiskers if line.get_marker() == "None"]
-        assert spans == [ends] * 2 * len(kinds)
+    for axes, ends in ((left, (0.2, 0.4)), (right, (0.4, 0.6))):
+        assert whiskers(axes) == [ends] * 2 * len(kinds)
     legend = figure.legends[0]
-    assert (
-        legend.get_title().get_text()
-        == "n = 20 images (α), 18 (ρ); whiskers: 99.9 % confidence interval over images"
-    )
+    assert legend.get_title().get_text().startswith("n = 20 images (α), 18 (ρ); whiskers: 99.9 % confidence")
     assert len(legend.get_texts()) == len(kinds) + 1
 
 
@@ -86,18 +80,11 @@ def test_one_seed_without_an_interval_leaves_no_whiskers(tmp_path: Path) -> None
     rows = reliability_rows(("none",), seeds=2)
     rows.loc[rows["seed"] == 1, ["alpha_low", "alpha_high"]] = np.nan
     left, right = drawn(reliability_figure(rows, level=0.999), tmp_path).axes
-    for axes, shown in ((left, False), (right, True)):
-        lines = [
-            line for line in axes.lines if line.get_marker() == "None" and len(set(line.get_ydata())) == 1
-        ]
-        assert [bool(np.isfinite(line.get_xdata()).all()) for line in lines] == [shown] * 2
-
-
-def test_unknown_reliability_is_left_out(tmp_path: Path) -> None:
-    rows = reliability_rows(("none",))
-    rows.loc[:, [name for name in rows if "alpha" in name]] = np.nan
-    figure = drawn(reliability_figure(rows, level=0.999), tmp_path)
-    assert not [line for line in figure.axes[0].lines if line.get_marker() == "o"]
+    assert np.isnan(whiskers(left)).all()
+    assert np.isfinite(whiskers(right)).all()
+    rows.loc[:, "alpha"] = np.nan
+    left, _ = drawn(reliability_figure(rows, level=0.999), tmp_path).axes
+    assert not [line for line in left.lines if line.get_marker() == "o"]
 
 
 def test_the_order_has_a_rank_set_for_every_method(tmp_path: Path) -> None:
@@ -181,15 +168,11 @@ def test_agreement_has_a_mark_with_whiskers_for_every_kind_of_rater(tmp_path: Pa
     marks = [line for line in axes.lines if line.get_marker() != "None"]
     places = [(float(line.get_xdata()[0]), round(float(line.get_ydata()[0]), 3)) for line in marks]
     assert places == [(0.5, -0.175), (0.8, 0.175), (0.7, 1), (0.4, 2)]
-    whiskers = [line for line in axes.lines if len(set(line.get_ydata())) == 1 and line not in marks]
-    spans = [tuple(map(float, line.get_xdata())) for line in whiskers]
-    assert spans == [(0.1, 0.9), (0.6, 1), (0.6, 0.9), (0.4, 0.4)]
+    assert whiskers(axes) == [(0.1, 0.9), (0.6, 1), (0.6, 0.9), (0.4, 0.4)]
     legend = figure.legends[0]
-    assert [text.get_text() for text in legend.get_texts()] == [
-        "classes of the images (n = 10)",
-        "random halves of the images",
-        "variants of a score (n = 2)",
-    ]
+    texts = [text.get_text() for text in legend.get_texts()]
+    assert len(texts) == 3
+    assert ("(n = 10)" in texts[0], "(n = " in texts[1], "(n = 2)" in texts[2]) == (True, False, True)
     assert legend.get_title().get_text().startswith("5 methods; ")
 
 
@@ -204,12 +187,8 @@ def test_figures_of_nothing_say_so(tmp_path: Path) -> None:
 
 def test_pairs_of_scores_have_the_means_and_intervals_of_the_rank_table() -> None:
     methods = {"a": (1, 2), "b": (1, 3), "random": (3, 3)}
-    second = {
-        "metric": "infidelity",
-        "variant": "squares",
-        "direction": "lower",
-        "mean": {"a": 0.5, "b": NAN},
-    }
+    second = {"metric": "infidelity", "variant": "squares", "direction": "lower"}
+    second["mean"] = {"a": 0.5, "b": NAN}
     table = pd.concat([order_rows(methods), order_rows(methods, **second)])
     chart = score_pairs_chart(table, SPACED)
     assert isinstance(chart, PointChart)

@@ -46,37 +46,36 @@ def plain_logits(classifier: Classifier, images: np.ndarray) -> np.ndarray:
     return ((images.reshape(COUNT, -1) / 255 - 0.5) / 0.25) @ weight
 
 
-@pytest.mark.parametrize("batch_size", [1, 5, COUNT, 100])
+@pytest.mark.parametrize("batch_size", [1, 5, 100])
 def test_predictions_equal_numpys(batch_size: int) -> None:
     classifier = linear()
     images, labels, split = data_set()
     with seen_batches(classifier) as batches:
-        found = predict(classifier, images, labels, split, batch_size=batch_size)
-    assert [len(batch) for batch in batches] == [
-        min(batch_size, COUNT - start) for start in range(0, COUNT, batch_size)
-    ]
+        result = predict(classifier, images, labels, split, batch_size=batch_size)
+    sizes = [min(batch_size, COUNT - start) for start in range(0, COUNT, batch_size)]
+    assert [len(batch) for batch in batches] == sizes
     logits = plain_logits(classifier, images)
     exponent = np.exp(logits - logits.max(1, keepdims=True))
     probability = (exponent / exponent.sum(1, keepdims=True))[np.arange(COUNT), labels]
-    assert list(found.columns) == ["image", "split", "label", "predicted", "probability"]
-    assert found["image"].tolist() == list(range(COUNT))
-    assert found["split"].tolist() == ["test" if part == TEST else "train" for part in split]
-    assert found["label"].tolist() == labels.tolist()
-    assert found["predicted"].tolist() == logits.argmax(1).tolist()
-    np.testing.assert_allclose(found["probability"], probability, rtol=1e-4)
-    assert found["probability"].dtype == np.float64
+    assert list(result.columns) == ["image", "split", "label", "predicted", "probability"]
+    assert result["image"].tolist() == list(range(COUNT))
+    assert result["split"].tolist() == ["test" if part == TEST else "train" for part in split]
+    assert result["label"].tolist() == labels.tolist()
+    assert result["predicted"].tolist() == logits.argmax(1).tolist()
+    np.testing.assert_allclose(result["probability"], probability, rtol=1e-4)
+    assert result["probability"].dtype == np.float64
 
 
 def test_each_split_is_reported_apart() -> None:
     images, labels, split = data_set()
     split[np.flatnonzero(split == TRAIN)[:4]] = VALIDATION
     table = predict(linear(), images, labels, split, batch_size=5).assign(data="os")
-    found = accuracies(table, ["a", "b", "c", "d"])["os"]
+    result = accuracies(table, ["a", "b", "c", "d"])["os"]
     right = plain_logits(linear(), images).argmax(1) == labels
     for name, part, count in (("train", TRAIN, 10), ("validation", VALIDATION, 4), ("test", TEST, 9)):
-        assert found[name]["images"] == count
-        assert found[name]["accuracy"] == pytest.approx(right[split == part].mean())
-    assert set(found) == {"train", "validation", "test"}
+        assert result[name]["images"] == count
+        assert result[name]["accuracy"] == pytest.approx(right[split == part].mean())
+    assert set(result) == {"train", "validation", "test"}
 
 
 def test_confident_predictions_can_still_be_compared() -> None:
@@ -108,9 +107,8 @@ def test_logits_that_are_not_finite_are_counted(value: float) -> None:
     images, labels, split = data_set()
     broken = int((images[:, 0, 0, 0] / 255 > 0.5).sum())
     assert 5 < broken < COUNT
-    with pytest.raises(ValueError, match="finite") as error:
+    with pytest.raises(ValueError, match=f"^logits of {broken} of {COUNT} images are not finite"):
         predict(classifier, images, labels, split, batch_size=5)
-    assert str(error.value) == f"logits of {broken} of {COUNT} images are not finite"
 
 
 def predictions() -> pd.DataFrame:
@@ -127,12 +125,12 @@ def predictions() -> pd.DataFrame:
 
 def test_accuracies_equal_numpys() -> None:
     table, classes = predictions(), ["dog", "cat", "kite"]
-    found = accuracies(table, classes)
+    result = accuracies(table, classes)
     data, split, label, predicted = (
         table[name].to_numpy() for name in ("data", "split", "label", "predicted")
     )
-    assert set(found) == {"os", "og"}
-    for name, splits in found.items():
+    assert set(result) == {"os", "og"}
+    for name, splits in result.items():
         assert set(splits) == {"train", "test"}
         for part, entry in splits.items():
             chosen = (data == name) & (split == part)
@@ -149,15 +147,15 @@ def test_accuracies_equal_numpys() -> None:
                 name: {"correct": part.sum(), "images": len(part)}
                 for name, part in zip(classes, by_class, strict=True)
             }
-    assert json.loads(json.dumps(found)) == found
+    assert json.loads(json.dumps(result)) == result
 
 
 def test_only_splits_and_classes_that_a_set_has_are_reported() -> None:
     table = predictions()
     table = table[~((table["data"] == "og") & (table["split"] == "train")) & (table["label"] != 1)]
-    found = accuracies(table, ["dog", "cat", "kite"])
-    assert set(found["og"]) == {"test"}
-    assert set(found["os"]) == {"train", "test"}
-    test = found["os"]["test"]
+    result = accuracies(table, ["dog", "cat", "kite"])
+    assert set(result["og"]) == {"test"}
+    assert set(result["os"]) == {"train", "test"}
+    test = result["os"]["test"]
     assert set(test["per_class"]) == set(test["counts"]) == {"dog", "kite"}
     assert test["balanced_accuracy"] == pytest.approx(sum(test["per_class"].values()) / 2)

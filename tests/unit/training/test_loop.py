@@ -3,6 +3,7 @@
 import logging
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,7 +11,9 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -22,7 +25,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from saliency_assay.models.classifier import Blueprint, Classifier, build, digest
 from saliency_assay.models.inference import logits
 from saliency_assay.runtime.provenance import SOURCE, seed_of
-from saliency_assay.storage import zarr_store
 from saliency_assay.training.hyperparameters import Training, training_from
 from saliency_assay.training.loop import (
     COLUMNS,
@@ -116,13 +118,24 @@ def signature(outcome: tuple[Classifier, list[Row]]) -> tuple[str, str]:
     return digest(model.state_dict()), repr(rows)
 
 
+@cache
+def uninterrupted(
+    settings: Training = SHORT, blueprint: str = "resnet8", indices: str = ""
+) -> tuple[str, str]:
+    """Signature of a training that nothing interrupts."""
+    changes = {"": dict, "held out": held_out, "evaluated": evaluated}[indices]()
+    with TemporaryDirectory() as folder:
+        chosen = DROPPING if blueprint == "dropping" else BLUEPRINT
+        return signature(trained(Path(folder) / "state.pt", settings, blueprint=chosen, **changes))
+
+
 # --- the loop -----------------------------------------------------------------------------------------------
 
 
 def test_equals_a_plain_loop(state_path: Path) -> None:
     """The same in the simplest torch: NCHW, no fused optimizer, everything read back at every step."""
     settings = replace(SHORT, label_smoothing=0.1, weight_decay=0.02, warmup=0.3)
-    given, plain = data(), classifier().train()
+    inputs, plain = data(), classifier().train()
     weights = [p for name, p in plain.named_parameters() if name.endswith("weight") and p.ndim > 1]
     others = [p for name, p in plain.named_parameters() if not (name.endswith("weight") and p.ndim > 1)]
     optimizer = torch.optim.SGD(
@@ -137,21 +150,21 @@ def test_equals_a_plain_loop(state_path: Path) -> None:
         draws, losses, right = sample_epoch(50, settings, 0, epoch), [], []
         for step in range(3):
             part = slice(16 * step, 16 * (step + 1))
-            chosen = given["train_indices"][draws.order[part]]
-            batch = augment(given["images"][chosen], draws.flip[part], draws.shift[part])
+            chosen = inputs["train_indices"][draws.order[part]]
+            batch = augment(inputs["images"][chosen], draws.flip[part], draws.shift[part])
             keys = torch.rand(16, SIZE**2, generator=seeded(seed_of(0, "removal", str(epoch), str(step))))
             for image, image_keys in zip(batch, keys, strict=True):
                 image[:, image_keys.reshape(SIZE, SIZE) >= image_keys.sort().values[-6]] = 128  # 6.4 pixels
             batch = batch / 255
-            found = plain(batch)
-            loss = functional.cross_entropy(found, given["labels"][chosen], label_smoothing=0.1)
+            output = plain(batch)
+            loss = functional.cross_entropy(output, inputs["labels"][chosen], label_smoothing=0.1)
             optimizer.zero_grad()
             loss.backward()
             for group in optimizer.param_groups:
                 group["lr"] = rates[3 * epoch + step]
             optimizer.step()
             losses.append(loss.item())
-            right += (found.argmax(1) == given["labels"][chosen]).tolist()
+            right += (output.argmax(1) == inputs["labels"][chosen]).tolist()
         expected.append((np.mean(losses), np.mean(right)))
     model, rows = trained(state_path, settings)
     for name, value in plain.state_dict().items():
@@ -164,9 +177,9 @@ def test_equals_a_plain_loop(state_path: Path) -> None:
 def test_removed_pixels_are_other_ones_in_every_step(state_path: Path) -> None:
     seen: list[Tensor] = []
 
-    def note(model: Classifier, given: tuple[Tensor]) -> None:
+    def note(model: Classifier, inputs: tuple[Tensor]) -> None:
         if model.training:
-            seen.append(given[0])
+            seen.append(inputs[0])
 
     white = torch.full((COUNT, 3, SIZE, SIZE), 255, dtype=torch.uint8)
     for fill, color in (("mean", 128 / 255), ("black", 0.0)):
@@ -182,17 +195,6 @@ def test_removed_pixels_are_other_ones_in_every_step(state_path: Path) -> None:
         np.testing.assert_allclose(torch.stack(seen)[removed], color, rtol=1e-6)
 
 
-def test_curve(state_path: Path) -> None:
-    model, rows = trained(state_path)
-    assert [row["epoch"] for row in rows] == [1, 2, 3]
-    assert all(tuple(row) == COLUMNS for row in rows)
-    assert [row["learning_rate"] for row in rows] == learning_rates(SHORT, STEPS)[2::3]
-    given = data()
-    found = logits(model, given["images"], batch_size=7, indices=given["test_indices"]).argmax(1)
-    right = (found == given["labels"][given["test_indices"]]).double().mean().item()
-    assert rows[-1]["test_accuracy"] == right
-
-
 def test_no_epochs_leave_the_weights_as_they_are(state_path: Path) -> None:
     model, rows = trained(state_path, replace(SHORT, epochs=0))
     assert rows == []
@@ -200,26 +202,13 @@ def test_no_epochs_leave_the_weights_as_they_are(state_path: Path) -> None:
     assert not state_path.exists()
 
 
-def test_learns_what_can_be_learned(state_path: Path) -> None:
-    _, rows = trained(state_path, replace(SHORT, epochs=12))
-    assert rows[-1]["train_loss"] < rows[0]["train_loss"] / 2
-    assert rows[-1]["test_accuracy"] >= 0.9
-
-
-def test_test_accuracy_at_the_end_only(state_path: Path) -> None:
-    _, rows = trained(state_path, replace(SHORT, evaluate="end"))
+def test_looking_at_test_images_changes_nothing(state_path: Path) -> None:
+    seldom, rows = trained(state_path, replace(SHORT, evaluate="end"))
+    assert digest(seldom.state_dict()) == uninterrupted()[0]
     assert [math.isnan(row["test_accuracy"]) for row in rows] == [True, True, False]
-
-
-def test_without_test_images(state_path: Path) -> None:
-    _, rows = trained(state_path, test_indices=torch.empty(0, dtype=torch.int64))
+    never, rows = trained(state_path, test_indices=torch.empty(0, dtype=torch.int64))
+    assert digest(never.state_dict()) == uninterrupted()[0]
     assert all(math.isnan(row["test_accuracy"]) for row in rows)
-
-
-def test_looking_at_test_images_changes_nothing(state_path: Path, tmp_path: Path) -> None:
-    seldom, _ = trained(tmp_path / "seldom.pt", replace(SHORT, evaluate="end"))
-    often, _ = trained(state_path)
-    assert digest(seldom.state_dict()) == digest(often.state_dict())
 
 
 @pytest.mark.parametrize("precision", ["float32", "bf16"])
@@ -233,22 +222,22 @@ def test_same_seed_same_weights(tmp_path: Path, precision: str) -> None:
 
 
 def test_dropout_depends_on_the_seed_alone(tmp_path: Path) -> None:
-    found = []
+    runs = []
     for run, (outer, seed) in enumerate([(1, 4), (2, 4), (1, 5)]):
         with torch.random.fork_rng():
             torch.manual_seed(outer)
-            found.append(signature(trained(tmp_path / f"{run}.pt", seed=seed, blueprint=DROPPING)))
-    assert found[0] == found[1]
-    assert found[0][0] != found[2][0]
+            runs.append(signature(trained(tmp_path / f"{run}.pt", seed=seed, blueprint=DROPPING)))
+    assert runs[0] == runs[1]
+    assert runs[0][0] != runs[2][0]
 
 
 def test_dropout_differs_from_step_to_step(state_path: Path) -> None:
     masks = []
 
-    def note(model: Classifier, given: tuple[Tensor]) -> None:
+    def note(model: Classifier, inputs: tuple[Tensor]) -> None:
         if model.training and not masks:
             layer = model.layer("block1.dropout")
-            layer.register_forward_hook(lambda layer, given, out: masks.append((out == 0) & (given[0] != 0)))
+            layer.register_forward_hook(lambda layer, x, out: masks.append((out == 0) & (x[0] != 0)))
 
     trained(state_path, blueprint=DROPPING, on_step=note)
     kept = [mask for mask in masks if mask.any()]
@@ -256,23 +245,23 @@ def test_dropout_differs_from_step_to_step(state_path: Path) -> None:
     assert len({tuple(mask.flatten().tolist()) for mask in kept}) == STEPS
 
 
-def test_auto_is_float32_on_a_cpu(tmp_path: Path) -> None:
-    auto, exact, half = (
-        signature(trained(tmp_path / f"{precision}.pt", replace(SHORT, precision=precision)))
-        for precision in ("auto", "float32", "bf16")
-    )
+def test_auto_is_float32_on_a_cpu(state_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "saliency_assay.training.loop"):
+        auto = signature(trained(state_path))
+        exact = signature(trained(state_path, replace(SHORT, precision="float32")))
+    assert SHORT.precision == "auto"
     assert auto == exact
-    assert auto != half
+    messages = [message for message in caplog.messages if message.startswith("precision")]
+    assert messages == ["precision: auto selects float32 on this device"]
+    assert auto != signature(trained(state_path, replace(SHORT, precision="bf16")))
 
 
 @pytest.mark.parametrize(
     ("precision", "device", "native", "expected"),
     [
-        ("auto", "cpu", True, "float32"),
         ("auto", "cuda", True, "bf16"),
         ("auto", "cuda", False, "float32"),  # such as a V100, on which torch emulates it
         ("bf16", "cuda", False, "bf16"),
-        ("bf16", "cpu", False, "bf16"),
         ("float32", "cuda", True, "float32"),
     ],
 )
@@ -284,16 +273,6 @@ def test_auto_is_bf16_where_a_gpu_computes_with_it(
 
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", supported)
     assert precision_of(replace(SHORT, precision=precision), torch.device(device)) == expected
-
-
-def test_the_log_tells_what_auto_is(state_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, "saliency_assay.training.loop"):
-        trained(state_path, replace(SHORT, epochs=1))
-        trained(state_path, replace(SHORT, epochs=1, precision="float32"))
-    messages = [
-        message for message in caplog.messages if not message.startswith("epoch ")
-    ]  # one if it takes a second
-    assert messages == ["precision: auto selects float32 on this device"]
 
 
 def test_leaves_torch_as_it_was(state_path: Path) -> None:
@@ -345,43 +324,36 @@ class View:
         return len(self.images)
 
     def __getitem__(self, index: object) -> Tensor | np.ndarray:
-        found = self.images.clone()[index]
-        return found if self.tensors else found.numpy()
+        images = self.images.clone()[index]
+        return images if self.tensors else images.numpy()
 
 
 def readers() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name.startswith("feed")]
 
 
-@pytest.mark.parametrize("limit", [0, COUNT * 3 * SIZE * SIZE - 1, COUNT * 3 * SIZE * SIZE])
-@pytest.mark.parametrize("tensors", [True, False])
+@pytest.mark.parametrize(
+    ("limit", "tensors"), [(0, False), (COUNT * 3 * SIZE * SIZE - 1, True), (COUNT * 3 * SIZE * SIZE, True)]
+)
 def test_streamed_images_give_the_same_weights(tmp_path: Path, limit: int, tensors: bool) -> None:
-    expected = signature(trained(tmp_path / "whole.pt", blueprint=DROPPING))
     streams = set()
     view = View(data()["images"], tensors=tensors)
 
-    def note(model: Classifier, given: tuple[Tensor]) -> None:
+    def note(model: Classifier, inputs: tuple[Tensor]) -> None:
         streams.add(len(readers()))
 
-    found = trained(tmp_path / "view.pt", blueprint=DROPPING, on_step=note, resident_limit=limit, images=view)
-    assert signature(found) == expected
+    path = tmp_path / "view.pt"
+    outcome = trained(path, blueprint=DROPPING, on_step=note, resident_limit=limit, images=view)
+    assert signature(outcome) == uninterrupted(blueprint="dropping")
     assert streams == {0 if limit == COUNT * 3 * SIZE * SIZE else 1}
     assert readers() == []
 
 
-def test_a_store_is_streamed(tmp_path: Path) -> None:
-    path, images = tmp_path / "data.zarr.zip", data()["images"].numpy()
-    zarr_store.write(path, [{"image": images}], kind="data", attributes={})
-    with zarr_store.open_store(path, kind="data") as stored:
-        found = signature(trained(tmp_path / "store.pt", resident_limit=0, images=stored["image"]))
-    assert found == signature(trained(tmp_path / "whole.pt"))
-
-
-@pytest.mark.parametrize("step", [1, 3, 5])
-def test_sigterm_while_images_are_streamed(state_path: Path, tmp_path: Path, step: int) -> None:
+@pytest.mark.parametrize("step", [3, 5])
+def test_sigterm_while_images_are_streamed(state_path: Path, step: int) -> None:
     steps = 0
 
-    def terminate(model: Classifier, given: tuple[Tensor]) -> None:
+    def terminate(model: Classifier, inputs: tuple[Tensor]) -> None:
         nonlocal steps
         steps += model.training
         if steps == step:
@@ -393,8 +365,7 @@ def test_sigterm_while_images_are_streamed(state_path: Path, tmp_path: Path, ste
     assert stopped.value.code == 143
     assert readers() == []
     assert steps == step
-    resumed = signature(trained(state_path, resident_limit=0, images=view))
-    assert resumed == signature(trained(tmp_path / "whole.pt"))
+    assert signature(trained(state_path, resident_limit=0, images=view)) == uninterrupted()
 
 
 def test_divergence_ends_the_stream(state_path: Path) -> None:
@@ -410,15 +381,15 @@ PATIENT = replace(SHORT, epochs=12, learning_rate=0.2, validation_share=0.2, pat
 
 
 def held_out() -> dict[str, Tensor]:
-    given = data()
-    return {"train_indices": given["train_indices"][:34], "validation_indices": given["train_indices"][34:]}
+    inputs = data()
+    return {"train_indices": inputs["train_indices"][:34], "validation_indices": inputs["train_indices"][34:]}
 
 
 def whole_curve(path: Path) -> tuple[list[Row], list[str]]:
     """The curve of a training that is not stopped, and the weights after each of its epochs."""
     weights: list[str] = []
 
-    def note(model: Classifier, given: tuple[Tensor]) -> None:
+    def note(model: Classifier, inputs: tuple[Tensor]) -> None:
         if not model.training:
             weights.append(digest({name: value.contiguous() for name, value in model.state_dict().items()}))
 
@@ -426,24 +397,21 @@ def whole_curve(path: Path) -> tuple[list[Row], list[str]]:
     return rows, weights[:: len(weights) // len(rows)]
 
 
-def test_validation_accuracy_is_of_the_validation_images(state_path: Path) -> None:
+def test_the_curve_has_the_accuracies_of_validation_and_test_images(state_path: Path) -> None:
     model, rows = trained(state_path, **held_out())
-    given = data() | held_out()
+    assert [row["epoch"] for row in rows] == [1, 2, 3]
+    assert all(tuple(row) == COLUMNS for row in rows)
+    assert [row["learning_rate"] for row in rows] == learning_rates(SHORT, 6)[1::2]
+    inputs = data() | held_out()
     for name in ("validation", "test"):
-        indices = given[f"{name}_indices"]
-        found = logits(model, given["images"], batch_size=7, indices=indices).argmax(1)
-        right = (found == given["labels"][indices]).double().mean().item()
+        indices = inputs[f"{name}_indices"]
+        predicted = logits(model, inputs["images"], batch_size=7, indices=indices).argmax(1)
+        right = (predicted == inputs["labels"][indices]).double().mean().item()
         assert rows[-1][f"{name}_accuracy"] == right
     assert not any(math.isnan(row["validation_accuracy"]) for row in rows)
 
 
-def test_validation_accuracy_at_the_end_only(state_path: Path) -> None:
-    _, rows = trained(state_path, replace(SHORT, evaluate="end"), **held_out())
-    for name in ("validation_accuracy", "test_accuracy"):
-        assert [math.isnan(row[name]) for row in rows] == [True, True, False]
-
-
-@pytest.mark.parametrize("patience", [1, 2, 3, 12])
+@pytest.mark.parametrize("patience", [1, 3])
 def test_patience(tmp_path: Path, patience: int) -> None:
     rows, weights = whole_curve(tmp_path / "whole.pt")
     best = waited = 0
@@ -453,8 +421,8 @@ def test_patience(tmp_path: Path, patience: int) -> None:
             best, waited = number, 0
         if waited == patience:
             break
-    model, found = trained(tmp_path / "stopped.pt", replace(PATIENT, patience=patience), **held_out())
-    assert found == rows[: number + 1]
+    model, curve = trained(tmp_path / "stopped.pt", replace(PATIENT, patience=patience), **held_out())
+    assert curve == rows[: number + 1]
     assert digest(model.state_dict()) == weights[best]
     assert best < number, "the last epoch is the best: nothing is tested"
 
@@ -464,18 +432,17 @@ def test_patience_looks_at_validation_images_after_each_epoch(tmp_path: Path) ->
     seldom, rows = trained(tmp_path / "seldom.pt", replace(PATIENT, evaluate="end"), **held_out())
     assert digest(seldom.state_dict()) == digest(often.state_dict())
     assert len(rows) < PATIENT.epochs
-    for row, wanted in zip(rows, expected, strict=True):
-        assert row["validation_accuracy"] == wanted["validation_accuracy"]
+    for row, other in zip(rows, expected, strict=True):
+        assert row["validation_accuracy"] == other["validation_accuracy"]
         assert math.isnan(row["test_accuracy"]) == (row["epoch"] < len(rows))
     assert rows[-1]["test_accuracy"] == expected[-1]["test_accuracy"]
 
 
-@pytest.mark.parametrize("epoch", range(1, 8))
-def test_sigterm_under_early_stopping(state_path: Path, tmp_path: Path, epoch: int) -> None:
-    expected = signature(trained(tmp_path / "whole.pt", PATIENT, **held_out()))
+@pytest.mark.parametrize("epoch", [1, 4, 6])
+def test_sigterm_under_early_stopping(state_path: Path, epoch: int) -> None:
     passes = 0
 
-    def terminate(model: Classifier, given: tuple[Tensor]) -> None:
+    def terminate(model: Classifier, inputs: tuple[Tensor]) -> None:
         nonlocal passes
         passes += model.training
         if passes == 2 * epoch:  # the second and last step of the epoch
@@ -483,11 +450,11 @@ def test_sigterm_under_early_stopping(state_path: Path, tmp_path: Path, epoch: i
 
     with pytest.raises(SystemExit):
         trained(state_path, PATIENT, on_step=terminate, **held_out())
-    assert signature(trained(state_path, PATIENT, **held_out())) == expected
+    assert signature(trained(state_path, PATIENT, **held_out())) == uninterrupted(PATIENT, indices="held out")
 
 
 def test_a_stopped_training_stays_stopped(state_path: Path) -> None:
-    def refuse(model: Classifier, given: tuple[Tensor]) -> None:
+    def refuse(model: Classifier, inputs: tuple[Tensor]) -> None:
         raise AssertionError("a step was made")
 
     whole = signature(trained(state_path, PATIENT, save_seconds=0, **held_out()))
@@ -500,8 +467,8 @@ def test_a_stopped_training_stays_stopped(state_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "changed", "message"),
     [
-        ({"batch_size": 51}, {}, "batch_size: found 51, expected at most 50, the number of training images"),
-        ({"augment_shift": 8}, {}, "augment_shift: found 8, expected less than 8, the image's smaller side"),
+        ({"batch_size": 51}, {}, "batch_size: found 51, expected at most 50"),
+        ({"augment_shift": 8}, {}, "augment_shift: found 8, expected less than 8"),
         ({}, {"labels": torch.full((COUNT,), 3)}, "label 3: expected 0 to 2"),
         ({}, {"labels": torch.full((COUNT,), -1)}, "label -1: expected 0 to 2"),
         ({}, {"labels": torch.zeros(COUNT)}, "labels [60] of torch.float32: expected [60] of torch.int64"),
@@ -517,16 +484,15 @@ def test_a_stopped_training_stays_stopped(state_path: Path) -> None:
 def test_unfit_input(
     state_path: Path, settings: dict[str, object], changed: dict[str, Tensor], message: str
 ) -> None:
-    with pytest.raises(ValueError, match="expected") as caught:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
         trained(state_path, replace(SHORT, **settings), **changed)
-    assert str(caught.value) == message
 
 
-def test_divergence_is_told_at_the_end_of_its_epoch(state_path: Path) -> None:
-    def spoil(model: Classifier, given: tuple[Tensor]) -> None:
+def test_divergence_is_reported_at_the_end_of_its_epoch(state_path: Path) -> None:
+    def spoil(model: Classifier, inputs: tuple[Tensor]) -> None:
         if model.training and len(seen) == 4:
             nn.init.constant_(model.layer("fc").bias, math.nan)
-        seen.append(len(given[0]))
+        seen.append(len(inputs[0]))
 
     seen: list[int] = []
     with pytest.raises(ValueError, match=r"training diverged: loss nan in epoch 2 of 3; .* below 0\.1$"):
@@ -538,7 +504,7 @@ def spoiling(step: int, name: str, value: float) -> Callable[[Classifier, tuple[
     """Make a parameter ``value`` before the ``step``-th training step (from 1)."""
     steps = 0
 
-    def spoil(model: Classifier, given: tuple[Tensor]) -> None:
+    def spoil(model: Classifier, inputs: tuple[Tensor]) -> None:
         nonlocal steps
         steps += model.training
         if steps == step and model.training:
@@ -556,10 +522,10 @@ def test_divergence_is_not_repeated(
     for made in (steps, 0):
         count, spoil = 0, spoiling(5, "fc.bias", math.nan)
 
-        def counted(model: Classifier, given: tuple[Tensor]) -> None:
+        def counted(model: Classifier, inputs: tuple[Tensor]) -> None:
             nonlocal count
             count += model.training
-            spoil(model, given)  # noqa: B023
+            spoil(model, inputs)  # noqa: B023
 
         with pytest.raises(ValueError, match="training diverged: loss nan in epoch 2 of 3; ") as caught:
             trained(state_path, on_step=counted, save_seconds=save_seconds)
@@ -572,25 +538,23 @@ def test_divergence_is_not_repeated(
     assert signature(again) == signature(trained(tmp_path / "whole.pt", calmer))
 
 
-@pytest.mark.parametrize("save_seconds", [0, 60])
-def test_weights_that_are_not_finite_are_no_result(state_path: Path, save_seconds: float) -> None:
+def test_weights_that_are_not_finite_are_no_result(state_path: Path) -> None:
     """The last step of a training can leave a finite loss and weights that are not."""
     settings = replace(SHORT, learning_rate=1e39, warmup=0.0, epochs=1, batch_size=48)
     steps = 0
 
-    def count(model: Classifier, given: tuple[Tensor]) -> None:
+    def count(model: Classifier, inputs: tuple[Tensor]) -> None:
         nonlocal steps
         steps += model.training
 
-    message = "training diverged: weights that are not finite in epoch 1 of 1; expected a finite loss, try "
-    with pytest.raises(ValueError, match=f"^{message}"):
-        trained(state_path, settings, on_step=count, save_seconds=save_seconds)
+    with pytest.raises(ValueError, match=r"^training diverged: weights that are not finite in epoch 1 of 1"):
+        trained(state_path, settings, on_step=count)
     assert steps == 1
 
 
-def test_a_divergence_before_sigterm_is_told(state_path: Path) -> None:
-    def terminate(model: Classifier, given: tuple[Tensor]) -> None:
-        spoil(model, given)
+def test_a_divergence_before_sigterm_is_reported(state_path: Path) -> None:
+    def terminate(model: Classifier, inputs: tuple[Tensor]) -> None:
+        spoil(model, inputs)
         if bool(model.network.get_parameter("fc.bias").isnan().any()):
             os.kill(os.getpid(), signal.SIGTERM)
 
@@ -603,14 +567,14 @@ def test_a_divergence_before_sigterm_is_told(state_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("step", "blueprint"), [(4, DROPPING), *((step, BLUEPRINT) for step in range(1, STEPS + 1))]
+    ("step", "blueprint"),
+    [(4, "dropping"), (1, "resnet8"), (3, "resnet8"), (5, "resnet8"), (STEPS, "resnet8")],
 )
-def test_sigterm_at_any_step(state_path: Path, tmp_path: Path, step: int, blueprint: Blueprint) -> None:
-    settings = replace(SHORT, evaluate="end")
-    expected = signature(trained(tmp_path / "whole.pt", settings, blueprint=blueprint))
+def test_sigterm_at_any_step(state_path: Path, step: int, blueprint: str) -> None:
+    settings, network = replace(SHORT, evaluate="end"), DROPPING if blueprint == "dropping" else BLUEPRINT
     steps = 0
 
-    def terminate(model: Classifier, given: tuple[Tensor]) -> None:
+    def terminate(model: Classifier, inputs: tuple[Tensor]) -> None:
         nonlocal steps
         steps += model.training
         if steps == step:
@@ -618,18 +582,18 @@ def test_sigterm_at_any_step(state_path: Path, tmp_path: Path, step: int, bluepr
 
     handler = signal.getsignal(signal.SIGTERM)
     with pytest.raises(SystemExit) as stopped:
-        trained(state_path, settings, on_step=terminate, blueprint=blueprint)
+        trained(state_path, settings, on_step=terminate, blueprint=network)
     assert stopped.value.code == 143
     assert steps == step
     assert signal.getsignal(signal.SIGTERM) is handler
     rest = 0
 
-    def count(model: Classifier, given: tuple[Tensor]) -> None:
+    def count(model: Classifier, inputs: tuple[Tensor]) -> None:
         nonlocal rest
         rest += model.training
 
-    resumed = trained(state_path, settings, on_step=count, blueprint=blueprint)
-    assert signature(resumed) == expected
+    resumed = trained(state_path, settings, on_step=count, blueprint=network)
+    assert signature(resumed) == uninterrupted(settings, blueprint)
     assert rest == STEPS - step
     remove_state(state_path)
     remove_state(state_path)
@@ -641,15 +605,15 @@ EVALUATED = replace(SHORT, epochs=2, batch_size=4, augment_shift=1)
 
 
 def evaluated() -> dict[str, Tensor]:
-    given = data()
-    return {"train_indices": given["train_indices"][:42], "validation_indices": given["train_indices"][42:]}
+    inputs = data()
+    return {"train_indices": inputs["train_indices"][:42], "validation_indices": inputs["train_indices"][42:]}
 
 
 def at_evaluation(number: int, sent: signal.Signals) -> Callable[[Classifier, tuple[Tensor]], None]:
     """Send this process a signal in the ``number``-th pass (from 1) of evaluation."""
     passes = 0
 
-    def send(model: Classifier, given: tuple[Tensor]) -> None:
+    def send(model: Classifier, inputs: tuple[Tensor]) -> None:
         nonlocal passes
         passes += not model.training
         if passes == number and not model.training:
@@ -658,36 +622,36 @@ def at_evaluation(number: int, sent: signal.Signals) -> Callable[[Classifier, tu
     return send
 
 
-def resumed_in(state_path: Path, epoch: int, tmp_path: Path) -> None:
+def resumed_in(state_path: Path, epoch: int) -> None:
     """A training killed while ``epoch`` (from 1) of ``EVALUATED`` was evaluated goes on from there, to the same end."""
     reached = torch.load(state_path, weights_only=True)["progress"]
     assert (reached["epoch"], reached["step"], len(reached["rows"])) == (epoch - 1, 10, epoch - 1)
     steps = 0
 
-    def count(model: Classifier, given: tuple[Tensor]) -> None:
+    def count(model: Classifier, inputs: tuple[Tensor]) -> None:
         nonlocal steps
         steps += model.training
 
     resumed = trained(state_path, EVALUATED, on_step=count, **evaluated())
     assert steps == 20 - 10 * epoch
-    assert signature(resumed) == signature(trained(tmp_path / "whole.pt", EVALUATED, **evaluated()))
+    assert signature(resumed) == uninterrupted(EVALUATED, indices="evaluated")
 
 
-@pytest.mark.parametrize(("number", "epoch"), [(1, 1), (2, 1), (4, 1), (5, 1), (6, 2), (8, 2), (10, 2)])
-def test_sigterm_during_evaluation(state_path: Path, tmp_path: Path, number: int, epoch: int) -> None:
+@pytest.mark.parametrize(("number", "epoch"), [(1, 1), (5, 1), (8, 2), (10, 2)])
+def test_sigterm_during_evaluation(state_path: Path, number: int, epoch: int) -> None:
     passes = 0
 
-    def count(model: Classifier, given: tuple[Tensor]) -> None:
+    def count(model: Classifier, inputs: tuple[Tensor]) -> None:
         nonlocal passes
         passes += not model.training
-        terminate(model, given)
+        terminate(model, inputs)
 
     terminate = at_evaluation(number, signal.SIGTERM)
     with pytest.raises(SystemExit) as stopped:
         trained(state_path, EVALUATED, on_step=count, **evaluated())
     assert stopped.value.code == 143
     assert passes == number, "it went on after the signal"
-    resumed_in(state_path, epoch, tmp_path)
+    resumed_in(state_path, epoch)
 
 
 def train_until_evaluated(state_path: str) -> None:
@@ -697,25 +661,25 @@ def train_until_evaluated(state_path: str) -> None:
     trained(Path(state_path), EVALUATED, save_seconds=0, on_step=kill, **evaluated())
 
 
-def test_sigkill_during_evaluation(state_path: Path, tmp_path: Path) -> None:
+def test_sigkill_during_evaluation(state_path: Path) -> None:
     here = Path(__file__)
     code = f"import {here.stem} as test; test.train_until_evaluated({str(state_path)!r})"
     environment = {**os.environ, "PYTHONPATH": f"{SOURCE}{os.pathsep}{here.parent}"}
     ended = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=False)
     assert ended.returncode == -signal.SIGKILL, ended.stderr
-    resumed_in(state_path, 2, tmp_path)
+    resumed_in(state_path, 2)
 
 
 def train_slowly(state_path: str) -> None:
     """Train in the process to be killed: a state after every step, and time to be killed between them."""
     torch.set_num_threads(1)
-    trained(Path(state_path), save_seconds=0, on_step=lambda model, given: time.sleep(0.3))
+    trained(Path(state_path), save_seconds=0, on_step=lambda model, inputs: time.sleep(0.3))
 
 
 @pytest.mark.parametrize(
     ("number", "status"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGTERM, 143)], ids=["kill", "term"]
 )
-def test_killed_process(state_path: Path, tmp_path: Path, number: signal.Signals, status: int) -> None:
+def test_killed_process(state_path: Path, number: signal.Signals, status: int) -> None:
     here = Path(__file__)
     code = f"import {here.stem} as test; test.train_slowly({str(state_path)!r})"
     environment = {**os.environ, "PYTHONPATH": f"{SOURCE}{os.pathsep}{here.parent}"}
@@ -729,35 +693,33 @@ def test_killed_process(state_path: Path, tmp_path: Path, number: signal.Signals
         assert process.wait(timeout=600) == status
     reached = torch.load(state_path, weights_only=True)["progress"]
     assert 0 < 3 * reached["epoch"] + reached["step"] < STEPS
-    assert signature(trained(state_path)) == signature(trained(tmp_path / "whole.pt"))
+    assert signature(trained(state_path)) == uninterrupted()
 
 
-def test_state_of_other_fingerprint_is_discarded(
-    state_path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_state_of_other_fingerprint_is_discarded(state_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     trained(state_path, seed=9, fingerprint="before", save_seconds=0)
     with caplog.at_level(logging.WARNING):
-        found = signature(trained(state_path, fingerprint="after"))
+        outcome = signature(trained(state_path, fingerprint="after"))
     assert caplog.messages == [f"{state_path}: discarded, found fingerprint before, expected after"]
-    assert found == signature(trained(tmp_path / "whole.pt"))
+    assert outcome == uninterrupted()
     assert not state_path.exists()
 
 
-@pytest.mark.parametrize("content", [b"", b"not a state", None], ids=["empty", "text", "truncated"])
+@pytest.mark.parametrize("content", [b"", None], ids=["empty", "truncated"])
 def test_unreadable_state_is_discarded(
-    state_path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, content: bytes | None
+    state_path: Path, caplog: pytest.LogCaptureFixture, content: bytes | None
 ) -> None:
     trained(state_path, save_seconds=0)
     state_path.write_bytes(state_path.read_bytes()[:3000] if content is None else content)
     with caplog.at_level(logging.WARNING):
-        found = signature(trained(state_path))
-    assert len(caplog.messages) == 1
-    assert caplog.messages[0].startswith(f"{state_path}: discarded, not a training state ({state_path}: ")
-    assert found == signature(trained(tmp_path / "whole.pt"))
+        outcome = signature(trained(state_path))
+    (message,) = caplog.messages
+    assert message.startswith(f"{state_path}: discarded, not a training state ({state_path}: ")
+    assert outcome == uninterrupted()
 
 
 def test_finished_state_gives_the_weights_without_a_step(state_path: Path) -> None:
-    def refuse(model: Classifier, given: tuple[Tensor]) -> None:
+    def refuse(model: Classifier, inputs: tuple[Tensor]) -> None:
         raise AssertionError("a step was made")
 
     whole = signature(trained(state_path, save_seconds=0))

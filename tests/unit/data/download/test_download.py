@@ -19,9 +19,7 @@ from web import Site, served
 from saliency_assay.data.download.catalog import DOWNLOADS, Download, Remote
 from saliency_assay.data.download.command import by_name, described, obtain
 from saliency_assay.data.download.fetch import Patience
-from saliency_assay.runtime.provenance import SOURCE
 
-ROOT = SOURCE.parent
 FILES = {"set/a.bin": b"one", "set/b.bin": b"two" * 1000}
 
 
