@@ -271,20 +271,16 @@ def assert_close(metric: Metric, result: Any, expected: Any, message: str) -> No
 # --- records ------------------------------------------------------------------------------------------------
 
 
-def test_names_are_unique() -> None:
-    names = [metric.name for metric in METRICS]
-    assert len(set(names)) == len(names)
-    assert set(CHEAP) <= set(names)
-
-
 @EVERY_METRIC
 def test_record_is_sound(metric: Metric) -> None:
     assert module_of(metric.function).startswith(("saliency_assay.metrics.", "saliency_assay.studies.bam."))
     assert re.fullmatch(r"[a-z][a-z0-9_]*", metric.name)
+    assert [other.name for other in METRICS].count(metric.name) == 1
     assert metric.reduction in REDUCTIONS or (metric.reduction == "" and metric not in ON_PAIRS)
     defaults = {name: parameter.default for name, parameter in metric.parameters.items()}
     assert json.loads(json.dumps(defaults)) == defaults
     assert [p.problem(p.default) for p in metric.parameters.values()] == [None] * len(defaults)
+    assert not metric.check or resolve(metric.check)(defaults) == ""
 
 
 @EVERY_METRIC
@@ -293,7 +289,9 @@ def test_scores_are_described(metric: Metric) -> None:
     assert len(set(names)) == len(names) >= 1
     for registered in metric.scores:
         target = registered.direction.target
-        assert target is None or registered.range[0] < target < registered.range[1]  # an end is higher or lower
+        assert (
+            target is None or registered.range[0] < target < registered.range[1]
+        )  # an end is higher or lower
         assert registered.range[0] < registered.range[1]
         assert re.fullmatch(r"[a-z][a-z0-9_]*", registered.name)
     # A registered that several metrics give is one registered: the report shows them side by side.
@@ -317,13 +315,6 @@ def test_fine_tuning_takes_its_parameters(metric: Metric) -> None:
     for training, name in metric.finetuning.items():
         assert TRAINING[training].problem(metric.parameters[name].default) is None
         assert TRAINING[training].choices == metric.parameters[name].choices
-
-
-@EVERY_METRIC
-def test_a_check_takes_the_defaults(metric: Metric) -> None:
-    if metric.check:
-        defaults = {name: parameter.default for name, parameter in metric.parameters.items()}
-        assert resolve(metric.check)(defaults) == ""
 
 
 @EVERY_ON_MAPS

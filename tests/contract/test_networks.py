@@ -83,21 +83,6 @@ def test_gradient_is_that_of_plain_torch(name: str, built: dict[str, Classifier]
     assert float((maps - expected).norm() / expected.norm()) < 1e-2  # a ReLU at 0 may turn
 
 
-@pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if kind.repeats])
-def test_score(name: str, built: dict[str, Classifier]) -> None:
-    images = networks.images(2)
-    maps = np.random.default_rng(0).normal(size=(2, 3, networks.SIZE, networks.SIZE))
-    parameters: dict[str, dict[str, Any]] = {
-        "insertion": {"steps": 4},
-        "sensitivity_max": {"method": "gradient", "samples": 2},
-        "f_fidelity": {"finetuned_model": networks.network(name), "samples": 2, "points": 2},
-    }
-    for metric, own in parameters.items():
-        scores = saliency_assay.score(metric, built[name], images, TARGETS, maps, batch_size=1, **own)
-        assert all(values.shape == (2,) for values in scores.values())
-        assert metric != "insertion" or bool(np.isfinite(scores["insertion"]).all())
-
-
 def test_a_randomized_network_gets_the_memory_format_of_the_explained_one() -> None:
     images = networks.images(2)
     maps = np.random.default_rng(0).normal(size=(2, 3, networks.SIZE, networks.SIZE))

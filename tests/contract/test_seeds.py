@@ -20,7 +20,7 @@ def largest_difference(metrics: list[str], methods: tuple[str, ...] = NOISY, cou
         metric for metric in seeds.stochastic_metrics(seeds.Net()) if metric.name in metrics or not metrics
     ]
     assert len(stochastic) >= max(15 if not metrics else len(metrics), 1)
-    rows = list(seeds.compare(records, stochastic, count=count, seeds=24))
+    rows = list(seeds.compare(records, stochastic, count=count, seeds=12))
     assert len({row.method for row in rows}) == len(methods)
     return max(abs(row.standard_errors) for row in rows)
 

@@ -1,10 +1,12 @@
 import struct
 import zlib
 from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 import pytest
+import tifffile
 from PIL import Image
 
 from saliency_assay.data.images import FORMATS, SUFFIXES, find_images, read_rgb
@@ -75,34 +77,19 @@ def png(bits: int, kind: int) -> bytes:
 
 
 def tiff(bits: int, channels: int, *, packed: bool, planes: bool = False) -> bytes:
-    """Four pixels in a row: header, one directory of entries of 12 bytes, values that need more room, pixels."""
-    pixels = (2 * RAMP)[: 4 * channels * bits // 8]
-    count = channels if planes else 1
-    strips = [pixels[i * len(pixels) // count : (i + 1) * len(pixels) // count] for i in range(count)]
-    if packed:
-        strips = [zlib.compress(strip) for strip in strips]
-    start = 8 + 2 + 12 * 10 + 4
-    places = [start + 100 + sum(map(len, strips[:i])) for i in range(count)]
-    entries: list[tuple[int, int, Sequence[int]]] = [
-        (256, 3, [4]),
-        (257, 3, [1]),
-        (258, 3, [bits] * channels),
-        (259, 3, [8 if packed else 1]),
-        (262, 3, [2 if channels >= 3 else 1]),
-        (273, 4, places),
-        (277, 3, [channels]),
-        (278, 3, [1]),
-        (279, 4, list(map(len, strips))),
-        (284, 3, [2 if planes else 1]),
-    ]
-    directory, further = b"", b""
-    for tag, kind, values in entries:
-        content = struct.pack(f"<{len(values)}{'H' if kind == 3 else 'I'}", *values)
-        if len(content) > 4:
-            further, content = further + content, struct.pack("<I", start + len(further))
-        directory += struct.pack("<HHI", tag, kind, len(values)) + content.ljust(4, b"\0")
-    head = b"II*\0" + struct.pack("<IH", 8, len(entries)) + directory + bytes(4)
-    return head + further.ljust(100, b"\0") + b"".join(strips)
+    """Four pixels in a row, the channels of which lie in one plane or each in its own."""
+    pixels = np.frombuffer(2 * RAMP, f"<u{bits // 8}")[: 4 * channels]
+    shape = (channels, 1, 4) if planes else (1, 4, channels) if channels > 1 else (1, 4)
+    content = BytesIO()
+    tifffile.imwrite(
+        content,
+        pixels.reshape(shape),
+        photometric="rgb" if channels == 3 else "minisblack",
+        planarconfig="separate" if planes else None,
+        compression="zlib" if packed else None,
+        metadata=None,
+    )
+    return content.getvalue()
 
 
 def pnm(magic: str, largest: int, values: int) -> bytes:

@@ -1,5 +1,6 @@
 """Builders of networks whose weights are hard to read back."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -78,57 +79,32 @@ class Permuted(Net):
         return super().forward(images[..., getattr(self, "order", slice(None))])
 
 
-def permuted(*, classes: int, channels: int, generator: torch.Generator) -> nn.Module:
-    return Permuted()
+class Mixing(Net):
+    """Logits depend on the other images of the batch."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        return super().forward(images - images.mean(0))
 
 
-def lazy(*, classes: int, channels: int, generator: torch.Generator) -> nn.Module:
-    return nn.Sequential(nn.Flatten(), nn.LazyLinear(classes))
+def builder(make: Callable[[int], nn.Module]) -> Callable[..., nn.Module]:
+    """A builder as the project calls it, of a network for a number of classes."""
+
+    def build(*, classes: int, channels: int, generator: torch.Generator) -> nn.Module:
+        return make(classes)
+
+    return build
 
 
-def module(*, classes: int, channels: int, generator: torch.Generator) -> nn.Module:
-    return Net("module")
-
-
-def orig_mod(*, classes: int, channels: int, generator: torch.Generator) -> nn.Module:
-    return Net("_orig_mod")
-
-
-def parallel(*, classes: int, channels: int, generator: torch.Generator) -> nn.Module:
-    return nn.DataParallel(Net("module"))
-
-
-def compiled(*, classes: int, channels: int, generator: torch.Generator) -> nn.Module:
-    return torch.compile(Net("module"), backend="eager")
-
-
-def averaged(*, classes: int, channels: int, generator: torch.Generator) -> nn.Module:
-    return torch.optim.swa_utils.AveragedModel(Net("_orig_mod"))
-
-
-def waves(*, classes: int, channels: int, generator: torch.Generator) -> nn.Module:
-    return Complex()
-
-
-def extra(*, classes: int, channels: int, generator: torch.Generator) -> nn.Module:
-    return Extra()
-
-
-def prototypes(*, classes: int, channels: int, generator: torch.Generator) -> nn.Module:
-    return Prototypes(classes)
-
-
-def growing(*, classes: int, channels: int, generator: torch.Generator) -> nn.Module:
-    return Growing()
-
-
-def opaque(*, classes: int, channels: int, generator: torch.Generator) -> nn.Module:
-    return Opaque()
-
-
-def over_images(*, classes: int, channels: int, generator: torch.Generator) -> nn.Module:
-    class Mixing(Net):
-        def forward(self, images: Tensor) -> Tensor:
-            return super().forward(images - images.mean(0))
-
-    return Mixing()
+permuted = builder(lambda classes: Permuted())
+lazy = builder(lambda classes: nn.Sequential(nn.Flatten(), nn.LazyLinear(classes)))
+module = builder(lambda classes: Net("module"))
+orig_mod = builder(lambda classes: Net("_orig_mod"))
+parallel = builder(lambda classes: nn.DataParallel(Net("module")))
+compiled = builder(lambda classes: torch.compile(Net("module"), backend="eager"))
+averaged = builder(lambda classes: torch.optim.swa_utils.AveragedModel(Net("_orig_mod")))
+waves = builder(lambda classes: Complex())
+extra = builder(lambda classes: Extra())
+prototypes = builder(Prototypes)
+growing = builder(lambda classes: Growing())
+opaque = builder(lambda classes: Opaque())
+over_images = builder(lambda classes: Mixing())

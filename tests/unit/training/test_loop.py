@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -129,6 +128,32 @@ def uninterrupted(
         return signature(trained(Path(folder) / "state.pt", settings, blueprint=chosen, **changes))
 
 
+class Passes:
+    """A hook that counts the passes in training or in evaluation, and acts before one of them (from 1)."""
+
+    def __init__(
+        self, number: int = 0, action: Callable[[Classifier], object] = repr, *, training: bool = True
+    ) -> None:
+        self.number, self.action, self.training, self.count = number, action, training, 0
+
+    def __call__(self, model: Classifier, inputs: tuple[Tensor]) -> None:
+        self.count += model.training == self.training
+        if self.count == self.number and model.training == self.training:
+            self.action(model)
+
+
+def terminate(model: Classifier) -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def kill(model: Classifier) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def spoil(model: Classifier) -> None:
+    nn.init.constant_(model.network.get_parameter("fc.bias"), math.nan)
+
+
 # --- the loop -----------------------------------------------------------------------------------------------
 
 
@@ -193,13 +218,6 @@ def test_removed_pixels_are_other_ones_in_every_step(state_path: Path) -> None:
         assert bool((removed[:, :, 0].sum((2, 3)) == 16).all())
         assert len(removed[:, :, 0].flatten(0, 1).flatten(1).unique(dim=0)) == STEPS * 16
         np.testing.assert_allclose(torch.stack(seen)[removed], color, rtol=1e-6)
-
-
-def test_no_epochs_leave_the_weights_as_they_are(state_path: Path) -> None:
-    model, rows = trained(state_path, replace(SHORT, epochs=0))
-    assert rows == []
-    assert digest(model.state_dict()) == digest(classifier().state_dict())
-    assert not state_path.exists()
 
 
 def test_looking_at_test_images_changes_nothing(state_path: Path) -> None:
@@ -351,28 +369,13 @@ def test_streamed_images_give_the_same_weights(tmp_path: Path, limit: int, tenso
 
 @pytest.mark.parametrize("step", [3, 5])
 def test_sigterm_while_images_are_streamed(state_path: Path, step: int) -> None:
-    steps = 0
-
-    def terminate(model: Classifier, inputs: tuple[Tensor]) -> None:
-        nonlocal steps
-        steps += model.training
-        if steps == step:
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    view = View(data()["images"], tensors=False)
+    view, passes = View(data()["images"], tensors=False), Passes(step, terminate)
     with pytest.raises(SystemExit) as stopped:
-        trained(state_path, on_step=terminate, resident_limit=0, images=view)
+        trained(state_path, on_step=passes, resident_limit=0, images=view)
     assert stopped.value.code == 143
     assert readers() == []
-    assert steps == step
+    assert passes.count == step
     assert signature(trained(state_path, resident_limit=0, images=view)) == uninterrupted()
-
-
-def test_divergence_ends_the_stream(state_path: Path) -> None:
-    view = View(data()["images"], tensors=False)
-    with pytest.raises(ValueError, match="training diverged"):
-        trained(state_path, replace(SHORT, learning_rate=1e30), resident_limit=0, images=view)
-    assert readers() == []
 
 
 # --- validation and early stopping ----------------------------------------------------------------------------
@@ -440,25 +443,17 @@ def test_patience_looks_at_validation_images_after_each_epoch(tmp_path: Path) ->
 
 @pytest.mark.parametrize("epoch", [1, 4, 6])
 def test_sigterm_under_early_stopping(state_path: Path, epoch: int) -> None:
-    passes = 0
-
-    def terminate(model: Classifier, inputs: tuple[Tensor]) -> None:
-        nonlocal passes
-        passes += model.training
-        if passes == 2 * epoch:  # the second and last step of the epoch
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    with pytest.raises(SystemExit):
-        trained(state_path, PATIENT, on_step=terminate, **held_out())
+    with pytest.raises(SystemExit):  # in the second and last step of the epoch
+        trained(state_path, PATIENT, on_step=Passes(2 * epoch, terminate), **held_out())
     assert signature(trained(state_path, PATIENT, **held_out())) == uninterrupted(PATIENT, indices="held out")
 
 
-def test_a_stopped_training_stays_stopped(state_path: Path) -> None:
-    def refuse(model: Classifier, inputs: tuple[Tensor]) -> None:
-        raise AssertionError("a step was made")
-
-    whole = signature(trained(state_path, PATIENT, save_seconds=0, **held_out()))
-    assert signature(trained(state_path, PATIENT, on_step=refuse, **held_out())) == whole
+@pytest.mark.parametrize("stops_early", [True, False])
+def test_a_finished_training_makes_no_more_steps(state_path: Path, stops_early: bool) -> None:
+    settings, indices = (PATIENT, held_out()) if stops_early else (SHORT, {})
+    whole, passes = signature(trained(state_path, settings, save_seconds=0, **indices)), Passes()
+    assert signature(trained(state_path, settings, on_step=passes, **indices)) == whole
+    assert passes.count == 0
 
 
 # --- what does not fit --------------------------------------------------------------------------------------
@@ -489,78 +484,44 @@ def test_unfit_input(
 
 
 def test_divergence_is_reported_at_the_end_of_its_epoch(state_path: Path) -> None:
-    def spoil(model: Classifier, inputs: tuple[Tensor]) -> None:
-        if model.training and len(seen) == 4:
-            nn.init.constant_(model.layer("fc").bias, math.nan)
-        seen.append(len(inputs[0]))
-
-    seen: list[int] = []
+    passes = Passes(5, spoil)
     with pytest.raises(ValueError, match=r"training diverged: loss nan in epoch 2 of 3; .* below 0\.1$"):
-        trained(state_path, replace(SHORT, evaluate="end"), on_step=spoil)
-    assert len(seen) == 6
-
-
-def spoiling(step: int, name: str, value: float) -> Callable[[Classifier, tuple[Tensor]], None]:
-    """Make a parameter ``value`` before the ``step``-th training step (from 1)."""
-    steps = 0
-
-    def spoil(model: Classifier, inputs: tuple[Tensor]) -> None:
-        nonlocal steps
-        steps += model.training
-        if steps == step and model.training:
-            nn.init.constant_(model.network.get_parameter(name), value)
-
-    return spoil
+        trained(state_path, replace(SHORT, evaluate="end"), on_step=passes)
+    assert passes.count == 6
 
 
 @pytest.mark.parametrize(("save_seconds", "steps"), [(0, 5), (60, 6)], ids=["saved", "not saved"])
-def test_divergence_is_not_repeated(
-    state_path: Path, tmp_path: Path, save_seconds: float, steps: int
-) -> None:
+def test_divergence_is_not_repeated(state_path: Path, save_seconds: float, steps: int) -> None:
     """It is noticed when the state is saved, or else at the epoch's end. A retry ends before its first step."""
     messages = []
-    for made in (steps, 0):
-        count, spoil = 0, spoiling(5, "fc.bias", math.nan)
-
-        def counted(model: Classifier, inputs: tuple[Tensor]) -> None:
-            nonlocal count
-            count += model.training
-            spoil(model, inputs)  # noqa: B023
-
-        with pytest.raises(ValueError, match="training diverged: loss nan in epoch 2 of 3; ") as caught:
-            trained(state_path, on_step=counted, save_seconds=save_seconds)
-        messages.append(str(caught.value))
-        assert count == made
+    for expected in (steps, 0):
+        passes = Passes(5, spoil)
+        with pytest.raises(ValueError, match="training diverged: loss nan in epoch 2 of 3; ") as error:
+            trained(state_path, on_step=passes, save_seconds=save_seconds)
+        messages.append(str(error.value))
+        assert passes.count == expected
     assert messages[1].startswith(messages[0])
     assert str(state_path) in messages[1]
     calmer = replace(SHORT, learning_rate=0.05)
-    again = trained(state_path, calmer, fingerprint="calmer")
-    assert signature(again) == signature(trained(tmp_path / "whole.pt", calmer))
+    assert signature(trained(state_path, calmer, fingerprint="calmer")) == uninterrupted(calmer)
 
 
 def test_weights_that_are_not_finite_are_no_result(state_path: Path) -> None:
     """The last step of a training can leave a finite loss and weights that are not."""
     settings = replace(SHORT, learning_rate=1e39, warmup=0.0, epochs=1, batch_size=48)
-    steps = 0
-
-    def count(model: Classifier, inputs: tuple[Tensor]) -> None:
-        nonlocal steps
-        steps += model.training
-
+    passes = Passes()
     with pytest.raises(ValueError, match=r"^training diverged: weights that are not finite in epoch 1 of 1"):
-        trained(state_path, settings, on_step=count)
-    assert steps == 1
+        trained(state_path, settings, on_step=passes)
+    assert passes.count == 1
 
 
 def test_a_divergence_before_sigterm_is_reported(state_path: Path) -> None:
-    def terminate(model: Classifier, inputs: tuple[Tensor]) -> None:
-        spoil(model, inputs)
-        if bool(model.network.get_parameter("fc.bias").isnan().any()):
-            os.kill(os.getpid(), signal.SIGTERM)
+    def spoil_and_terminate(model: Classifier) -> None:
+        spoil(model)
+        terminate(model)
 
-    spoil = spoiling(2, "fc.bias", math.nan)
     with pytest.raises(ValueError, match="training diverged: loss nan in epoch 1 of 3; "):
-        trained(state_path, on_step=terminate)
+        trained(state_path, on_step=Passes(2, spoil_and_terminate))
 
 
 # --- kill and resume ----------------------------------------------------------------------------------------
@@ -572,29 +533,15 @@ def test_a_divergence_before_sigterm_is_reported(state_path: Path) -> None:
 )
 def test_sigterm_at_any_step(state_path: Path, step: int, blueprint: str) -> None:
     settings, network = replace(SHORT, evaluate="end"), DROPPING if blueprint == "dropping" else BLUEPRINT
-    steps = 0
-
-    def terminate(model: Classifier, inputs: tuple[Tensor]) -> None:
-        nonlocal steps
-        steps += model.training
-        if steps == step:
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    handler = signal.getsignal(signal.SIGTERM)
+    handler, passes, rest = signal.getsignal(signal.SIGTERM), Passes(step, terminate), Passes()
     with pytest.raises(SystemExit) as stopped:
-        trained(state_path, settings, on_step=terminate, blueprint=network)
+        trained(state_path, settings, on_step=passes, blueprint=network)
     assert stopped.value.code == 143
-    assert steps == step
+    assert passes.count == step
     assert signal.getsignal(signal.SIGTERM) is handler
-    rest = 0
-
-    def count(model: Classifier, inputs: tuple[Tensor]) -> None:
-        nonlocal rest
-        rest += model.training
-
-    resumed = trained(state_path, settings, on_step=count, blueprint=network)
+    resumed = trained(state_path, settings, on_step=rest, blueprint=network)
     assert signature(resumed) == uninterrupted(settings, blueprint)
-    assert rest == STEPS - step
+    assert rest.count == STEPS - step
     remove_state(state_path)
     remove_state(state_path)
     assert not list(state_path.parent.iterdir())
@@ -609,91 +556,46 @@ def evaluated() -> dict[str, Tensor]:
     return {"train_indices": inputs["train_indices"][:42], "validation_indices": inputs["train_indices"][42:]}
 
 
-def at_evaluation(number: int, sent: signal.Signals) -> Callable[[Classifier, tuple[Tensor]], None]:
-    """Send this process a signal in the ``number``-th pass (from 1) of evaluation."""
-    passes = 0
-
-    def send(model: Classifier, inputs: tuple[Tensor]) -> None:
-        nonlocal passes
-        passes += not model.training
-        if passes == number and not model.training:
-            os.kill(os.getpid(), sent)
-
-    return send
-
-
 def resumed_in(state_path: Path, epoch: int) -> None:
     """A training killed while ``epoch`` (from 1) of ``EVALUATED`` was evaluated goes on from there, to the same end."""
     reached = torch.load(state_path, weights_only=True)["progress"]
     assert (reached["epoch"], reached["step"], len(reached["rows"])) == (epoch - 1, 10, epoch - 1)
-    steps = 0
-
-    def count(model: Classifier, inputs: tuple[Tensor]) -> None:
-        nonlocal steps
-        steps += model.training
-
-    resumed = trained(state_path, EVALUATED, on_step=count, **evaluated())
-    assert steps == 20 - 10 * epoch
+    rest = Passes()
+    resumed = trained(state_path, EVALUATED, on_step=rest, **evaluated())
+    assert rest.count == 20 - 10 * epoch
     assert signature(resumed) == uninterrupted(EVALUATED, indices="evaluated")
 
 
 @pytest.mark.parametrize(("number", "epoch"), [(1, 1), (5, 1), (8, 2), (10, 2)])
 def test_sigterm_during_evaluation(state_path: Path, number: int, epoch: int) -> None:
-    passes = 0
-
-    def count(model: Classifier, inputs: tuple[Tensor]) -> None:
-        nonlocal passes
-        passes += not model.training
-        terminate(model, inputs)
-
-    terminate = at_evaluation(number, signal.SIGTERM)
+    passes = Passes(number, terminate, training=False)
     with pytest.raises(SystemExit) as stopped:
-        trained(state_path, EVALUATED, on_step=count, **evaluated())
+        trained(state_path, EVALUATED, on_step=passes, **evaluated())
     assert stopped.value.code == 143
-    assert passes == number, "it went on after the signal"
+    assert passes.count == number, "it went on after the signal"
     resumed_in(state_path, epoch)
 
 
-def train_until_evaluated(state_path: str) -> None:
-    """Train in a process that kills itself in the second pass of the second evaluation."""
+def train_until_killed(state_path: str, training: bool) -> None:
+    """Train in a process that kills itself in the second epoch or in the second pass of its evaluation."""
     torch.set_num_threads(1)
-    kill = at_evaluation(7, signal.SIGKILL)
-    trained(Path(state_path), EVALUATED, save_seconds=0, on_step=kill, **evaluated())
+    passes = Passes(5 if training else 7, kill, training=training)
+    settings, indices = (SHORT, {}) if training else (EVALUATED, evaluated())
+    trained(Path(state_path), settings, save_seconds=0, on_step=passes, **indices)
 
 
-def test_sigkill_during_evaluation(state_path: Path) -> None:
-    here = Path(__file__)
-    code = f"import {here.stem} as test; test.train_until_evaluated({str(state_path)!r})"
+@pytest.mark.parametrize("training", [True, False], ids=["training", "evaluation"])
+def test_a_killed_process_leaves_a_state_to_resume_from(state_path: Path, training: bool) -> None:
+    here, rest = Path(__file__), Passes()
+    code = f"import {here.stem} as test; test.train_until_killed({str(state_path)!r}, {training})"
     environment = {**os.environ, "PYTHONPATH": f"{SOURCE}{os.pathsep}{here.parent}"}
     ended = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=False)
     assert ended.returncode == -signal.SIGKILL, ended.stderr
-    resumed_in(state_path, 2)
-
-
-def train_slowly(state_path: str) -> None:
-    """Train in the process to be killed: a state after every step, and time to be killed between them."""
-    torch.set_num_threads(1)
-    trained(Path(state_path), save_seconds=0, on_step=lambda model, inputs: time.sleep(0.3))
-
-
-@pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGTERM, 143)], ids=["kill", "term"]
-)
-def test_killed_process(state_path: Path, number: signal.Signals, status: int) -> None:
-    here = Path(__file__)
-    code = f"import {here.stem} as test; test.train_slowly({str(state_path)!r})"
-    environment = {**os.environ, "PYTHONPATH": f"{SOURCE}{os.pathsep}{here.parent}"}
-    with subprocess.Popen(
-        [sys.executable, "-c", code], env=environment, stderr=subprocess.DEVNULL
-    ) as process:
-        deadline = time.monotonic() + 600  # a busy machine takes minutes to import torch
-        while not state_path.exists() and process.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.02)
-        process.send_signal(number)
-        assert process.wait(timeout=600) == status
-    reached = torch.load(state_path, weights_only=True)["progress"]
-    assert 0 < 3 * reached["epoch"] + reached["step"] < STEPS
-    assert signature(trained(state_path)) == uninterrupted()
+    if training:
+        assert signature(trained(state_path, on_step=rest)) == uninterrupted()
+        assert rest.count == STEPS - 4
+    else:
+        resumed_in(state_path, 2)
 
 
 def test_state_of_other_fingerprint_is_discarded(state_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -716,11 +618,3 @@ def test_unreadable_state_is_discarded(
     (message,) = caplog.messages
     assert message.startswith(f"{state_path}: discarded, not a training state ({state_path}: ")
     assert outcome == uninterrupted()
-
-
-def test_finished_state_gives_the_weights_without_a_step(state_path: Path) -> None:
-    def refuse(model: Classifier, inputs: tuple[Tensor]) -> None:
-        raise AssertionError("a step was made")
-
-    whole = signature(trained(state_path, save_seconds=0))
-    assert signature(trained(state_path, on_step=refuse)) == whole

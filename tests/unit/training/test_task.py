@@ -298,8 +298,3 @@ def test_what_a_search_has_chosen_takes_the_place_of_what_is_configured(tmp_path
     assert training_of(settings, path) == {"epochs": 3, "learning_rate": 0.4, "momentum": 0.9}
     assert training_of(settings, None) == settings
     assert settings["learning_rate"] == 0.1
-
-
-def test_settings_that_do_not_exist_are_refused(runtime: RuntimeOptions) -> None:
-    with pytest.raises(ValueError, match=r"^unknown parameter 'epoch'; did you mean 'epochs'"):
-        fit(task(some_images()), RESNET, {"epoch": 3}, runtime, seed=7)

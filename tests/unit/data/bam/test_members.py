@@ -10,7 +10,6 @@ from jobs import run_script
 from saliency_assay.data.bam.compose import compose
 from saliency_assay.data.bam.members import VARIANTS, compose_member, is_series, plan_common
 from saliency_assay.data.bam.placement import Collection, collection_of, plan, side_range
-from saliency_assay.data.splits import TEST
 from saliency_assay.runtime.provenance import seed_of
 from saliency_assay.storage import zarr_store
 
@@ -103,20 +102,6 @@ def test_variants_are_not_drawn_by_what_drew_x_os() -> None:
     assert abs(np.corrcoef(*tops)[0, 1]) < 0.15
     sizes = [images["placement"][:, 2:].max(axis=1) for images in places[:2]]
     assert abs(np.corrcoef(*sizes)[0, 1]) < 0.15
-
-
-@pytest.mark.parametrize(("member", "classes"), [("os_k01", 1), ("os_k03", 3), ("os_k05", 5), ("0s_k", 0)])
-def test_sets_of_the_series_are_aligned(member: str, classes: int) -> None:
-    images, without = made(member), made("0s_k")
-    assert len(images["image"]) == 8 * SCENES
-    assert (images["split"] == TEST).sum() == 2 * SCENES
-    assert "label_object" not in images
-    assert (images["cutout"] >= 8).all()
-    assert (images["present"] == (images["label_scene"] < classes)).all()
-    pasted = (images["image"] != without["image"]).any(axis=(1, 2, 3))
-    assert (pasted == images["present"]).all()
-    for name in set(images) - {"image", "present"}:
-        assert (images[name] == without[name]).all()
 
 
 def test_the_series_draws_from_a_seed_of_its_own() -> None:

@@ -242,14 +242,6 @@ def test_read_scene_takes_the_centered_square(tmp_path: Path) -> None:
     assert (scene == np.array([200, 100, 50])[:, None, None]).all()
 
 
-def test_a_truncated_scene_is_an_error(tmp_path: Path) -> None:
-    path = tmp_path / "x.jpg"
-    Image.fromarray(np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)).save(path)
-    path.write_bytes(path.read_bytes()[:1500])
-    with pytest.raises(ValueError, match=rf"{re.escape(str(path))}: truncated, or not an image"):
-        read_scene(Scene("bedroom", path), 32)
-
-
 def test_read_scene_is_antialiased(tmp_path: Path) -> None:
     stripes = np.zeros((64, 64, 3), np.uint8)
     stripes[:, ::2] = 255

@@ -17,7 +17,7 @@ from torchvision.models import ResNet50_Weights, VGG16_Weights
 from web import Site, served
 
 from saliency_assay.data.download.catalog import DOWNLOADS, Download, Remote
-from saliency_assay.data.download.command import by_name, described, obtain
+from saliency_assay.data.download.command import by_name, obtain
 from saliency_assay.data.download.fetch import Patience
 
 FILES = {"set/a.bin": b"one", "set/b.bin": b"two" * 1000}
@@ -168,12 +168,6 @@ def test_the_weights_of_resnet20_are_those_of_the_tests(real_data: Path) -> None
     (remote,) = by_name()["resnet20"].files
     content = (real_data / "weights" / remote.name).read_bytes()
     assert (len(content), f"sha256:{hashlib.sha256(content).hexdigest()}") == (remote.size, remote.checksum)
-
-
-def test_it_is_described_with_its_terms() -> None:
-    description = described(by_name()["coco"])
-    assert "CC BY 4.0" in description
-    assert "bytes   20,405 MB" in description
 
 
 def test_an_unknown_name_is_one_line() -> None:

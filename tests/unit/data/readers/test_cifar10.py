@@ -78,13 +78,6 @@ def test_the_files_as_images(tmp_path: Path) -> None:
         np.testing.assert_array_equal(np.asarray(Image.open(file)).transpose(2, 0, 1), pixels)
 
 
-def test_another_size(tmp_path: Path) -> None:
-    resized = built(original(tmp_path), size=31)["image"]
-    for image, result in zip(pictures()[0].transpose(0, 2, 3, 1), resized, strict=True):
-        expected = Image.fromarray(image).resize((31, 31), Image.Resampling.BILINEAR)
-        np.testing.assert_array_equal(result, np.asarray(expected).transpose(2, 0, 1))
-
-
 def test_the_number_of_images_can_be_limited(tmp_path: Path) -> None:
     images, labels = pictures()
     arrays = built(original(tmp_path), images_per_class=2)
@@ -151,13 +144,9 @@ RECORDS = cifar10_records(ROWS, LABELS)
         ("data_batch_3.bin", RECORDS[3073:], "found 6 images, expected 7, as in ROOT/data_batch_1.bin"),
         ("data_batch_3.bin", RECORDS + RECORDS[:3073], "found 8 images, expected 7"),
         ("data_batch_3.bin", cifar10_records(ROWS, [0, 9, 10, 11, 0, 0, 0]), "label 2 (from 0) is 10, "),
+        ("batches.meta.txt", CIFAR10_NAMES + b"frigate\n", "found 11 class names"),
     ],
-    ids=["first empty", "empty", "cut", "long", "too few", "too many", "label 10"],
+    ids=["first empty", "empty", "cut", "long", "too few", "too many", "label 10", "names"],
 )
 def test_what_is_wrong_with_a_file(tmp_path: Path, name: str, damaged: bytes, message: str) -> None:
     assert fault(original(tmp_path, {name: damaged})).startswith(f"ROOT/{name}: {message}")
-
-
-def test_what_is_wrong_with_the_names(tmp_path: Path) -> None:
-    original(tmp_path, {"batches.meta.txt": "\n".join((*CIFAR10, "frigate")).encode()})
-    assert fault(tmp_path).startswith("ROOT/batches.meta.txt: found 11 class names")

@@ -126,13 +126,6 @@ def test_classes_alone_are_split_class_by_class(tmp_path: Path) -> None:
     assert (other != arrays["split"]).any()
 
 
-def test_a_class_may_be_called_train(tmp_path: Path) -> None:
-    for name in ("train", "bus"):
-        for number in range(2):
-            write(tmp_path / name / f"{number}.png")
-    assert built(tmp_path)[0] == ("bus", "train")
-
-
 def test_the_number_of_images_can_be_limited(tmp_path: Path) -> None:
     split_tree(tmp_path)
     _, arrays = built(tmp_path, images_per_class=3)
@@ -209,14 +202,6 @@ def test_images_may_lie_deeper_and_other_files_are_counted(
     ]
 
 
-def test_folders_may_be_links(tmp_path: Path) -> None:
-    for name in ("0", "1"):
-        write(tmp_path / f"all/n01/{name}.png", 50)
-        write(tmp_path / f"some/n02/{name}.png", 60)
-    (tmp_path / "some/n01").symlink_to(tmp_path / "all/n01")
-    assert grays(built(tmp_path / "some")[1]) == [50, 50, 60, 60]
-
-
 def test_tiny_imagenets_list_of_test_images(tmp_path: Path) -> None:
     split_tree(tmp_path, "other")
     lines = []
@@ -253,16 +238,6 @@ def test_the_square_is_that_of_torchvisions_resize_and_center_crop(
     assert (result.shape, result.dtype) == ((3, size, size), np.uint8)
     assert result.flags.c_contiguous
     assert np.abs(result - np.asarray(expected).transpose(2, 0, 1).astype(int)).max() <= 1
-
-
-def test_gray_and_palette_images_become_rgb(tmp_path: Path) -> None:
-    ramp = np.tile(np.arange(16, dtype=np.uint8) * 15, (16, 1))
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-        Image.fromarray(ramp).save(tmp_path / name / "0.png")
-        Image.fromarray(ramp).convert("P").save(tmp_path / name / "1.png")
-    _, arrays = built(tmp_path, size=16)
-    np.testing.assert_array_equal(arrays["image"], np.broadcast_to(ramp, (4, 3, 16, 16)))
 
 
 # --- what is refused ----------------------------------------------------------------------------------------

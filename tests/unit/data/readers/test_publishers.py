@@ -1,14 +1,11 @@
 """Readers held against files as their publishers write them, and against the readers of torchvision."""
 
-import hashlib
 import pickle
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
-import torch
 from PIL import Image
 from publishers import (
     CIFAR10,
@@ -19,26 +16,15 @@ from publishers import (
     mnist_idx,
     stl10_images,
     write_tar,
-    write_zip,
 )
-from torchvision import datasets, models
+from torchvision import datasets
 
-from saliency_assay.data.bam.coco import Source, find_instances
-from saliency_assay.data.bam.miniplaces import find_scenes
 from saliency_assay.data.download.unpack import unpack
 from saliency_assay.data.readers.cifar10 import cifar10
 from saliency_assay.data.readers.folder import folder
 from saliency_assay.data.readers.mnist import mnist
 from saliency_assay.data.readers.stl10 import stl10
 from saliency_assay.data.splits import TEST, TRAIN
-from saliency_assay.models.classifier import Blueprint, build
-from saliency_assay.models.weights import load_initial
-
-PHOTO = b"\xff\xd8\xff\xe0 any JPEG"
-
-
-def md5(content: bytes) -> str:
-    return hashlib.md5(content, usedforsecurity=False).hexdigest()
 
 
 def gathered(built: tuple[dict[str, tuple[str, ...]], Iterator[dict[str, Any]]]) -> dict[str, Any]:
@@ -84,18 +70,6 @@ def place(folder: Path, files: dict[str, bytes]) -> Path:
 
 
 # --- files that are known byte for byte ---------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("content", "published"),
-    [
-        (CIFAR10_NAMES, "728051cd483f366e254dddb25bead8b3"),  # a copy of the unpacked archive
-        (STL10_NAMES, "6de44d022411c4d5cda4673b7f147c3f"),  # a git-annex key of the unpacked archive
-    ],
-    ids=["batches.meta.txt", "class_names.txt"],
-)
-def test_descriptions_are_the_publishers_byte_for_byte(content: bytes, published: str) -> None:
-    assert md5(content) == published
 
 
 # --- another reader of the same files -----------------------------------------------------------------------
@@ -182,61 +156,4 @@ def test_imagenets_folders_are_read_as_torchvision_reads_them(tmp_path: Path) ->
         np.testing.assert_array_equal(arrays["image"][here], expected)
 
 
-@pytest.mark.parametrize(
-    ("name", "zipped"), [("resnet18", False), ("resnet50", True)], ids=["before 1.6", "zip"]
-)
-def test_weights_as_torchvision_saves_them(tmp_path: Path, name: str, zipped: bool) -> None:
-    """Its own state dict with its version numbers, in the format of today and in that of its older files."""
-    theirs = getattr(models, name)(weights=None)
-    for _, buffer in theirs.named_buffers():
-        if buffer.is_floating_point():
-            buffer.uniform_(0.5, 1.5)
-    torch.save(theirs.state_dict(), tmp_path / "w.pth", _use_new_zipfile_serialization=zipped)
-    blueprint = Blueprint(name, f"saliency_assay.models.resnet:{name}", {}, "layer4", [])
-    ours = build(
-        blueprint, classes=1000, mean=[0.5] * 3, std=[0.25] * 3, generator=torch.Generator().manual_seed(1)
-    )
-    load_initial(ours, tmp_path / "w.pth", name, head_may_start_anew=False)
-    images = torch.rand(2, 3, 64, 64, generator=torch.Generator().manual_seed(2))
-    with torch.no_grad():
-        expected, logits = theirs.eval()(images), ours.network.eval()(images)
-    assert expected.std() > 0
-    torch.testing.assert_close(logits, expected)
-
-
 # --- archives, with the names that their publishers give the members ----------------------------------------
-
-
-def test_cocos_archives(tmp_path: Path) -> None:
-    name = "000000000139.jpg"
-    annotations = (
-        b'{"info": {}, "licenses": [], "images": [{"license": 2, "file_name": "%s", "height": 30, "width": 40,'
-        b' "id": 139}], "annotations": [{"segmentation": [[5.0, 5.0, 25.0, 5.0, 25.0, 20.0, 5.0, 20.0]], "area": 300.0,'
-        b' "iscrowd": 0, "image_id": 139, "bbox": [5.0, 5.0, 20.0, 15.0], "category_id": 18, "id": 900100581904}],'
-        b' "categories": [{"supercategory": "animal", "id": 18, "name": "dog"}]}'
-    ) % name.encode()
-    files = {"annotations": {"annotations/instances_val2017.json": annotations}}
-    for folder_name, content in {**files, "val2017": {f"val2017/{name}": PHOTO}}.items():
-        write_zip(tmp_path / f"{folder_name}.zip", folder_name, content)
-        unpack(tmp_path / f"{folder_name}.zip", tmp_path / "coco")
-    source = Source(tmp_path / "coco/annotations/instances_val2017.json", tmp_path / "coco/val2017")
-    (instance,), _ = find_instances([source], ["dog"], min_area=1, limit=9)
-    assert instance.coco_image.read_bytes() == PHOTO
-    assert (instance.annotation, instance.area) == (900100581904, 300)
-
-
-def test_miniplaces_archive_beside_its_kits_lists(tmp_path: Path) -> None:
-    names = ["train/b/bedroom/00000001.jpg", "train/b/bakery/shop/00000001.jpg", "val/00000001.jpg"]
-    contents = [PHOTO + bytes([number]) for number in range(3)]  # equal images are one scene
-    files = {f"images/{name}": content for name, content in zip(names, contents, strict=True)}
-    write_tar(tmp_path / "data.tar.gz", "images", files)
-    unpack(tmp_path / "data.tar.gz", tmp_path / "miniplaces")
-    lists = {"categories": "/b/bakery/shop 10\n/b/bedroom 18\n", "train": f"{names[0]} 18\n{names[1]} 10\n"}
-    for name, text in {**lists, "val": f"{names[2]} 10\n"}.items():
-        (tmp_path / f"miniplaces/{name}.txt").write_text(text)
-    scenes, *_ = find_scenes(tmp_path / "miniplaces", ["bakery", "bedroom"], limit=9)
-    assert [(scene.category, scene.path.read_bytes()) for scene in scenes] == [
-        ("bakery", contents[1]),
-        ("bakery", contents[2]),
-        ("bedroom", contents[0]),
-    ]

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
 from publishers import STL10, STL10_NAMES, read_blocks, refusal, stl10_images
 
 from saliency_assay.data.readers.stl10 import stl10
@@ -50,13 +49,6 @@ def test_the_files_as_they_are(tmp_path: Path) -> None:
     np.testing.assert_array_equal(arrays["image"], pictures())
     assert arrays["label_class"].tolist() == [9, 0, 0, 6, 0, 9, 1, 2, 2, 9, 2]
     assert arrays["split"].tolist() == [TRAIN] * 7 + [TEST] * 4
-
-
-def test_another_size(tmp_path: Path) -> None:
-    resized = built(original(tmp_path), size=40)["image"]
-    for image, result in zip(pictures().transpose(0, 2, 3, 1), resized, strict=True):
-        expected = Image.fromarray(image).resize((40, 40), Image.Resampling.BILINEAR)
-        np.testing.assert_array_equal(result, np.asarray(expected).transpose(2, 0, 1))
 
 
 def test_the_number_of_images_can_be_limited(tmp_path: Path) -> None:
