@@ -169,7 +169,7 @@ def interrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a training whose second process got SIGTERM in step 9 of 20."""
     folder = tmp_path_factory.mktemp("stopped")
     ended = parallel.run(parallel.stopped, folder, 2)
-    assert (ended.status, ended.said, ended.result) == (143, "", [])
+    assert (ended.status, ended.output, ended.results) == (143, "", [])
     reached = torch.load(folder / "dropout.state", weights_only=True)["progress"]
     assert (reached["epoch"], reached["step"]) == (2, 1)
     for log in ("stopped.log", "stopped.log.process1"):
@@ -200,7 +200,7 @@ def test_sigterm_while_processes_evaluate(tmp_path: Path) -> None:
 @pytest.mark.exhaustive
 def test_sigterm_to_the_process_that_started_the_others(tmp_path: Path) -> None:
     ended = parallel.run(parallel.terminated, tmp_path, 2)
-    assert (ended.status, ended.said, ended.result) == (143, "", [])
+    assert (ended.status, ended.output, ended.results) == (143, "", [])
     assert (tmp_path / "dropout.state").exists()
     assert "state saved" in (tmp_path / "terminated.log").read_text()
 

@@ -97,6 +97,7 @@ def test_only_what_a_block_needs_is_read() -> None:
 def test_paste_at_the_same_size_copies_pixels() -> None:
     generator = np.random.default_rng(3)
     cutout = generator.integers(0, 256, (4, 6, 9), dtype=np.uint8)
+    cutout[3, 0, :2] = 127, 128
     color, mask = paste(cutout, (2, 3, 6, 9), 20)
     assert (mask[2:8, 3:12] == (cutout[3] >= 128)).all()
     assert mask.sum() == (cutout[3] >= 128).sum()
