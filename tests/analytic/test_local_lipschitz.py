@@ -29,8 +29,8 @@ def scored(explain, images: Tensor, maps: Tensor, radius: float = 0.1) -> Tensor
 @pytest.mark.parametrize("radius", [0.01, 1.0])
 def test_a_linear_map_has_its_factor(radius: float) -> None:
     images = random_images(COUNT)
-    found = scored(lambda images, targets: 3 * images, images, 3 * images, radius)
-    np.testing.assert_allclose(found, 3, rtol=1e-4)
+    scores = scored(lambda images, targets: 3 * images, images, 3 * images, radius)
+    np.testing.assert_allclose(scores, 3, rtol=1e-4)
 
 
 def test_a_map_that_does_not_depend_on_the_image_scores_zero() -> None:
@@ -46,7 +46,7 @@ def test_plain_loop() -> None:
         return gradient(model, images, targets, generator=generator())
 
     maps = explain(images, targets)
-    found = scored(explain, images, maps)
+    scores = scored(explain, images, maps)
     seeds = sample_seeds(COUNT, SAMPLES, generator(2))
     for image in range(COUNT):
         ratios = []
@@ -55,27 +55,12 @@ def test_plain_loop() -> None:
             neighbor = one + 0.1 * uniform(seeds[image * SAMPLES + sample :][:1], one)
             change = explain(neighbor, targets[image : image + 1])[0].double() - maps[image].double()
             ratios.append(float(change.norm() / (neighbor - one).double().norm()))
-        assert found[image].item() == pytest.approx(max(ratios), rel=1e-5)
+        assert scores[image].item() == pytest.approx(max(ratios), rel=1e-5)
 
 
 def test_a_map_that_is_not_finite_has_no_score() -> None:
     images = random_images(COUNT)
     maps = images.clone()
     maps[1, 0, 0, 0] = torch.nan
-    found = scored(lambda images, targets: images, images, maps)
-    assert found.isnan().tolist() == [False, True, False, False]
-
-
-@pytest.mark.parametrize("parameters", [{"radius": 0.0}, {"samples": 0}])
-def test_parameters_out_of_range(parameters: dict[str, float]) -> None:
-    images = random_images(1)
-    with pytest.raises(ValueError, match="radius, samples"):
-        local_lipschitz(
-            conv_classifier(),
-            images,
-            cyclic_targets(1),
-            images,
-            generator=generator(),
-            explain=lambda images, targets: images,
-            **parameters,
-        )
+    scores = scored(lambda images, targets: images, images, maps)
+    assert scores.isnan().tolist() == [False, True, False, False]

@@ -61,7 +61,7 @@ def test_pixels_equal_to_their_fill_decrease_nothing() -> None:
     exact(scored.scores["monotonicity", ""], steps / 144)
 
 
-@pytest.mark.parametrize("steps", [1, 7, 144, 500, "exact"])
+@pytest.mark.parametrize("steps", [7, 500, "exact"])
 def test_plain_loops(steps: int | str) -> None:
     model, images, targets = conv_classifier(), random_images(4), cyclic_targets(4)
     maps = torch.randn(4, 3, 12, 12, generator=generator(3), dtype=torch.float64)
