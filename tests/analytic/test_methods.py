@@ -96,26 +96,6 @@ def test_baselines_are_black_and_the_training_mean() -> None:
 # ---------------------------------------------------------------------------------- integrated gradients
 
 
-class Kinked(nn.Module):
-    """f_t(x) = max(Σ x − c, 0), whose slope is 0 on the way from black until c is reached, and 1 from there on."""
-
-    def __init__(self, threshold: Tensor) -> None:
-        super().__init__()
-        self.threshold = threshold
-
-    def forward(self, images: Tensor) -> Tensor:
-        rise = (images.sum((1, 2, 3)) - self.threshold).clamp(min=0)
-        return rise[:, None].expand(-1, CLASSES)
-
-
-def test_integrated_gradients_of_a_kink_are_known() -> None:
-    """The kink lies where two of the middle rule's parts meet, so the rule is exact: x ⊙ (1 − 0.25)."""
-    image = IMAGES[:1]
-    model = Kinked(0.25 * image.sum())
-    maps = integrated_gradients(model, image, TARGETS[:1], generator=generator(), steps=8, rule="middle")
-    exact(maps, 0.75 * image, tolerance=1e-14)
-
-
 def test_integrated_gradients_without_the_input_are_the_mean_slope() -> None:
     model = skip_classifier()
     run = partial(integrated_gradients, model, IMAGES, TARGETS, generator=generator())

@@ -33,22 +33,6 @@ def test_share_of_positive_weights(negative: int, expected: float) -> None:
     exact(scored.scores["monotonicity", ""], np.array([expected]))
 
 
-class Interaction(nn.Module):
-    """The logit of class 0 is x_a · x_b − x_a: inserting a before b decreases it, b before a does not."""
-
-    def forward(self, images: Tensor) -> Tensor:
-        a, b = images.flatten(1).unbind(1)
-        return torch.stack([a * b - a, torch.zeros_like(a)], 1)
-
-
-@pytest.mark.parametrize(("relevance", "expected"), [([1.0, 2.0], 0.5), ([2.0, 1.0], 1.0)])
-def test_least_relevant_pixels_are_inserted_first(relevance: list[float], expected: float) -> None:
-    images, maps = torch.ones(1, 1, 1, 2, dtype=torch.float64), torch.tensor([[[relevance]]])
-    targets = torch.zeros(1, dtype=torch.int64)
-    scored = monotonicity(Interaction(), images, targets, maps, generator=generator(), steps="exact")
-    exact(scored.scores["monotonicity", ""], np.array([expected]))
-
-
 def test_pixels_equal_to_their_fill_decrease_nothing() -> None:
     """Whatever the rounding in a batch."""
     model, images, targets = conv_classifier(dtype=torch.float32), random_images(3).float(), cyclic_targets(3)

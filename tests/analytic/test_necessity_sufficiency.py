@@ -263,20 +263,6 @@ def test_no_image_is_evaluated_twice(steps: int | str) -> None:
 # -------------------------------------------------------------------------------------------------- the parts
 
 
-def test_shares_and_the_fewest_pixels_that_reach_them() -> None:
-    saliency = torch.tensor([[[5.0, -3.0, 2.0], [0.0, 2.0, 1.0]], [[-1.0] * 3, [0.0] * 3]])
-    shares = positive_shares(saliency)
-    assert shares.positive.tolist() == [4, 0]
-    np.testing.assert_allclose(shares.first, [[0, 0.5, 0.7, 0.9, 1, 1, 1], [0] * 7], atol=1e-15)
-    np.testing.assert_allclose(shares.last, [[0, 0.1, 0.3, 0.5, 1, 1, 1], [0] * 7], atol=1e-15)
-    points = [0.0, 0.05, 0.1, 0.3, 0.31, 0.5, 0.500001, 0.9, 0.91, 1.0]
-    needed = torch.tensor([points, points], dtype=torch.float64)
-    first = fewest(shares.first, needed, shares.positive)
-    last = fewest(shares.last, needed, shares.positive)
-    assert first.tolist() == [[0, 1, 1, 1, 1, 1, 2, 3, 4, 4], [0] * 10]
-    assert last.tolist() == [[0, 1, 1, 2, 3, 3, 4, 4, 4, 4], [0] * 10]
-
-
 def test_all_of_the_share_is_all_pixels_however_small() -> None:
     saliency = torch.tensor([[[1.0, 1e-12, 1e-13, 0.0]]], dtype=torch.float64)
     shares = positive_shares(saliency)

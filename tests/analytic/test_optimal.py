@@ -1,6 +1,5 @@
 """The optimal explanations against numpy's least squares on designs that are written out square by square."""
 
-import logging
 from functools import partial
 from itertools import product
 
@@ -13,7 +12,6 @@ from support import (
     conv_classifier,
     cyclic_targets,
     exact,
-    explain,
     generator,
     random_images,
     seen_batches,
@@ -21,8 +19,6 @@ from support import (
 )
 from torch import Tensor, nn
 
-from saliency_assay import methods
-from saliency_assay.methods import passes
 from saliency_assay.methods.optimal import (
     Baselines,
     covered,
@@ -32,32 +28,17 @@ from saliency_assay.methods.optimal import (
     optimal_noisy_baseline,
     optimal_square,
     paint,
-    responses,
     shared_pixels,
     shared_squares,
 )
-from saliency_assay.methods.path import integrated_gradients
-from saliency_assay.registry.records import record_of
 
 IMAGES, TARGETS = random_images(5, size=8), cyclic_targets(5)
 PIXELS, VALUES = 64, 192
-METHODS = {
-    "optimal_noisy_baseline": partial(optimal_noisy_baseline, samples=7),
-    "optimal_square": partial(optimal_square, largest=2),
-    "optimal_square, sampled": partial(optimal_square, squares=9, ridge=0.5),
-}
-EVERY_METHOD = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
-
-
-def linear() -> nn.Module:
-    return with_random_state(nn.Sequential(nn.Flatten(), nn.Linear(VALUES, CLASSES)), seed=1)
 
 
 def target_logits(model: nn.Module, images: Tensor, targets: Tensor) -> np.ndarray:
     with torch.no_grad():
-        return np.array(
-            [model(image[None])[0, target] for image, target in zip(images, targets, strict=True)]
-        )
+        return model(images).gather(1, targets[:, None])[:, 0].numpy()
 
 
 def masks(height: int, width: int, smallest: int, largest: int) -> np.ndarray:
@@ -108,50 +89,24 @@ def least_squares(model: nn.Module, image: Tensor, target: Tensor, baselines: np
     return np.linalg.lstsq(design, falls, rcond=None)[0].reshape(image.shape)
 
 
-def infidelity(
-    map_: np.ndarray, perturbations: np.ndarray, falls: np.ndarray, rescale: bool = False
-) -> float:
-    """INFD of one map: the mean of (Iᵀ Φ − (f(x) − f(x − I)))², Φ times its best scalar first if asked."""
-    products = np.array([(perturbation * map_).sum() for perturbation in perturbations])
-    squared = (products**2).sum()
-    scale = (products * falls).sum() / squared if rescale and squared > 0 else 1.0
-    return float(((scale * products - falls) ** 2).mean())
-
-
-def assert_least(
-    best: np.ndarray, others: list[np.ndarray], perturbations: np.ndarray, falls: np.ndarray
-) -> None:
-    least = infidelity(best, perturbations, falls)
-    assert least > 1e-9  # the model is not linear: no map is perfect
-    nudge = np.random.default_rng(0).normal(size=best.shape) * best.std() * 0.01
-    assert infidelity(best + nudge, perturbations, falls) > least
-    assert infidelity(1.01 * best, perturbations, falls) > least
-    for other in others:
-        assert infidelity(other, perturbations, falls) > least
-        assert infidelity(other, perturbations, falls, rescale=True) > least
-
-
-def rivals_of(name: str, model: nn.Module) -> list[Tensor]:
-    """The maps of every other registered method that a convolutional network allows."""
-    return [
-        explain(method, model, IMAGES, TARGETS)
-        for method in methods.METHODS
-        if method.name != name and "attention" not in method.needs
-    ]
-
-
 # ------------------------------------------------------------------------------------------ noisy baseline
 
 
-@pytest.mark.parametrize("protocol", ["printed", "released"])
-@pytest.mark.parametrize("noise", [0.2, 1e-3])
 @pytest.mark.parametrize(
-    ("samples", "channels", "size"),
-    [(2300, 3, 6), (109, 3, 6), (108, 3, 6), (40, 3, 6), (1, 3, 6), (600, 3, 8), (300, 1, 8)],
-    ids=str,
+    ("samples", "channels", "size", "noise", "protocol"),
+    [
+        (2300, 3, 6, 0.2, "printed"),
+        (109, 3, 6, 0.2, "released"),
+        (108, 3, 6, 1e-3, "printed"),
+        (40, 3, 6, 0.2, "printed"),
+        (40, 3, 6, 1e-3, "released"),
+        (1, 3, 6, 0.2, "printed"),
+        (600, 3, 8, 0.2, "printed"),
+        (300, 1, 8, 1e-3, "released"),
+    ],
 )
 def test_noisy_baseline_is_the_least_squares_solution(
-    protocol: str, noise: float, samples: int, channels: int, size: int
+    samples: int, channels: int, size: int, noise: float, protocol: str
 ) -> None:
     """108 values with many, one more, as many, fewer, one; 192, where the scatter matrix has two panels; and 64."""
     model, images = conv_classifier(channels=channels), random_images(5, channels, size)
@@ -186,17 +141,6 @@ def test_noisy_baseline_in_float32_solves_in_float64() -> None:
         exact(map_, expected, 1e-4, floor=1e-5 * np.abs(expected).max())
 
 
-def test_noisy_baseline_keeps_the_order_of_values_in_any_memory_format() -> None:
-    model, last = conv_classifier(), torch.channels_last
-    maps, seen = shown_by(partial(optimal_noisy_baseline, samples=300), model)
-    method = partial(optimal_noisy_baseline, samples=300)
-    with seen_batches(model) as shown:
-        found = method(model, IMAGES.to(memory_format=last), TARGETS, generator=generator())
-    assert all(batch.is_contiguous(memory_format=last) for batch in shown)
-    assert (torch.cat(shown[1:]).numpy() == seen).all()
-    exact(found, maps, floor=1e-10)
-
-
 def test_noisy_baselines_are_normal_about_black() -> None:
     model = conv_classifier()
     _, seen = shown_by(partial(optimal_noisy_baseline, samples=1200, noise=0.3), model)
@@ -216,16 +160,6 @@ def test_released_noisy_baselines_stay_in_the_range_of_pixels() -> None:
     assert printed.min() < -0.5
 
 
-def test_noisy_baseline_of_a_linear_model_is_its_weights() -> None:
-    model = linear()
-    weights = model[1].weight.detach()[TARGETS].reshape(IMAGES.shape)
-    for protocol in ("printed", "released"):
-        maps = optimal_noisy_baseline(
-            model, IMAGES, TARGETS, generator=generator(), samples=500, protocol=protocol
-        )
-        exact(maps, weights, floor=1e-10)
-
-
 def test_noisy_baseline_without_noise_is_complete() -> None:
     """One perturbation, I = x: the map of least norm whose product with it is f(x) − f(0) is along x."""
     model, black = conv_classifier(), torch.zeros_like(IMAGES)
@@ -236,20 +170,8 @@ def test_noisy_baseline_without_noise_is_complete() -> None:
     exact(of_black, np.zeros(black.shape), floor=0)
 
 
-def test_noisy_baseline_has_the_least_infidelity_of_local_explanations() -> None:
-    model = conv_classifier()
-    maps, baselines = shown_by(partial(optimal_noisy_baseline, samples=600), model)
-    rivals = [
-        *rivals_of("optimal_noisy_baseline", model),
-        integrated_gradients(model, IMAGES, TARGETS, generator=generator(), times_input=False),
-    ]
-    for i, (image, target) in enumerate(zip(IMAGES, TARGETS, strict=True)):
-        falls = fall(model, image, target, baselines)
-        assert_least(maps[i], [rival[i].numpy() for rival in rivals], image.numpy() - baselines, falls)
-
-
 @pytest.mark.parametrize("protocol", ["printed", "released"])
-def test_baselines_hang_on_the_seed_alone(protocol: str) -> None:
+def test_baselines_depend_on_the_seed_alone(protocol: str) -> None:
     model, used = conv_classifier(), generator(3)
     torch.rand(100, generator=used)
     state = used.get_state()
@@ -260,9 +182,9 @@ def test_baselines_hang_on_the_seed_alone(protocol: str) -> None:
     assert not torch.equal(method(generator=generator(4)), maps)
 
 
-@pytest.mark.parametrize("sizes", [(2, 3), (1, 1, 1, 1, 1), (4, 1)], ids=str)
-def test_every_batch_sees_the_same_baselines(sizes: tuple[int, ...]) -> None:
-    """1,100 samples: passes go across the blocks in which baselines are drawn."""
+def test_every_batch_sees_the_same_baselines() -> None:
+    """1,100 samples: passes go across the blocks in which baselines are sampled."""
+    sizes = (2, 3)
     model, method = conv_classifier(), partial(optimal_noisy_baseline, samples=1100)
     maps, seen = shown_by(method, model)
     split = []
@@ -276,25 +198,13 @@ def test_every_batch_sees_the_same_baselines(sizes: tuple[int, ...]) -> None:
     exact(torch.cat(split), maps, floor=1e-10)
 
 
-@pytest.mark.parametrize("size", [1, 7, 1024, 1500])
+@pytest.mark.parametrize("size", [7, 1024, 1500])
 def test_portions_of_any_size_hold_the_same_baselines(size: int) -> None:
     baselines = Baselines(3, (1, 2, 2), torch.float64, torch.device("cpu"), 0.2, clipped=False)
     portions = baselines.portions(size)
-    found = torch.cat([next(portions) for _ in range(-(-4500 // size))])[:4500]
-    assert torch.equal(found, next(baselines.portions(4500)))
-    assert len(found.unique()) == 4 * 4500
-
-
-@pytest.mark.parametrize(("images", "sizes"), [(5, [1025, 1025, 250]), (1, [1024, 1024, 252])], ids=str)
-def test_few_responses_are_held_at_a_time(images: int, sizes: list[int]) -> None:
-    baselines = Baselines(0, (3, 8, 8), torch.float64, torch.device("cpu"), 0.2, clipped=False)
-    with seen_batches(model := conv_classifier()) as seen:
-        found = list(responses(model, IMAGES[:images], baselines, 2300))
-    assert [len(rows) for rows, _ in found] == sizes
-    rows, logits = (torch.cat(parts) for parts in zip(*found, strict=True))
-    shown = torch.cat(seen)[:2300]
-    assert torch.equal(rows, shown.flatten(1))
-    exact(logits, model(shown).detach(), floor=1e-10)
+    joined = torch.cat([next(portions) for _ in range(-(-4500 // size))])[:4500]
+    assert torch.equal(joined, next(baselines.portions(4500)))
+    assert len(joined.unique()) == 4 * 4500
 
 
 def test_the_scatter_is_factorized_once_for_all_batches() -> None:
@@ -303,8 +213,8 @@ def test_the_scatter_is_factorized_once_for_all_batches() -> None:
     make_scatter.cache_clear()
     for images, targets in zip(IMAGES.split(2), TARGETS.split(2), strict=True):
         serial(images, targets)
-    found = make_scatter.cache_info()
-    assert (found.misses, found.hits) == (1, 2)
+    cache = make_scatter.cache_info()
+    assert (cache.misses, cache.hits) == (1, 2)
     others = [
         {"seed": 4},
         {"samples": 51},
@@ -313,40 +223,33 @@ def test_the_scatter_is_factorized_once_for_all_batches() -> None:
         {"images": IMAGES[:, :, :4]},
     ]
     for missed, other in enumerate(others, start=2):
-        given = {"images": IMAGES, "targets": TARGETS, "samples": 50, "seed": 3, **other}
-        optimal_noisy_baseline(model, generator=generator(given.pop("seed")), **given)
+        arguments = {"images": IMAGES, "targets": TARGETS, "samples": 50, "seed": 3, **other}
+        optimal_noisy_baseline(model, generator=generator(arguments.pop("seed")), **arguments)
         assert make_scatter.cache_info().misses == missed
-
-
-def test_many_passes_say_how_far_they_are(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    make_scatter.cache_clear()
-    monkeypatch.setattr(passes, "SECONDS_BETWEEN_LINES", -1.0)
-    with caplog.at_level(logging.INFO):
-        optimal_noisy_baseline(conv_classifier(), IMAGES, TARGETS, generator=generator(), samples=12)
-    assert caplog.messages == [
-        "0 of 12 baselines summed",
-        "0 of 12 baselines passed through the model",
-        "5 of 12 baselines passed through the model",
-        "10 of 12 baselines passed through the model",
-    ]
 
 
 # -------------------------------------------------------------------------------------------------- square
 
 
-@pytest.mark.parametrize(("smallest", "largest"), [(1, 10), (1, 3), (3, 5), (3, 3)], ids=str)
-def test_square_is_the_least_squares_solution(smallest: int, largest: int) -> None:
-    """Sides above 8 have no place in the image; sides 3 to 5 see 63 of 64 directions, side 3 alone 36."""
+@pytest.mark.parametrize("ridge", [0.0, 2.0])
+@pytest.mark.parametrize(("smallest", "largest"), [(1, 10), (1, 1), (3, 5), (3, 3)], ids=str)
+def test_square_is_the_least_squares_solution(smallest: int, largest: int, ridge: float) -> None:
+    """Sides above 8 have no place in the image; side 1 is occlusion; 3 to 5 see 63 of 64 directions, 3 alone 36."""
     model = conv_classifier()
-    settings = {"smallest": smallest, "largest": largest}
+    settings = {"smallest": smallest, "largest": largest, "ridge": ridge}
     maps = optimal_square(model, IMAGES, TARGETS, generator=generator(), **settings)
     assert maps.shape == (5, 1, 8, 8)
-    design = masks(8, 8, smallest, largest)
+    assert_solved(maps.numpy(), model, masks(8, 8, smallest, largest), ridge)
+
+
+def assert_solved(maps: np.ndarray, model: nn.Module, design: np.ndarray, ridge: float) -> None:
+    """Assert that maps solve the (ridge) regression of falls on ``design``, with the least norm without ridge."""
     for image, target, map_ in zip(IMAGES, TARGETS, maps, strict=True):
         falls = fall(model, image, target, without(image, design))
-        expected = np.linalg.lstsq(design, falls, rcond=None)[0]
+        if ridge:
+            expected = np.linalg.inv(design.T @ design + ridge * np.eye(PIXELS)) @ design.T @ falls
+        else:
+            expected = np.linalg.lstsq(design, falls, rcond=None)[0]
         exact(map_.ravel(), expected, floor=1e-8 * np.abs(expected).max())
 
 
@@ -359,28 +262,15 @@ def sampled_design(seen: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("squares", [20, 110], ids=["fewer than pixels", "more than pixels"])
-def test_sampled_squares_are_the_least_squares_solution(squares: int) -> None:
+@pytest.mark.parametrize("ridge", [0.0, 1e-3, 2.0])
+def test_sampled_squares_are_the_least_squares_solution(squares: int, ridge: float) -> None:
     model = conv_classifier()
-    maps, seen = perturbed_by(partial(optimal_square, squares=squares, smallest=2), model)
+    method = partial(optimal_square, squares=squares, smallest=2, ridge=ridge)
+    maps, seen = perturbed_by(method, model)
     design = sampled_design(seen)
     assert len(np.unique(design, axis=0)) == squares
     assert {tuple(row) for row in design} <= {tuple(row) for row in masks(8, 8, 2, 8)}
-    for image, target, map_ in zip(IMAGES, TARGETS, maps, strict=True):
-        falls = fall(model, image, target, without(image, design))
-        expected = np.linalg.lstsq(design, falls, rcond=None)[0]
-        exact(map_.ravel(), expected, floor=1e-8 * np.abs(expected).max())
-
-
-@pytest.mark.parametrize("squares", [0, 20, 150], ids=["all", "fewer than pixels", "more than pixels"])
-@pytest.mark.parametrize("ridge", [1e-3, 2.0])
-def test_square_with_ridge(squares: int, ridge: float) -> None:
-    model = conv_classifier()
-    maps, seen = perturbed_by(partial(optimal_square, squares=squares, ridge=ridge), model)
-    design = sampled_design(seen)
-    for image, target, map_ in zip(IMAGES, TARGETS, maps, strict=True):
-        falls = fall(model, image, target, without(image, design))
-        expected = np.linalg.inv(design.T @ design + ridge * np.eye(PIXELS)) @ design.T @ falls
-        exact(map_.ravel(), expected, floor=1e-8 * np.abs(expected).max())
+    assert_solved(maps, model, design, ridge)
 
 
 def test_square_on_a_large_image() -> None:
@@ -398,47 +288,6 @@ def test_square_on_a_large_image() -> None:
     exact(maps.ravel(), expected, floor=1e-8 * np.abs(expected).max())
 
 
-def test_square_of_a_linear_model_is_weights_times_input() -> None:
-    model = linear()
-    weights = model[1].weight.detach()[TARGETS].reshape(IMAGES.shape)
-    maps = optimal_square(model, IMAGES, TARGETS, generator=generator())
-    exact(maps, (weights * IMAGES).sum(1, keepdim=True))
-
-
-def test_square_of_single_pixels_is_their_occlusion() -> None:
-    """Proposition 2.4: with one pixel removed at a time Φ ⊙ x is the occlusion of each."""
-    model = conv_classifier()
-    maps = optimal_square(model, IMAGES, TARGETS, generator=generator(), largest=1)
-    for image, target, map_ in zip(IMAGES, TARGETS, maps, strict=True):
-        exact(map_.ravel(), fall(model, image, target, without(image, np.eye(PIXELS))), floor=1e-10)
-
-
-def test_square_in_float32_solves_in_float64() -> None:
-    single = optimal_square(
-        conv_classifier(dtype=torch.float32), IMAGES.float(), TARGETS, generator=generator(), largest=4
-    )
-    assert single.dtype is torch.float32
-    double = optimal_square(conv_classifier(), IMAGES, TARGETS, generator=generator(), largest=4)
-    exact(single, double, 1e-4, floor=1e-5 * float(double.abs().max()))
-
-
-def test_square_has_the_least_infidelity_of_global_explanations() -> None:
-    model = conv_classifier()
-    maps, seen = perturbed_by(partial(optimal_square), model)
-    local = ("gradient", "smoothgrad", "guided_backprop")
-    rivals = rivals_of("optimal_square", model)
-    rivals += [
-        explain(record_of(methods.METHODS, name, "method"), model, IMAGES, TARGETS) * IMAGES for name in local
-    ]
-    rivals.append(optimal_square(model, IMAGES, TARGETS, generator=generator(), largest=1))
-    design = masks(8, 8, 1, 8)
-    for i, (image, target) in enumerate(zip(IMAGES, TARGETS, strict=True)):
-        falls = fall(model, image, target, without(image, design))
-        summed = [rival[i].sum(0).numpy().ravel() for rival in rivals]
-        assert_least(maps[i].ravel(), summed, design, falls)
-    assert seen.shape[1] == len(design)
-
-
 @pytest.mark.parametrize("squares", [0, 12])
 def test_squares_are_factorized_once_for_all_batches(squares: int) -> None:
     model = conv_classifier()
@@ -446,19 +295,10 @@ def test_squares_are_factorized_once_for_all_batches(squares: int) -> None:
     make_design.cache_clear()
     for images, targets in zip(IMAGES.split(2), TARGETS.split(2), strict=True):
         serial(images, targets)
-    found = make_design.cache_info()
-    assert (found.misses, found.hits) == (1, 2)
+    cache = make_design.cache_info()
+    assert (cache.misses, cache.hits) == (1, 2)
     optimal_square(model, IMAGES, TARGETS, generator=generator(4), largest=3, squares=squares)
     assert make_design.cache_info().misses == (2 if squares else 1)
-
-
-def test_sampled_squares_hang_on_the_seed_alone() -> None:
-    model, used = conv_classifier(), generator(3)
-    torch.rand(100, generator=used)
-    settings = {"squares": 12, "ridge": 0.1}
-    maps = optimal_square(model, IMAGES, TARGETS, generator=generator(3), **settings)
-    assert torch.equal(optimal_square(model, IMAGES, TARGETS, generator=used, **settings), maps)
-    assert not torch.equal(optimal_square(model, IMAGES, TARGETS, generator=generator(4), **settings), maps)
 
 
 # ------------------------------------------------------------------------------- squares and their designs
@@ -466,7 +306,9 @@ def test_sampled_squares_hang_on_the_seed_alone() -> None:
 
 @pytest.mark.parametrize(("height", "width"), [(7, 9), (6, 4)], ids=str)
 @pytest.mark.parametrize("share", [1.0, 0.3], ids=["all", "some"])
-def test_what_least_squares_asks_of_the_design(height: int, width: int, share: float) -> None:
+def test_products_of_the_design_are_those_of_the_explicit_matrix(
+    height: int, width: int, share: float
+) -> None:
     squares = every_square(height, width, 1, 10)
     design = masks(height, width, 1, 10)
     assert len(squares) == len(design)
@@ -487,96 +329,18 @@ def test_squares_of_the_released_code_are_counted() -> None:
 # ------------------------------------------------------------------------------------------------- contract
 
 
-@EVERY_METHOD
-def test_a_pass_has_as_many_rows_as_the_batch(method: partial[Tensor]) -> None:
-    passes = {
-        "optimal_noisy_baseline": 1 + 2,
-        "optimal_square": 1 + 64 + 49,
-        "optimal_square, sampled": 1 + 9,
-    }
-    with seen_batches(model := conv_classifier()) as seen:
-        method(model, IMAGES, TARGETS, generator=generator())
-    assert [len(batch) for batch in seen] == [5] * passes[next(k for k, v in METHODS.items() if v is method)]
-
-
-@EVERY_METHOD
-def test_inputs_that_learn_get_no_graph(method: partial[Tensor]) -> None:
-    images = IMAGES.clone().requires_grad_()
-    maps = method(conv_classifier(), images, TARGETS, generator=generator())
-    assert not maps.requires_grad
-    assert images.grad is None
-
-
-@EVERY_METHOD
-def test_a_model_without_logits_is_refused(method: partial[Tensor]) -> None:
-    with pytest.raises(
-        ValueError, match=r"^model: returned float64 \[5, 3, 8, 8\], expected logits \[5, K\]$"
-    ):
-        method(nn.Identity(), IMAGES, TARGETS, generator=generator())
-
-
 LARGE = torch.zeros(1, 1, 101, 100)
 
 
 @pytest.mark.parametrize(
     ("method", "images", "message"),
     [
-        (
-            partial(optimal_noisy_baseline),
-            LARGE,
-            "images: found 10100 values an image, optimal_noisy_baseline solves for at most 10000; "
-            "use optimal_square with a sample of squares and ridge",
-        ),
-        (
-            partial(optimal_noisy_baseline, samples=0),
-            IMAGES,
-            "samples, noise: found 0, 0.2, expected at least 1 and 0",
-        ),
-        (
-            partial(optimal_noisy_baseline, noise=-1.0),
-            IMAGES,
-            "samples, noise: found 20000, -1.0, expected at least 1 and 0",
-        ),
-        (
-            partial(optimal_noisy_baseline, protocol="none"),
-            IMAGES,
-            "protocol: found 'none', valid: printed, released",
-        ),
-        (
-            partial(optimal_square, largest=2),
-            LARGE,
-            "squares: found 20000 on 10100 pixels, expected at most 10000 of either; "
-            "give squares and ridge to solve for a sample",
-        ),
-        (
-            partial(optimal_square, smallest=0),
-            IMAGES,
-            "smallest: found 0, expected 1 to 8, the image's shorter side",
-        ),
-        (
-            partial(optimal_square, smallest=9),
-            IMAGES,
-            "smallest: found 9, expected 1 to 8, the image's shorter side",
-        ),
-        (
-            partial(optimal_square, smallest=3, largest=2),
-            IMAGES,
-            "largest: found 2, expected at least smallest, 3",
-        ),
-        (
-            partial(optimal_square, squares=205),
-            IMAGES,
-            "squares: found 205, expected 0 for all or 1 to 204, as many as fit",
-        ),
-        (
-            partial(optimal_square, squares=-1),
-            IMAGES,
-            "squares: found -1, expected 0 for all or 1 to 204, as many as fit",
-        ),
-        (partial(optimal_square, ridge=-0.5), IMAGES, "ridge: found -0.5, expected at least 0"),
+        (optimal_noisy_baseline, LARGE, "images: found 10100 values an image.* at most 10000;"),
+        (partial(optimal_square, largest=2), LARGE, "squares: found 20000 on 10100 pixels.* at most 10000"),
+        (partial(optimal_square, smallest=9), IMAGES, "smallest: found 9, expected 1 to 8"),
+        (partial(optimal_square, squares=205), IMAGES, "squares: found 205, expected 0 for all or 1 to 204"),
     ],
 )
 def test_what_cannot_be_solved_is_refused(method: partial[Tensor], images: Tensor, message: str) -> None:
-    with pytest.raises(ValueError, match=r"^\w+(, \w+)?: found ") as error:
+    with pytest.raises(ValueError, match=f"^{message}"):
         method(conv_classifier(), images, cyclic_targets(len(images)), generator=generator())
-    assert str(error.value) == message

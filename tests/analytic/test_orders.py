@@ -43,8 +43,8 @@ def enumerated(better: Array, other: Array, *, ties: bool = False) -> tuple[floa
     return float(rho.min()), float(rho.max())
 
 
-@pytest.mark.parametrize("items", [2, 3, 4, 5, 6])
-@pytest.mark.parametrize("share", [0.1, 0.4, 0.8])
+@pytest.mark.parametrize("items", [2, 4, 6])
+@pytest.mark.parametrize("share", [0.1, 0.6])
 def test_range_of_a_known_order_is_that_of_all_compatible_orders(items: int, share: float) -> None:
     generator = np.random.default_rng(items)
     for _ in range(10):
@@ -53,8 +53,8 @@ def test_range_of_a_known_order_is_that_of_all_compatible_orders(items: int, sha
         assert correlation_range(better, known_order(items)) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("items", [3, 4, 5, 6])
-@pytest.mark.parametrize("share", [0.1, 0.4, 0.8])
+@pytest.mark.parametrize("items", [3, 5, 6])
+@pytest.mark.parametrize("share", [0.1, 0.6])
 def test_range_of_two_uncertain_orders_is_that_of_all_compatible_pairs(items: int, share: float) -> None:
     generator = np.random.default_rng(items)
     for _ in range(10):
@@ -92,8 +92,8 @@ def test_complete_orders_have_their_own_correlation() -> None:
     generator = np.random.default_rng(1)
     for items in (2, 5, 20):
         one, two = generator.permutation(items), generator.permutation(items)
-        found = correlation_range(one[:, None] < one, two[:, None] < two)
-        assert found == pytest.approx([spearmanr(one, two).statistic] * 2)
+        correlation = correlation_range(one[:, None] < one, two[:, None] < two)
+        assert correlation == pytest.approx([spearmanr(one, two).statistic] * 2)
 
 
 def test_without_comparisons_every_correlation_is_possible() -> None:

@@ -51,8 +51,8 @@ def asymmetry(method: Any, **parameters: Any) -> float:
 
 @pytest.mark.parametrize("rule", RULES)
 def test_only_rules_without_a_point_at_the_baseline_are_symmetric(rule: str) -> None:
-    found = asymmetry(integrated_gradients, rule=rule)
-    assert found > 1e-3 if rule in ("trapezoid", "left") else found < 1e-10
+    difference = asymmetry(integrated_gradients, rule=rule)
+    assert difference > 1e-3 if rule in ("trapezoid", "left") else difference < 1e-10
 
 
 def test_the_default_and_the_attributions_of_xrai_are_symmetric() -> None:

@@ -24,15 +24,22 @@ RULES = ("rescale", "reveal_cancel")
 
 timm = pytest.importorskip("timm")
 
+
+def small_vgg() -> nn.Module:
+    """VGG-11 with a narrow classifier: that of the original has a gigabyte of weights."""
+    network = models.VGG(models.vgg.make_layers(models.vgg.cfgs["A"]), init_weights=False)
+    network.classifier[0], network.classifier[3] = nn.Linear(25088, 16), nn.Linear(16, 4096)
+    return network
+
+
 NETWORKS = {
     # (network, size of the images): torchvision's as they are, timm's smallest of each family
     "torchvision/resnet18": (lambda: models.resnet18(), 64),
     "torchvision/resnet50": (lambda: models.resnet50(), 64),
     "torchvision/densenet121": (lambda: models.densenet121(), 64),
-    "torchvision/vgg16": (lambda: models.vgg16(), 64),
+    "torchvision/vgg": (small_vgg, 64),
     "torchvision/convnext_tiny": (lambda: models.convnext_tiny(), 64),
-    "torchvision/vit_b_16": (lambda: models.vit_b_16(), 224),
-    "torchvision/vit_b_16 at 64": (lambda: models.vit_b_16(image_size=64), 64),
+    "torchvision/vit": (lambda: models.VisionTransformer(64, 16, 2, 3, 96, 192), 64),
     "torchvision/efficientnet_b0": (lambda: models.efficientnet_b0(), 64),
     "torchvision/mobilenet_v3_small": (lambda: models.mobilenet_v3_small(), 64),
     "timm/vit_tiny_patch16_224": (lambda: timm.create_model("vit_tiny_patch16_224", img_size=64), 64),
@@ -48,13 +55,17 @@ NETWORKS = {
 TARGETS = torch.tensor([3, 7])
 
 
-SLOW = {"torchvision/vit_b_16", "timm/swin_tiny_patch4_window7_224"}
+MARKS = {
+    "timm/swin_tiny_patch4_window7_224": (pytest.mark.slow,),
+    # Operations that the other networks have, too.
+    **dict.fromkeys(
+        ["torchvision/resnet50", "torchvision/convnext_tiny", "torchvision/efficientnet_b0", "timm/resnet18"],
+        (pytest.mark.exhaustive,),
+    ),
+}
 
 
-@pytest.fixture(
-    scope="module",
-    params=[pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in NETWORKS],
-)
+@pytest.fixture(scope="module", params=[pytest.param(name, marks=MARKS.get(name, ())) for name in NETWORKS])
 def case(request: pytest.FixtureRequest) -> tuple[nn.Module, Tensor]:
     make, size = NETWORKS[request.param]
     network = make()

@@ -14,7 +14,6 @@ from support import (
     cyclic_targets,
     generator,
     random_images,
-    skip_classifier,
     with_random_state,
 )
 from torch import Tensor, nn
@@ -26,7 +25,6 @@ from saliency_assay.metrics.randomization import (
     Stage,
     called_modules,
     likeness,
-    mean_ranks,
     randomization,
     staged,
     weight_layers,
@@ -106,18 +104,17 @@ def plain_likeness(first: np.ndarray, second: np.ndarray, window: int = 7) -> li
     ]
 
 
-@pytest.mark.parametrize(("size", "window"), [(9, 7), (7, 7), (6, 5), (5, 5), (4, 3), (3, 3)])
+@pytest.mark.parametrize(("size", "window"), [(9, 7), (6, 5), (3, 3)])
 def test_likeness_is_scipys_and_scikit_images(size: int, window: int) -> None:
     first, second = some_maps(size)
-    found = likeness(first, second)
-    assert found.dtype == torch.float64
+    scores = likeness(first, second)
+    assert scores.dtype == torch.float64
     expected = [plain_likeness(*pair, window) for pair in zip(first.numpy(), second.numpy(), strict=True)]
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(scores, expected, rtol=1e-12, atol=1e-12)
     undefined = [(False,) * 3] * 8
     undefined[2] = undefined[3] = undefined[7] = (True,) * 3
     undefined[4] = (False, True, False)  # of ±1 the sizes are constant
-    assert [tuple(row) for row in found.isnan().tolist()] == undefined
-    np.testing.assert_allclose(found[6], [1, 1, 1], rtol=1e-14)
+    assert [tuple(row) for row in scores.isnan().tolist()] == undefined
 
 
 @pytest.mark.parametrize("measure", MEASURES)
@@ -141,34 +138,9 @@ def test_an_unrelated_map_is_better_than_the_same_one_and_than_its_reverse(measu
 
 
 def test_ssim_needs_three_pixels_and_spearman_does_not() -> None:
-    first, second = some_maps(2)
-    found = likeness(first, second)
-    assert found[:, 2].isnan().all()
-    assert found[[0, 1, 6], :2].isfinite().all()
-
-
-def test_ssim_by_hand() -> None:
-    """One window, no sign lost: maps are scaled by their own greatest size, so −2 and 4 are −0.5 and 1."""
-    first, second = torch.randn(2, 1, 7, 7, generator=generator(4), dtype=torch.float64)
-    x, y = (part[0] / part[0].abs().max() for part in (first, second))
-    mean_x, mean_y, spread = x.mean(), y.mean(), torch.cov(torch.stack([x.ravel(), y.ravel()]))
-    low, high = (0.01 * 2) ** 2, (0.03 * 2) ** 2
-    top = (2 * mean_x * mean_y + low) * (2 * spread[0, 1] + high)
-    bottom = (mean_x**2 + mean_y**2 + low) * (spread[0, 0] + spread[1, 1] + high)
-    np.testing.assert_allclose(likeness(first, second)[0, 2], top / bottom, rtol=1e-12)
-    np.testing.assert_allclose(likeness(3 * first, second)[0, 2], top / bottom, rtol=1e-12)
-
-
-def test_float32_maps_that_are_constant_up_to_rounding_are_undefined() -> None:
-    first, second = some_maps(dtype=torch.float32)
-    first[0] = 0.3 + 1e-7 * (torch.arange(99).reshape(9, 11) % 2)
-    assert len(first[0].unique()) == 2
-    assert likeness(first, second)[0].isnan().all()
-
-
-def test_mean_ranks_share_ties() -> None:
-    found = mean_ranks(torch.tensor([[3.0, 1.0, 3.0, 2.0, 3.0], [0.0, 0.0, 0.0, 0.0, -1.0]]))
-    assert found.tolist() == [[4, 1, 4, 2, 4], [3.5, 3.5, 3.5, 3.5, 1]]
+    scores = likeness(*some_maps(2))
+    assert scores[:, 2].isnan().all()
+    assert scores[[0, 1, 6], :2].isfinite().all()
 
 
 # ------------------------------------------------------------------------------------------------ stages
@@ -186,30 +158,15 @@ def owners(stage: Stage) -> list[str]:
 def test_a_resnet_is_grouped_from_its_head() -> None:
     model = resnet8(classes=CLASSES, channels=3, generator=generator(), width=4)
     parts = staged(model, image(), 4)
-    assert [part.layer for part in parts] == [
-        "fc",
-        "layer3.0.downsample.0",
-        "layer2.0.downsample.0",
-        "layer1.0.conv2",
-    ]
+    heads = ["layer3.0.downsample.0", "layer2.0.downsample.0", "layer1.0.conv2"]
+    assert [part.layer for part in parts] == ["fc", *heads]
+    layers = [f"layer1.0.{name}" for name in ("conv2", "bn2", "conv1", "bn1")]
     assert owners(parts[0]) == ["fc"]
-    assert owners(parts[1]) == [
-        f"layer3.0.{name}" for name in ("downsample.0", "downsample.1", "conv2", "bn2", "conv1", "bn1")
-    ]
-    assert owners(parts[3]) == [
-        "layer1.0.conv2",
-        "layer1.0.bn2",
-        "layer1.0.conv1",
-        "layer1.0.bn1",
-        "conv1",
-        "bn1",
-    ]
-    assert {f"layer1.0.bn2.{name}" for name in ("running_mean", "running_var", "num_batches_tracked")} < {
-        *parts[3].tensors
-    }
+    assert owners(parts[3]) == [*layers, "conv1", "bn1"]
+    assert {"layer1.0.bn2.running_var", "layer1.0.bn2.num_batches_tracked"} < {*parts[3].tensors}
 
 
-@pytest.mark.parametrize("stages", [1, 2, 3, 8, 9, 10, 50])
+@pytest.mark.parametrize("stages", [1, 2, 8, 50])
 @pytest.mark.parametrize("build", [resnet8, vgg16, vgg16_bn, mnist_cnn, reliability_cnn])
 def test_groups_are_even_and_hold_every_tensor_once(build: Callable[..., nn.Module], stages: int) -> None:
     few = {"hidden": 8, "pooled": 1} if build in (vgg16, vgg16_bn) else {}
@@ -228,19 +185,6 @@ def test_groups_are_even_and_hold_every_tensor_once(build: Callable[..., nn.Modu
         assert sorted(names) == sorted(model.state_dict())
         assert max(sizes[1:]) - min(sizes[1:]) <= 1
         assert sizes[1:] == sorted(sizes[1:], reverse=True)
-
-
-def test_vgg_layers_take_their_batchnorm_along() -> None:
-    model = vgg16_bn(classes=CLASSES, channels=3, generator=generator(), width=2, hidden=4, pooled=1)
-    parts = staged(model, image(), 50)
-    assert len(parts) == 16
-    assert [part.layer for part in parts[:4]] == [
-        "classifier.6",
-        "classifier.3",
-        "classifier.0",
-        "features.40",
-    ]
-    assert owners(parts[3]) == ["features.40", "features.41"]
 
 
 def test_a_norm_ahead_of_all_weights_goes_with_the_first_and_a_bare_buffer_stays() -> None:
@@ -288,7 +232,7 @@ LAYERS = {  # of ``conv_classifier``, from the output down, BatchNorm with its c
 
 def test_every_stage_is_the_model_changed_by_hand() -> None:
     model, randomized_model, images = conv_classifier(), conv_classifier(seed=2), random_images(5)
-    found = check(model, randomized_model, images)
+    scored = check(model, randomized_model, images)
     targets, names = cyclic_targets(5), list(LAYERS)
     before = input_gradient(model, images, targets).sum(1).numpy()
     variants = []
@@ -306,78 +250,39 @@ def test_every_stage_is_the_model_changed_by_hand() -> None:
             for index, measure in enumerate(MEASURES):
                 values = [each[index] for each in likenesses]
                 rows[measure].append(values)
-                score = found.scores[f"randomization_{measure}", variant]
+                score = scored.scores[f"randomization_{measure}", variant]
                 np.testing.assert_allclose(score, values, rtol=1e-10, atol=1e-12)
         for measure, columns in rows.items():
-            curve = found.curves[f"{order}_{measure}"]
+            curve = scored.curves[f"{order}_{measure}"]
             np.testing.assert_allclose(curve, np.transpose(columns), rtol=1e-10, atol=1e-12)
-    assert set(found.scores) == {
+    assert set(scored.scores) == {
         (f"randomization_{measure}", variant) for measure in MEASURES for variant in variants
     }
-    assert len(found.curves) == 6
-    ends = [found.curves[f"{order}_spearman"][:, -1] for order in ("cascading", "independent")]
+    assert len(scored.curves) == 6
+    ends = [scored.curves[f"{order}_spearman"][:, -1] for order in ("cascading", "independent")]
     assert not np.allclose(*ends)
 
 
-def test_two_stages_are_the_last_layer_and_the_rest() -> None:
-    model, randomized_model, images = conv_classifier(), conv_classifier(seed=2), random_images(3)
-    fine, coarse = check(model, randomized_model, images), check(model, randomized_model, images, stages=2)
-    assert {variant for _, variant in coarse.scores} == {
-        f"{order} {stage}" for order in ("cascading", "independent") for stage in ("1 body.10", "2 body.4")
-    }
-    curve, all_stages = coarse.curves["cascading_ssim"], fine.curves["cascading_ssim"]
-    np.testing.assert_allclose(curve, all_stages[:, [0, 1, 3]], rtol=1e-12)
-    rest = replaced_by_hand(model, randomized_model, LAYERS["body.4"] + LAYERS["body.0"])
-    targets = cyclic_targets(3)
-    after = input_gradient(rest, images, targets)
-    before = input_gradient(model, images, targets)
-    expected = likeness(before.sum(1), after.sum(1))[:, 0]
-    np.testing.assert_allclose(coarse.curves["independent_spearman"][:, 2], expected, rtol=1e-12)
-
-
-def test_one_stage_is_the_last_layer() -> None:
-    model, images = skip_classifier(), random_images(3)
-    found = check(model, skip_classifier(seed=3), images, stages=1)
-    assert {variant for _, variant in found.scores} == {"cascading 1 head", "independent 1 head"}
-    assert [curve.shape for curve in found.curves.values()] == [(3, 2)] * 6
-
-
-def test_the_last_layer_is_drawn_once_for_both_orders() -> None:
-    model, drawn = conv_classifier(), []
+def test_maps_of_the_last_layer_are_computed_once_for_both_orders() -> None:
+    model, models = conv_classifier(), []
 
     def counted(images: Tensor, targets: Tensor, model: nn.Module = model) -> Tensor:
-        drawn.append(model)
+        models.append(model)
         return input_gradient(model, images, targets)
 
     check(model, conv_classifier(seed=2), random_images(3), explain=counted)
-    assert len(drawn) == 1 + 5  # the maps, three cascading stages, two more independent ones
-    assert model not in drawn[1:]
-    assert len({id(each) for each in drawn[1:]}) == 1
+    assert len(models) == 1 + 5  # the maps, three cascading stages, two more independent ones
+    assert model not in models[1:]
+    assert len({id(each) for each in models[1:]}) == 1
 
 
 def test_a_method_that_ignores_the_model_gives_one() -> None:
     def edges(images: Tensor, targets: Tensor, model: nn.Module | None = None) -> Tensor:
         return images - images.roll(1, dims=3)
 
-    found = check(conv_classifier(), conv_classifier(seed=2), random_images(4), explain=edges)
-    for score in found.scores.values():
+    scored = check(conv_classifier(), conv_classifier(seed=2), random_images(4), explain=edges)
+    for score in scored.scores.values():
         np.testing.assert_allclose(score, [1] * 4, rtol=1e-12)
-
-
-def test_gradient_of_a_linear_model_is_the_likeness_of_weights() -> None:
-    def linear(seed: int) -> nn.Module:
-        layers = nn.Sequential(nn.Flatten(), nn.Linear(3 * 8 * 8, CLASSES))
-        return with_random_state(layers, seed)
-
-    model, randomized_model = linear(1), linear(2)
-    found = check(model, randomized_model, random_images(5, size=8), stages=3)
-    weights, new = (
-        part[1].weight.detach().reshape(CLASSES, 3, 8, 8).sum(1).numpy() for part in (model, randomized_model)
-    )
-    expected = [plain_likeness(weights[label], new[label]) for label in cyclic_targets(5)]
-    for index, measure in enumerate(MEASURES):
-        score = found.scores[f"randomization_{measure}", "cascading 1 1"]
-        np.testing.assert_allclose(score, np.array(expected)[:, index], rtol=1e-11, atol=1e-12)
 
 
 def test_undefined_maps_are_nan_and_only_they() -> None:
@@ -393,10 +298,10 @@ def test_undefined_maps_are_nan_and_only_they() -> None:
         return maps
 
     trained = model
-    found = check(model, conv_classifier(seed=2), random_images(5), explain=explain)
-    for score in found.scores.values():
+    scored = check(model, conv_classifier(seed=2), random_images(5), explain=explain)
+    for score in scored.scores.values():
         assert score.isnan().tolist() == [True, True, True, False, False]
-    for curve in found.curves.values():
+    for curve in scored.curves.values():
         assert curve[:, 0].isnan().tolist() == [True, True, False, False, False]
 
 
@@ -404,7 +309,7 @@ def test_a_predict_without_weights_to_replace_is_refused() -> None:
     model, images = conv_classifier(), random_images(2)
     maps = gradients(model)(images, cyclic_targets(2))
 
-    def run(predict: Callable[[Tensor], Tensor], randomized_model: nn.Module, stages: int = 8) -> None:
+    def run(predict: Callable[[Tensor], Tensor], randomized_model: nn.Module) -> None:
         randomization(
             predict,
             images,
@@ -413,30 +318,24 @@ def test_a_predict_without_weights_to_replace_is_refused() -> None:
             generator=generator(),
             explain=gradients(model),
             randomized_model=randomized_model,
-            stages=stages,
         )
 
-    expected = "expected a torch.nn.Module, whose weights can be replaced"
-    with pytest.raises(ValueError, match=rf"^predict: found function, {expected}$"):
+    with pytest.raises(ValueError, match=r"^predict: found function, expected a torch\.nn\.Module\b"):
         run(lambda batch: batch, model)
-    with pytest.raises(
-        ValueError,
-        match=r"^predict: found no parameter of two axes or more, expected a layer with weights$",
-    ):
+    with pytest.raises(ValueError, match=r"^predict: found no parameter of two axes or more\b"):
         run(nn.Identity(), nn.Identity())
-    with pytest.raises(ValueError, match=r"^stages: found 0, expected at least 1$"):
-        run(model, model, stages=0)
 
 
-def test_a_fresh_model_of_another_architecture_is_refused() -> None:
+def test_a_randomized_model_of_another_architecture_is_refused() -> None:
     model, images = conv_classifier(), random_images(2)
-    with pytest.raises(ValueError, match=r"^randomized_model: ") as error:
+    with pytest.raises(
+        ValueError, match=r"^randomized_model: found \[1, 1, 1, 1\] for mean, expected \[1, 3"
+    ):
         check(model, conv_classifier(channels=1), images)
-    expected = "found [1, 1, 1, 1] for mean, expected [1, 3, 1, 1] as in predict"
-    assert str(error.value) == f"randomized_model: {expected}"
-    with pytest.raises(ValueError, match=r"^randomized_model: ") as error:
+    with pytest.raises(
+        ValueError, match=r"^randomized_model: found \[5\] for body\.0\.bias, expected none\b"
+    ):
         check(model, model.network, images)
-    assert str(error.value) == "randomized_model: found [5] for body.0.bias, expected none as in predict"
 
 
 def test_a_method_that_returns_another_shape_is_refused() -> None:
@@ -447,41 +346,8 @@ def test_a_method_that_returns_another_shape_is_refused() -> None:
         return maps if isinstance(model, Classifier) and model is trained else maps[:, :, 1:]
 
     trained = model
-    with pytest.raises(ValueError, match=r"^explain: ") as error:
+    with pytest.raises(ValueError, match=r"^explain: .*\[2, 3, 11, 12\], expected \[2, 3, 12, 12\]"):
         check(model, conv_classifier(seed=2), random_images(2), explain=explain)
-    assert "returned [2, 3, 11, 12], expected [2, 3, 12, 12]" in str(error.value)
-
-
-class HeadFirst(nn.Module):
-    """Layers are registered in another order than they are called."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.head = nn.Linear(4, CLASSES)
-        self.norm = nn.BatchNorm2d(4)
-        self.second, self.first = nn.Conv2d(4, 4, 1), nn.Conv2d(3, 4, 1)
-        self.attention = nn.MultiheadAttention(4, 2, batch_first=True)
-        self.token = nn.Parameter(torch.zeros(1, 1, 4))
-
-    def forward(self, images: Tensor) -> Tensor:
-        tokens = self.norm(self.second(self.first(images))).flatten(2).transpose(1, 2) + self.token
-        return self.head(self.attention(tokens, tokens, tokens)[0].mean(1))
-
-
-def test_stages_are_in_the_order_of_the_calls() -> None:
-    model = HeadFirst().eval()
-    stages = staged(model, random_images(1, size=4, dtype=torch.float32), 50)
-    assert [stage.layer for stage in stages] == [
-        "head",
-        "attention.out_proj",
-        "attention",
-        "",
-        "second",
-        "first",
-    ]
-    assert owners(stages[4]) == ["second", "norm"]
-    names = [name for stage in stages for name in stage.tensors]
-    assert sorted(names) == sorted(model.state_dict())
 
 
 class Cosine(nn.Module):

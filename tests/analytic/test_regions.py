@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from saliency_assay.methods.segments import segment
 from saliency_assay.metrics.necessity_sufficiency import necessity_sufficiency
-from saliency_assay.metrics.regions import in_order, irof, region_perturbation, squares
+from saliency_assay.metrics.regions import irof, region_perturbation
 
 MEAN = torch.tensor([0.2, 0.5, 0.9], dtype=torch.float64)
 NAN = float("nan")
@@ -58,7 +58,7 @@ def pixels_of(labels: np.ndarray) -> list[list[tuple[int, int]]]:
     ]
 
 
-@pytest.mark.parametrize(("side", "regions"), [(1, 5), (4, 100), (5, 3), (5, 100), (12, 1), (20, 7)])
+@pytest.mark.parametrize(("side", "regions"), [(1, 5), (5, 3), (5, 100), (20, 7)])
 def test_region_perturbation_in_plain_loops(side: int, regions: int) -> None:
     model, images, targets, maps = conv_classifier(), random_images(5), cyclic_targets(5), some_maps(5, 12)
     scored = region_perturbation(
@@ -100,19 +100,6 @@ def test_region_perturbation_in_plain_loops(side: int, regions: int) -> None:
         assert values[3:].isnan().all()
 
 
-def test_region_perturbation_of_a_linear_output() -> None:
-    """Each of four squares lowers the mean of the image by a quarter of its gray level: 4, 3, 2 and 1 of 10."""
-    levels = torch.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=torch.float64)
-    maps = nn.Upsample(8)(levels[None, None])
-    images, targets = maps.expand(-1, 3, -1, -1) / 10, torch.zeros(1, dtype=torch.int64)
-    scored = region_perturbation(
-        Mean(), images, targets, maps, generator=generator(), side=4, fill="black", output="logit"
-    )
-    for name, curve in (("morf", [10, 6, 3, 1, 0]), ("lerf", [10, 9, 7, 4, 0])):
-        exact(scored.curves[name][0], np.array(curve) / 40)
-        exact(scored.scores[f"region_perturbation_{name}", ""], np.array([(10 - np.mean(curve)) / 40]))
-
-
 def test_squares_cut_off_at_the_border_are_not_ranked_last() -> None:
     """Of a map with equal means, the first square is the first."""
     maps = torch.ones(1, 1, 5, 5, dtype=torch.float64)
@@ -143,14 +130,6 @@ def test_irof_in_plain_loops(segments: int) -> None:
     assert scored.scores["irof", ""][3:].isnan().all()
 
 
-def test_irof_of_an_output_that_does_not_change_is_zero() -> None:
-    """The image equals its fill."""
-    images, targets = torch.full((1, 3, 8, 8), 0.5, dtype=torch.float64), torch.zeros(1, dtype=torch.int64)
-    maps = torch.arange(64, dtype=torch.float64).reshape(1, 1, 8, 8)
-    scored = irof(Mean(), images, targets, maps, generator=generator(), fill="image_mean", segments=4)
-    exact(scored.scores["irof", ""], np.array([0.0]))
-
-
 class Underflow(nn.Module):
     """The first class has almost no probability unless the last pixel is black."""
 
@@ -167,23 +146,3 @@ def test_ratios_that_are_not_finite_are_undefined() -> None:
     assert irof(*inputs, generator=generator(), fill="black", segments=4).scores["irof", ""].isnan().all()
     scores = necessity_sufficiency(*inputs, generator=generator(), steps=8).scores
     assert {name for (name, _), values in scores.items() if values.isnan().any()} == {"tpn", "tps"}
-
-
-def test_squares_are_cut_off_at_the_border() -> None:
-    assert squares(3, 5, 2).tolist() == [[0, 0, 1, 1, 2], [0, 0, 1, 1, 2], [3, 3, 4, 4, 5]]
-
-
-def test_regions_follow_each_other() -> None:
-    labels = torch.tensor([[[0, 1], [1, 2]]])
-    ranks, ends = in_order(labels, torch.tensor([[0.5, 0.1, 0.9]]))
-    assert ranks.tolist() == [[1, 2, 3, 0]]
-    assert ends.tolist() == [[0, 1, 2, 4]]
-
-
-@pytest.mark.parametrize(("side", "regions"), [(0, 1), (1, 0)])
-def test_parameters_out_of_range(side: int, regions: int) -> None:
-    images, targets = random_images(1), cyclic_targets(1)
-    with pytest.raises(ValueError, match=f"^side, regions: found {side}, {regions}, expected"):
-        region_perturbation(
-            Mean(), images, targets, images, generator=generator(), side=side, regions=regions
-        )

@@ -86,13 +86,6 @@ def scored_by(method: Any, maps: Tensor, images: Tensor, **parameters: Any) -> d
     return {name: values for (name, _), values in scored.scores.items()}
 
 
-def test_the_image_as_its_map_changes_as_the_image_does() -> None:
-    images = random_images(3, size=4) + 0.1
-    scores = scored_by(lambda images, targets: images, images, images)
-    exact(scores["ris"], np.ones(3))
-    exact(scores["rrs"], np.ones(3))
-
-
 class Constant(Linear):
     """Logits that no image changes."""
 
@@ -120,20 +113,6 @@ def test_neighbors_whose_maps_are_infinite_have_no_score() -> None:
     images = random_images(2, size=4) + 0.1
     for values in scored_by(lambda images, targets: images / 0, images, images).values():
         assert values.isnan().all()
-
-
-def test_a_map_that_does_not_change_is_stable() -> None:
-    images = random_images(3, size=4) + 0.1
-    maps = images.flip(3)
-    for values in scored_by(lambda *_: maps, maps, images).values():
-        exact(values, np.zeros(3))
-
-
-@pytest.mark.parametrize("parameters", [{"samples": 0}, {"noise": 0.0}])
-def test_parameters_out_of_range(parameters: dict[str, float]) -> None:
-    images = random_images(1, size=4)
-    with pytest.raises(ValueError, match=r"^noise, samples: found .*expected above 0 and at least 1$"):
-        scored_by(lambda images, targets: images, images, images, **parameters)
 
 
 class HeadFirst(nn.Module):

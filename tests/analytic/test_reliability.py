@@ -110,22 +110,22 @@ def patterns(draw: st.DrawFn) -> npt.NDArray[np.bool_]:
     return generator.permuted(there, axis=0)[generator.permutation(images)] if not there.all() else there
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=60)
 @given(patterns(), st.randoms(use_true_random=False))
 def test_an_identical_order_is_1_whatever_is_missing(there: npt.NDArray[np.bool_], random: object) -> None:
     shared = max((one & other).sum() for one, other in combinations(there, 2))
     order = np.random.default_rng(int(there.sum())).permutation(there.shape[1])
     scores = np.where(there, order * np.arange(1.0, len(there) + 1)[:, None], np.nan)
-    found = alpha(scores, resamples=0)
+    value = alpha(scores, resamples=0).value
     if shared >= 2:
-        assert found.value == pytest.approx(1, abs=1e-12)
+        assert value == pytest.approx(1, abs=1e-12)
     else:
-        assert np.isnan(found.value)
+        assert np.isnan(value)
 
 
 @pytest.mark.parametrize("by_method", [False, True])
-@pytest.mark.parametrize("missing", [0.0, 0.3, 0.6, 0.9])
-@pytest.mark.parametrize("methods", [2, pytest.param(5, marks=pytest.mark.exhaustive), 10])
+@pytest.mark.parametrize("missing", [0.3, 0.9])
+@pytest.mark.parametrize("methods", [2, 10])
 def test_noise_is_0_on_average_whatever_is_missing(methods: int, missing: float, by_method: bool) -> None:
     generator = np.random.default_rng(methods)
     share = missing * (np.arange(methods) % 2 if by_method else np.ones(methods))
@@ -138,17 +138,6 @@ def test_noise_is_0_on_average_whatever_is_missing(methods: int, missing: float,
     ratings = there[compared_images(there)].sum()
     # Krippendorff's correction makes the expectation 1/ratings and not 0.
     assert abs(np.mean(values) - 1 / ratings) < 4 * np.std(values) / 200**0.5
-
-
-def test_the_audits_example_of_missing_scores() -> None:
-    scores = np.tile([1.0, 2.0], (100, 1))
-    scores[50:, 0] = np.nan
-    found = alpha(scores)
-    assert found.value == 1
-    assert found.images == 50
-    scores = np.tile(np.arange(4.0), (200, 1))
-    scores[np.random.default_rng(0).random(scores.shape) < 0.3] = np.nan
-    assert alpha(scores, resamples=0).value == pytest.approx(1)
 
 
 def test_two_images_that_disagree() -> None:
@@ -168,21 +157,6 @@ def test_many_methods_that_miss_scores_are_compared_on_the_largest_sets(
     assert alpha(ordered, resamples=0).value == pytest.approx(1)
 
 
-def test_random_ranks_are_near_0() -> None:
-    found = alpha(np.random.default_rng(1).normal(size=(500, 6)), resamples=2000)
-    assert found.low < 0 < found.high
-    assert abs(found.value) < 0.01
-
-
-def test_untied_alpha_is_the_mean_correlation_of_images() -> None:
-    scores = some_scores(1000, 5)
-    of_images = np.corrcoef(rankdata(scores, axis=1))
-    mean = of_images[np.triu_indices(1000, 1)].mean()
-    # Krippendorff's correction for few ratings: n = N·M ratings, D_o = 1 − ρ̄ over D_e.
-    n = scores.size
-    assert 1 - alpha(scores, resamples=0).value == pytest.approx((1 - mean) * (n - 1) / n, abs=1e-12)
-
-
 def test_nothing_to_compare_is_nan() -> None:
     for scores in (
         np.full((4, 3), np.nan),
@@ -192,8 +166,8 @@ def test_nothing_to_compare_is_nan() -> None:
         np.ones((0, 3)),
         np.array([[1, 2, np.nan], [np.nan, 1, 2]]),  # one method in common
     ):
-        found = alpha(scores, resamples=10)
-        assert np.isnan([found.value, found.low, found.high]).all()
+        estimate = alpha(scores, resamples=10)
+        assert np.isnan([estimate.value, estimate.low, estimate.high]).all()
 
 
 # ---- intervals
@@ -205,15 +179,23 @@ def mixture(images: int, share: float, generator: np.random.Generator, methods: 
     return np.where(ordered, np.arange(float(methods)), generator.random((images, methods)))
 
 
-@pytest.mark.parametrize("share", [0.0, 0.3, 0.6, 0.9])
-@pytest.mark.parametrize("images", [10, 20, 50])
+@pytest.mark.parametrize(
+    ("images", "share"),
+    [
+        (10, 0.0),
+        (10, 0.6),
+        (50, 0.0),
+        (50, 0.9),
+        *(pytest.param(n, 0.3, marks=pytest.mark.exhaustive) for n in (10, 20)),
+    ],
+)
 def test_the_interval_of_alpha_covers(images: int, share: float) -> None:
     """Of 400 sets, 95 % intervals miss the α of the population in at most 8 %: three standard errors above 5 %."""
     generator = np.random.default_rng(7)
     missed = 0
     for number in range(400):
-        found = alpha(mixture(images, share, generator), resamples=400, level=0.95, seed=number)
-        missed += not found.low <= share**2 <= found.high
+        estimate = alpha(mixture(images, share, generator), resamples=400, level=0.95, seed=number)
+        missed += not estimate.low <= share**2 <= estimate.high
     assert missed / 400 <= 0.08
 
 
@@ -250,20 +232,13 @@ def test_few_images_or_clusters_have_no_interval() -> None:
 # ---- correlations of methods
 
 
-@pytest.mark.parametrize("ties", [False, True])
-def test_correlations_are_scipys(ties: bool) -> None:
-    scores = some_scores(80, 4, ties=ties)
-    found = correlations(scores)
-    np.testing.assert_allclose(found, spearmanr(scores).statistic, atol=1e-12)
-
-
 def test_correlations_take_the_images_that_have_both() -> None:
     scores = some_scores(80, 3, missing=0.3, ties=True)
-    found = correlations(scores)
+    rho = correlations(scores)
     for a, b in permutations(range(3), 2):
         both = ~np.isnan(scores[:, [a, b]]).any(1)
         expected = spearmanr(scores[both][:, [a, b]]).statistic
-        assert found[a, b] == pytest.approx(expected, abs=1e-12)
+        assert rho[a, b] == pytest.approx(expected, abs=1e-12)
     scores[:, 1] = 2
     assert np.isnan(correlations(scores)[1]).all()
 
@@ -273,9 +248,9 @@ def test_mean_correlation_is_that_of_the_pairs_and_counts_their_images() -> None
     pairs = [
         scores[~np.isnan(scores[:, pair]).any(1)][:, pair] for pair in map(list, combinations(range(4), 2))
     ]
-    found = mean_correlation(scores)
-    assert found.value == pytest.approx(np.mean([spearmanr(pair).statistic for pair in pairs]), abs=1e-12)
-    assert found.images == min(map(len, pairs))
+    estimate = mean_correlation(scores)
+    assert estimate.value == pytest.approx(np.mean([spearmanr(pair).statistic for pair in pairs]), abs=1e-12)
+    assert estimate.images == min(map(len, pairs))
 
 
 @pytest.mark.parametrize("ties", [False, True])
@@ -337,14 +312,6 @@ def test_paired_means_are_least_squares_of_image_and_method() -> None:
     np.testing.assert_allclose(paired_means(scores), effects - effects.mean(), atol=1e-9)
 
 
-def test_a_method_without_scores_on_hard_images_gains_nothing() -> None:
-    scores = np.tile([[2.0, 1.0]], (100, 1))
-    scores[50:] -= 10
-    scores[50:, 1] = np.nan  # worse on every image, without a score on the hard ones
-    assert np.nanmean(scores, axis=0)[1] > np.nanmean(scores, axis=0)[0]
-    np.testing.assert_allclose(paired_means(scores), [0.5, -0.5])
-
-
 def test_paired_means_need_images_that_connect_the_methods() -> None:
     scores = np.array([[1, 2, np.nan, np.nan], [np.nan, np.nan, 1, 2]])
     assert np.isnan(paired_means(scores)).all()
@@ -358,7 +325,7 @@ def test_paired_means_need_images_that_connect_the_methods() -> None:
 
 def test_shares_of_variance_are_those_of_plain_loops() -> None:
     scores = np.random.default_rng(0).normal(size=(6, 3, 2)) + np.arange(3)[None, :, None]
-    found = variance_shares(np.concatenate([scores, np.full((1, 3, 2), np.nan)]))
+    shares = variance_shares(np.concatenate([scores, np.full((1, 3, 2), np.nan)]))
     grand, total = scores.mean(), ((scores - scores.mean()) ** 2).sum()
     image = sum(6 * (scores[i].mean() - grand) ** 2 for i in range(6))
     method = sum(12 * (scores[:, m].mean() - grand) ** 2 for m in range(3))
@@ -367,26 +334,19 @@ def test_shares_of_variance_are_those_of_plain_loops() -> None:
         for i in range(6)
         for m in range(3)
     )
-    assert found["image"] == pytest.approx(image / total)
-    assert found["method"] == pytest.approx(method / total)
-    assert found["image × method"] == pytest.approx(both / total)
-    assert sum(found.values()) == pytest.approx(1)
-    assert list(found) == [
-        *("image", "method", "seed", "image × method", "image × seed", "method × seed"),
-        "image × method × seed",
-    ]
+    assert shares["image"] == pytest.approx(image / total)
+    assert shares["method"] == pytest.approx(method / total)
+    assert shares["image × method"] == pytest.approx(both / total)
+    assert sum(shares.values()) == pytest.approx(1)
+    assert len(shares) == 7
 
 
 def test_a_factor_of_one_level_explains_nothing() -> None:
-    found = variance_shares(np.arange(3.0)[None, :, None] + np.zeros((4, 1, 1)))
-    assert found == {"image": 0, "method": pytest.approx(1), "image × method": pytest.approx(0)}
-    for score in (1, 0.1):  # whose mean is exact, and whose mean is not
-        assert np.isnan(list(variance_shares(np.full((4, 3, 1), score)).values())).all()
-
-
-def test_no_method_has_no_variance() -> None:
-    """As of a metric that is undefined for all methods."""
-    assert np.isnan(list(variance_shares(np.empty((4, 0, 1))).values())).all()
+    shares = variance_shares(np.arange(3.0)[None, :, None] + np.zeros((4, 1, 1)))
+    assert shares == {"image": 0, "method": pytest.approx(1), "image × method": pytest.approx(0)}
+    # Scores whose mean is exact, whose mean is not, and those of no method.
+    for scores in (np.full((4, 3, 1), 1.0), np.full((4, 3, 1), 0.1), np.empty((4, 0, 1))):
+        assert np.isnan(list(variance_shares(scores).values())).all()
 
 
 def test_bad_shapes_and_levels_are_refused() -> None:
@@ -405,10 +365,10 @@ def test_bad_shapes_and_levels_are_refused() -> None:
 def test_the_interval_of_alpha_ends_where_its_sample_can_reach() -> None:
     """128 images prefer one of two methods in 65 cases: α of no 128 images is below −1 / (2 · 127), about."""
     scores = np.where(np.arange(128) < 65, 1.0, -1.0)[:, None] * np.array([1.0, 0.0])
-    found = alpha(scores, resamples=500)
+    estimate = alpha(scores, resamples=500)
     opposed = np.where(np.arange(128) % 2, 1.0, -1.0)[:, None] * np.array([1.0, 0.0])
     lowest = alpha(opposed, resamples=0).value
-    assert -0.01 < lowest <= found.low <= found.value
+    assert -0.01 < lowest <= estimate.low <= estimate.value
 
 
 def test_a_correlation_near_its_smallest_value_has_an_interval_without_overflow() -> None:
@@ -417,8 +377,8 @@ def test_a_correlation_near_its_smallest_value_has_an_interval_without_overflow(
     scores[[5, 6], 1] = scores[[6, 5], 1]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = mean_correlation(scores, level=0.999999)
-    assert -1 <= found.low <= found.value <= found.high <= 1
+        estimate = mean_correlation(scores, level=0.999999)
+    assert -1 <= estimate.low <= estimate.value <= estimate.high <= 1
 
 
 def concordance_by_loops(scores: Array) -> float:
@@ -446,19 +406,19 @@ def test_scores_of_0_and_1_that_all_images_agree_on_have_a_concordance_of_1_alth
     scores = np.zeros((198, 6))
     scores[:, 0] = 1
     scores[:2, 0] = 0  # all methods tie on these
-    found = concordance(scores)
-    assert (found.value, found.images, found.high) == (1, 196, 1)
-    assert found.low > 0.94
+    estimate = concordance(scores)
+    assert (estimate.value, estimate.images, estimate.high) == (1, 196, 1)
+    assert estimate.low > 0.94
     scores[:, 1] = np.arange(198) % 3 == 0
     assert alpha(scores, resamples=0).value < 0.65 < concordance(scores).low
     assert np.isnan(concordance(np.ones((9, 3))).value)
 
 
 def test_concordance_of_noise_is_one_half() -> None:
-    generator, found = np.random.default_rng(1), []
+    generator, estimates = np.random.default_rng(1), []
     for _ in range(200):
         estimate = concordance(generator.normal(size=(30, 4)), level=0.95)
-        found.append((estimate.value, estimate.low <= 0.5 <= estimate.high))
-    values, covered = np.array(found).T
+        estimates.append((estimate.value, estimate.low <= 0.5 <= estimate.high))
+    values, covered = np.array(estimates).T
     assert values.mean() == pytest.approx(0.5, abs=0.02)
     assert covered.mean() > 0.85

@@ -43,19 +43,19 @@ def test_agreement_is_that_of_a_loop_over_pairs(
     rated: Array, held: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(statistics, "HELD", held)
-    found = agreement(rated)
+    result = agreement(rated)
     pairs = np.array([rho(one, other) for one, other in combinations(rated, 2)])
     assert np.isfinite(pairs).any()
     expected = [np.nanmean(pairs), np.nanmin(pairs), np.nanmax(pairs)]
-    assert [found.correlation, found.low, found.high] == pytest.approx(expected, abs=1e-12)
-    assert found.alpha == statistics.alpha(rated, resamples=0).value
+    assert [result.correlation, result.low, result.high] == pytest.approx(expected, abs=1e-12)
+    assert result.alpha == statistics.alpha(rated, resamples=0).value
 
 
 def test_missing_scores_do_not_lower_the_agreement_of_equal_orders() -> None:
     generator = np.random.default_rng(0)
     rated = np.where(generator.random((12, 6)) < 0.3, np.nan, np.arange(6) * generator.random((12, 1)))
-    found = agreement(rated)
-    assert (found.alpha, found.correlation) == (pytest.approx(1), 1)
+    result = agreement(rated)
+    assert (result.alpha, result.correlation) == (pytest.approx(1), 1)
 
 
 def test_raters_that_order_alike_have_1_and_reversed_ones_minus_1() -> None:
@@ -75,8 +75,6 @@ def test_too_few_methods_or_raters_have_no_correlation() -> None:
     assert np.isnan([single.alpha, single.correlation, single.low, single.high]).all()
     one, other = np.array([[1, 2, 3, np.nan]]), np.array([[1, np.nan, 3, 4]])
     assert np.isnan(paired_correlations(one, other)).all()
-    with pytest.raises(ValueError, match=r"scores: found \[3\], expected \[images, methods\]"):
-        agreement(np.ones(3))
 
 
 def some_scores(images: int, methods: int, *, effect: float = 0.0, missing: float = 0.0) -> Array:
@@ -90,15 +88,15 @@ def test_halves_are_those_of_a_loop_over_splits(held: int, monkeypatch: pytest.M
     scores = some_scores(21, 5, effect=0.3, missing=0.3)
     scores[4] = np.nan  # has no score, and is in no half
     monkeypatch.setattr(statistics, "HELD", held)
-    found = halves(scores, splits=50, level=0.9, seed=3)
+    result = halves(scores, splits=50, level=0.9, seed=3)
     there = np.delete(scores, 4, axis=0)
     generator, expected = np.random.default_rng(3), []
     for _ in range(50):
-        drawn = generator.permutation(20)
-        expected.append(rho(*(statistics.paired_means(there[half]) for half in (drawn[:10], drawn[10:]))))
-    assert found.correlation == pytest.approx(np.mean(expected), abs=1e-12)
-    assert [found.low, found.high] == pytest.approx(np.quantile(expected, [0.05, 0.95]), abs=1e-12)
-    assert np.isnan(found.alpha)
+        order = generator.permutation(20)
+        expected.append(rho(*(statistics.paired_means(there[half]) for half in (order[:10], order[10:]))))
+    assert result.correlation == pytest.approx(np.mean(expected), abs=1e-12)
+    assert [result.low, result.high] == pytest.approx(np.quantile(expected, [0.05, 0.95]), abs=1e-12)
+    assert np.isnan(result.alpha)
 
 
 def test_halves_of_noise_agree_by_chance_and_of_a_clear_order_always() -> None:
@@ -119,5 +117,5 @@ def test_methods_with_equal_scores_share_their_rank_in_every_half() -> None:
 
 def test_few_images_or_methods_have_no_halves() -> None:
     for scores in (some_scores(3, 5), some_scores(50, 2), np.full((9, 4), np.nan), np.ones((9, 4))):
-        found = halves(scores, splits=20)
-        assert np.isnan([found.alpha, found.correlation, found.low, found.high]).all()
+        result = halves(scores, splits=20)
+        assert np.isnan([result.alpha, result.correlation, result.low, result.high]).all()

@@ -5,7 +5,6 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-from captum.metrics import sensitivity_max as captum_sensitivity_max
 from support import conv_classifier, cyclic_targets, exact, generator, random_images
 from torch import Tensor
 
@@ -30,29 +29,29 @@ def gradients(channels: int = 3) -> Explain:
 
 def scored(explain: Explain, images: Tensor, maps: Tensor | None = None, **parameters: object) -> Tensor:
     targets = cyclic_targets(len(images))
-    given = explain(images, targets) if maps is None else maps
-    found = sensitivity_max(
-        conv_classifier(), images, targets, given, generator=generator(SEED), explain=explain, **parameters
-    )
-    assert list(found.scores) == [("sensitivity_max", "")]
-    assert found.scores["sensitivity_max", ""].dtype == torch.float64
-    return found.scores["sensitivity_max", ""]
+    maps = explain(images, targets) if maps is None else maps
+    scores = sensitivity_max(
+        conv_classifier(), images, targets, maps, generator=generator(SEED), explain=explain, **parameters
+    ).scores
+    assert list(scores) == [("sensitivity_max", "")]
+    assert scores["sensitivity_max", ""].dtype == torch.float64
+    return scores["sensitivity_max", ""]
 
 
 def neighbors(images: Tensor, radius: float, samples: int) -> list[Tensor]:
-    """The draws y of each image, ``[samples, C, H, W]``."""
+    """The samples y of each image, ``[samples, C, H, W]``."""
     seeds = sample_seeds(len(images), samples, generator(SEED))
     rows = [seeds[i * samples : (i + 1) * samples] for i in range(len(images))]
     return [image + radius * uniform(row, images) for image, row in zip(images, rows, strict=True)]
 
 
 def plain(explain: Explain, images: Tensor, radius: float, samples: int, relative: bool) -> list[float]:
-    """Definition 3.1, one image, draw and value at a time."""
+    """Definition 3.1, one image, sample and value at a time."""
     scores = []
-    for i, drawn in enumerate(neighbors(images, radius, samples)):
+    for i, sampled in enumerate(neighbors(images, radius, samples)):
         target = torch.tensor([i % 4])
         own, largest = explain(images[i : i + 1], target).flatten().tolist(), 0.0
-        for y in drawn:
+        for y in sampled:
             moved = explain(y[None], target).flatten().tolist()
             distance = sum((after - before) ** 2 for after, before in zip(moved, own, strict=True)) ** 0.5
             largest = max(largest, distance)
@@ -60,36 +59,18 @@ def plain(explain: Explain, images: Tensor, radius: float, samples: int, relativ
     return scores
 
 
-@pytest.mark.parametrize("channels", [1, 3])
-@pytest.mark.parametrize("relative", [True, False])
-@pytest.mark.parametrize(("radius", "samples"), [(0.1, 7), (0.3, 1)])
+@pytest.mark.parametrize(
+    ("channels", "relative", "radius", "samples"), [(1, True, 0.1, 7), (3, False, 0.3, 1), (3, True, 0.3, 7)]
+)
 def test_it_equals_plain_loops(channels: int, relative: bool, radius: float, samples: int) -> None:
     images, explain = random_images(5, size=SIZE), gradients(channels)
-    found = scored(explain, images, radius=radius, samples=samples, relative=relative)
-    exact(found, plain(explain, images, radius, samples, relative), 1e-10)
-    assert (found > 0).all()
+    scores = scored(explain, images, radius=radius, samples=samples, relative=relative)
+    exact(scores, plain(explain, images, radius, samples, relative), 1e-10)
+    assert (scores > 0).all()
 
 
-@pytest.mark.parametrize("channels", [1, 3])
-def test_it_equals_captum(channels: int) -> None:
-    images, targets, explain = random_images(5, size=SIZE), cyclic_targets(5), gradients(channels)
-    drawn = torch.cat(neighbors(images, 0.2, 7))
-
-    def explained(pixels: Tensor | tuple[Tensor], target: Tensor) -> Tensor | tuple[Tensor]:
-        return (explain(pixels[0], target),) if isinstance(pixels, tuple) else explain(pixels, target)
-
-    def perturb(repeated: Tensor) -> Tensor:
-        assert (repeated - drawn).abs().max() <= 0.2
-        return drawn
-
-    expected = captum_sensitivity_max(
-        explained, images, perturb_func=perturb, n_perturb_samples=7, norm_ord=2, target=targets
-    )
-    exact(scored(explain, images, radius=0.2, samples=7), expected, 1e-10)
-
-
-def test_draws_fill_the_ball_and_leave_the_pixels_range() -> None:
-    """Uniform in [−r, r] around each pixel, anew for each image and draw, and not clipped to [0, 1]."""
+def test_samples_fill_the_ball_and_leave_the_pixels_range() -> None:
+    """Uniform in [−r, r] around each pixel, anew for each image and sample, and not clipped to [0, 1]."""
     images, seen = random_images(4, size=SIZE).round(), list[Tensor]()
 
     def explain(pixels: Tensor, targets: Tensor) -> Tensor:
@@ -108,16 +89,6 @@ def test_draws_fill_the_ball_and_leave_the_pixels_range() -> None:
     assert (torch.stack(seen) + images < 0).any()
 
 
-def test_an_explanation_that_is_the_image_moves_as_far_as_the_image() -> None:
-    images = random_images(3, size=SIZE)
-    lengths = [
-        (drawn - image).flatten(1).norm(dim=1).max()
-        for drawn, image in zip(neighbors(images, 0.5, 9), images, strict=True)
-    ]
-    found = scored(lambda pixels, targets: 2 * pixels, images, radius=0.5, samples=9, relative=False)
-    exact(found, 2 * torch.stack(lengths), 1e-12)
-
-
 def test_no_radius_gives_exactly_nothing() -> None:
     images = random_images(3, size=SIZE)
     for relative in (True, False):
@@ -126,12 +97,12 @@ def test_no_radius_gives_exactly_nothing() -> None:
         assert still.tolist() == [0.0] * 3
 
 
-def test_maps_are_those_given() -> None:
-    """Φ(x) is not drawn again: a map that is off by 1 everywhere is that far from its neighbors."""
+def test_maps_of_the_images_are_not_computed_again() -> None:
+    """A map that is off by 2 everywhere is that far from its neighbors."""
     images = random_images(3, size=SIZE)
     ones = torch.ones_like(images)
-    found = scored(lambda pixels, targets: ones, images, maps=3 * ones, samples=2)
-    exact(found, np.full(3, 2 / 3), 1e-12)
+    scores = scored(lambda pixels, targets: ones, images, maps=3 * ones, samples=2)
+    exact(scores, np.full(3, 2 / 3), 1e-12)
 
 
 def test_what_is_not_finite_is_nan() -> None:
@@ -144,7 +115,9 @@ def test_what_is_not_finite_is_nan() -> None:
 
     def explain(pixels: Tensor, targets: Tensor) -> Tensor:
         calls.append(len(pixels))
-        return explained if len(calls) % 3 == 2 else maps.nan_to_num(nan=1, posinf=1)  # in one draw of three
+        return (
+            explained if len(calls) % 3 == 2 else maps.nan_to_num(nan=1, posinf=1)
+        )  # in one sample of three
 
     relative = scored(explain, images, maps=maps, samples=3)
     exact(relative, np.array([1, NAN, NAN, NAN, NAN, NAN, 1]))
@@ -153,12 +126,7 @@ def test_what_is_not_finite_is_nan() -> None:
     assert calls == [7] * 6  # the whole batch at a time
 
 
-def test_errors_say_what_was_found() -> None:
+def test_maps_of_another_shape_are_refused() -> None:
     images = random_images(2, size=SIZE)
-    for parameters, found in [({"radius": -0.1}, "-0.1, 50"), ({"samples": 0}, "0.1, 0")]:
-        with pytest.raises(ValueError, match=r"^radius") as error:
-            scored(gradients(), images, **parameters)
-        assert str(error.value) == f"radius, samples: found {found}, expected at least 0 and 1"
-    with pytest.raises(ValueError, match=r"^explain") as error:
+    with pytest.raises(ValueError, match=r"^explain: .*\[2, 1, 6, 6\], expected \[2, 3, 6, 6\]"):
         scored(gradients(1), images, maps=torch.zeros_like(images))
-    assert "returned [2, 1, 6, 6], expected [2, 3, 6, 6]" in str(error.value)

@@ -1,6 +1,5 @@
 """Sensitivity-n against closed forms and plain loops."""
 
-from math import log
 from typing import Any
 
 import numpy as np
@@ -24,9 +23,9 @@ RESPONSES_ONLY = {"fill", "output", "mean"}  # read by the model responses only
 
 def scored(model: Any, images: Tensor, maps: Tensor, **more: Any) -> Scored:
     """The metric and its model responses, each with a generator of one seed."""
-    given, targets = {**PARAMETERS, **more}, cyclic_targets(len(images))
-    responses = random_subsets(model, images, targets, generator=generator(SEED), **given)
-    kept = {name: value for name, value in given.items() if name not in RESPONSES_ONLY}
+    parameters, targets = {**PARAMETERS, **more}, cyclic_targets(len(images))
+    responses = random_subsets(model, images, targets, generator=generator(SEED), **parameters)
+    kept = {name: value for name, value in parameters.items() if name not in RESPONSES_ONLY}
     return sensitivity_n(model, images, targets, maps, generator=generator(SEED), responses=responses, **kept)
 
 
@@ -75,46 +74,36 @@ def plain(model: Any, images: Tensor, fills: Tensor, maps: Tensor, output: str) 
     return means, curves
 
 
-@pytest.mark.parametrize("channels", [1, 3])
-@pytest.mark.parametrize("output", ["logit", "probability"])
-@pytest.mark.parametrize("fill", ["black", "mean", "image_mean", "random"])
+@pytest.mark.parametrize(
+    ("channels", "output", "fill"),
+    [(1, "logit", "black"), (3, "probability", "mean"), (3, "logit", "random")],
+)
 def test_it_equals_plain_loops(channels: int, output: str, fill: str) -> None:
     model, images, maps = conv_classifier(), random_images(6, size=SIZE), some_maps(channels)
     mean = torch.tensor([0.3, 0.5, 0.6], dtype=torch.float64)
     seeds = sample_seeds(6, 1, generator(SEED))
     fills = fill_of(fill, images, mean=mean, seeds=seeds).expand(images.shape)
-    found = scored(model, images, maps, fill=fill, output=output, mean=mean)
+    outcome = scored(model, images, maps, fill=fill, output=output, mean=mean)
     means, curves = plain(model, images, fills, maps, output)
-    exact(found.scores["sensitivity_n", ""], means, 1e-9)
-    exact(found.curves["correlation"], np.array(curves), 1e-9)
-    assert [variant for _, variant in found.scores] == ["", "n=1", "n=3", "n=9", "n=29"]
+    exact(outcome.scores["sensitivity_n", ""], means, 1e-9)
+    exact(outcome.curves["correlation"], np.array(curves), 1e-9)
+    assert [variant for _, variant in outcome.scores] == ["", "n=1", "n=3", "n=9", "n=29"]
     for i, n in enumerate(SIZES):
-        exact(found.scores["sensitivity_n", f"n={n}"], np.array(curves)[:, i], 1e-9)
+        exact(outcome.scores["sensitivity_n", f"n={n}"], np.array(curves)[:, i], 1e-9)
     assert np.isnan(means).tolist() == [False] * 3 + [True] * 3
-
-
-def linear(images: Tensor) -> Tensor:
-    """Logits that are linear in the pixels, with an offset."""
-    pixels = images.flatten(1)
-    weights = torch.randn(4, pixels.shape[1], generator=generator(5), dtype=torch.float64)
-    return pixels @ weights.T + 2
-
-
-def contributions(images: Tensor) -> Tensor:
-    """Gradient × input of ``linear``."""
-    pixels = images.requires_grad_(True)
-    total = linear(pixels).gather(1, cyclic_targets(len(images))[:, None]).sum()
-    return torch.autograd.grad(total, pixels)[0] * pixels.detach()
 
 
 def test_gradient_times_input_explains_a_linear_model() -> None:
     images = random_images(4, size=SIZE)
-    maps = contributions(images.clone())
+    weights = torch.randn(4, *images.shape[1:], generator=generator(5), dtype=torch.float64)
+
+    def predict(pixels: Tensor) -> Tensor:
+        return pixels.flatten(1) @ weights.flatten(1).T + 2
+
+    maps = weights[cyclic_targets(4)] * images
     for sign in (1, -1):
-        for values in scored(linear, images, 3 * sign * maps).scores.values():
+        for values in scored(predict, images, 3 * sign * maps).scores.values():
             exact(values, np.full(4, sign), 1e-12)
-    other = scored(linear, images, contributions(random_images(4, size=SIZE, seed=7)))
-    assert (other.scores["sensitivity_n", ""] < 0.99).all()
 
 
 def test_sizes_where_the_output_is_still_are_left_out() -> None:
@@ -128,11 +117,11 @@ def test_sizes_where_the_output_is_still_are_left_out() -> None:
         ].repeat(1, 4)
 
     maps = torch.randn(2, 1, SIZE, SIZE, generator=generator(2), dtype=torch.float64)
-    found = scored(predict, images, maps).scores
+    scores = scored(predict, images, maps).scores
     for n in (1, 3, 9):
-        assert found["sensitivity_n", f"n={n}"].isnan().all()
-    assert found["sensitivity_n", "n=29"].isnan().tolist() == [False, True]
-    exact(found["sensitivity_n", ""], found["sensitivity_n", "n=29"])
+        assert scores["sensitivity_n", f"n={n}"].isnan().all()
+    assert scores["sensitivity_n", "n=29"].isnan().tolist() == [False, True]
+    exact(scores["sensitivity_n", ""], scores["sensitivity_n", "n=29"])
 
 
 def test_a_map_that_cannot_tell_subsets_apart_has_no_score() -> None:
@@ -143,10 +132,10 @@ def test_a_map_that_cannot_tell_subsets_apart_has_no_score() -> None:
     maps = torch.full((2, 1, SIZE * SIZE), 0.123456789, dtype=torch.float64)
     maps[0, 0, missed[0]] = 5.0
     maps[1, 0, plain_subsets()[0][0][0]] = 5.0
-    found = scored(conv_classifier(), images, maps.reshape(2, 1, SIZE, SIZE)).scores
+    scores = scored(conv_classifier(), images, maps.reshape(2, 1, SIZE, SIZE)).scores
     for variant in ("n=1", ""):
-        assert found["sensitivity_n", variant].isnan().tolist() == [True, False], variant
-    assert found["sensitivity_n", "n=9"].isfinite().all()
+        assert scores["sensitivity_n", variant].isnan().tolist() == [True, False], variant
+    assert scores["sensitivity_n", "n=9"].isfinite().all()
 
 
 def test_an_image_that_is_its_fill_has_no_score() -> None:
@@ -160,17 +149,10 @@ def test_an_image_that_is_its_fill_has_no_score() -> None:
         places.append(len(pixels))
         return model(pixels) + 1e-6 * torch.arange(len(pixels))[:, None]
 
-    found = scored(predict, images, some_maps(3)[:3].float())
+    scores = scored(predict, images, some_maps(3)[:3].float())
     assert places
-    for values in found.scores.values():
+    for values in scores.scores.values():
         assert values.isnan().tolist() == [False, True, False]
-
-
-def test_a_pixel_that_differs_from_its_fill_in_one_channel_is_removed() -> None:
-    images = random_images(2, size=SIZE)
-    images[:, 1:] = 0
-    for values in scored(conv_classifier(), images, some_maps(3)[:2]).scores.values():
-        assert values.isfinite().all()
 
 
 @pytest.mark.parametrize(("dtype", "rounding"), [(torch.float64, 2e-17), (torch.float32, 1e-8)])
@@ -199,36 +181,12 @@ def test_constant_up_to_rounding_is_constant(dtype: torch.dtype, rounding: float
 def test_sizes_are_even_in_log_n(points: int, largest: float, pixels: int, sizes: list[int]) -> None:
     images = torch.zeros(2, 3, 1, pixels)
     assert subset_sizes(images, points, largest) == sizes
-    exact([log(3.07), log(9.4)], np.array([log(28.8) / 3, log(28.8) * 2 / 3]), 0.01)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"points": 0}, "points, largest: found 0, 0.8, expected at least 1 and a share in [0, 1]"),
-        ({"largest": 1.2}, "points, largest: found 4, 1.2, expected at least 1 and a share in [0, 1]"),
-        ({"subsets": 1}, "subsets: found 1, expected at least 2"),
-    ],
-)
-def test_parameters_out_of_range_are_refused(parameters: dict[str, Any], message: str) -> None:
-    model, images, targets = conv_classifier(), random_images(2, size=SIZE), cyclic_targets(2)
-    given = {"generator": generator(), **PARAMETERS, **parameters}
-    with pytest.raises(ValueError, match=r"found") as error:
-        random_subsets(model, images, targets, **given)
-    assert str(error.value) == message
-    shape = (2, 4, given["subsets"])
-    with pytest.raises(ValueError, match=r"found") as error:
-        sensitivity_n(model, images, targets, images, responses={"drop": torch.zeros(shape)}, **given)
-    assert str(error.value) == message
 
 
 def test_responses_of_other_parameters_are_refused() -> None:
     model, images, targets = conv_classifier(), random_images(2, size=SIZE), cyclic_targets(2)
-    for responses, found in [({}, "none"), ({"drop": torch.zeros(2, 4, 30)}, "[2, 4, 30]")]:
-        with pytest.raises(ValueError, match=r"^responses") as error:
+    for responses, shape in [({}, "none"), ({"drop": torch.zeros(2, 4, 30)}, r"\[2, 4, 30\]")]:
+        with pytest.raises(ValueError, match=rf"^responses: found drop {shape}, expected \[2, 4, 80\]"):
             sensitivity_n(
                 model, images, targets, images, generator=generator(), responses=responses, **PARAMETERS
             )
-        assert str(error.value) == (
-            f"responses: found drop {found}, expected [2, 4, 80], of the same images and parameters"
-        )

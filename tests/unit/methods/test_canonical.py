@@ -23,7 +23,7 @@ from torch import Tensor, fx, nn
 from torch.nn import functional
 
 import saliency_assay
-from saliency_assay.methods.canonical import REARRANGEMENTS, Add, canonical, normalized
+from saliency_assay.methods.canonical import REARRANGEMENTS, canonical, normalized
 from saliency_assay.models.independence import ROUNDING
 from saliency_assay.models.resnet import resnet8
 from saliency_assay.models.timm_networks import timm_network
@@ -174,13 +174,6 @@ def test_is_made_of_known_layers_that_are_called_once(network: nn.Module) -> Non
     assert not any(part.training for part in called)
 
 
-def test_layers_of_each_kind_are_counted() -> None:
-    kinds = [type(layer) for layer in canonical(with_random_state(Functional(), seed=3)).modules()]
-    pools = {nn.MaxPool2d: 1, nn.AvgPool2d: 1, nn.AdaptiveAvgPool2d: 4}
-    assert {kind: kinds.count(kind) for kind in pools} == pools
-    assert [kinds.count(kind) for kind in (nn.ReLU, nn.Linear, Add)] == [3, 7, 9]
-
-
 def test_leaves_the_network_and_the_random_numbers_alone(network: nn.Module) -> None:
     before, noise = state_of(network), torch.get_rng_state()
     module = canonical(network)
@@ -188,15 +181,6 @@ def test_leaves_the_network_and_the_random_numbers_alone(network: nn.Module) -> 
         module(IMAGES.clone())
     assert state_of(network) == before
     assert torch.equal(torch.get_rng_state(), noise)
-
-
-def test_weights_that_stay_are_shared_and_folded_ones_are_not() -> None:
-    network = with_random_state(ConvNet(3), seed=3)
-    module = canonical(network)
-    assert module.get_submodule("body.10") is network.body[10]
-    own = {parameter.data_ptr() for parameter in module.parameters()}
-    assert network.body[0].weight.data_ptr() not in own
-    assert network.body[10].weight.data_ptr() in own
 
 
 # ------------------------------------------------------------------------------------- kept between calls
@@ -304,25 +288,8 @@ def test_a_changed_network_gives_a_new_result(change: str) -> None:
         exact(canonical(network)(IMAGES), network(IMAGES), tolerance=1e-10)
 
 
-def test_another_type_gives_a_new_result() -> None:
-    network = with_random_state(ConvNet(3), seed=3, dtype=torch.float32)
-    single = canonical(network)
-    double = canonical(network.double())
-    assert double is not single
-    assert {parameter.dtype for parameter in double.parameters()} == {torch.float64}
-    exact(double(IMAGES).detach(), network(IMAGES).detach(), tolerance=1e-10)
-
-
-def test_training_mode_is_refused_after_evaluation_mode() -> None:
-    network = with_random_state(ConvNet(3), seed=3)
-    before = canonical(network)
-    with pytest.raises(ValueError, match=r"^ConvNet: found training mode, expected evaluation mode$"):
-        canonical(network.train())
-    assert canonical(network.eval()) is before
-
-
-def test_weights_made_for_inference_are_looked_at_anew() -> None:
-    """They do not count what is written to them."""
+def test_weights_made_for_inference_are_compared_anew() -> None:
+    """They have no version that counts changes."""
     with torch.inference_mode():
         network = with_random_state(ConvNet(3), seed=3)
     before = canonical(network)
@@ -332,7 +299,7 @@ def test_weights_made_for_inference_are_looked_at_anew() -> None:
     assert canonical(network) is not before
 
 
-def test_what_is_found_without_gradients_has_gradients_later() -> None:
+def test_a_form_derived_without_gradients_has_gradients_later() -> None:
     network = with_random_state(ConvNet(3), seed=3)
     with torch.inference_mode():
         module = canonical(network)
@@ -372,31 +339,33 @@ class Refused(nn.Module):
 @pytest.mark.parametrize(
     ("forward", "operation"),
     [
-        (lambda net, x: net.layer(x) + 1, "'add' (add)"),
-        (lambda net, x: torch.add(x, net.layer(x), alpha=2), "'add' (add)"),
-        (lambda net, x: net.layer(x).view(x.size(1), -1), "'reshape' (view)"),
-        (lambda net, x: torch.cat([x, net.layer(x)]), "'cat' (cat)"),
-        (lambda net, x: torch.einsum("nchw->nc", net.layer(x)), "'einsum' (einsum)"),
-        (lambda net, x: functional.avg_pool2d(net.layer(x), x.shape[2]), "'avg_pool2d' (avg_pool2d)"),
-        (lambda net, x: functional.avg_pool2d(net.layer(x), x.size()[2:]), "'avg_pool2d' (avg_pool2d)"),
-        (lambda net, x: torch.flatten(net.layer(x)), "'flatten' (flatten)"),
-        (lambda net, x: net.layer(x).mean(), "'mean' (mean)"),
-        (lambda net, x: net.layer(x)[::2], "'getitem' (getitem)"),
-        (lambda net, x: functional.pad(net.layer(x), (1, 1), value=1.0), "'pad' (pad)"),
-        (lambda net, x: functional.pad(net.layer(x), (0, 0, 0, 0, 0, 0, 1, 0)), "'pad' (pad)"),
-        (lambda net, x: functional.dropout(net.layer(x), 0.5), "'dropout' (dropout)"),
+        (lambda net, x: net.layer(x) + 1, "add"),
+        (lambda net, x: torch.add(x, net.layer(x), alpha=2), "add"),
+        (lambda net, x: net.layer(x).view(x.size(1), -1), "reshape"),
+        (lambda net, x: torch.cat([x, net.layer(x)]), "cat"),
+        (lambda net, x: torch.einsum("nchw->nc", net.layer(x)), "einsum"),
+        (lambda net, x: functional.avg_pool2d(net.layer(x), x.shape[2]), "avg_pool2d"),
+        (lambda net, x: torch.flatten(net.layer(x)), "flatten"),
+        (lambda net, x: net.layer(x).mean(), "mean"),
+        (lambda net, x: net.layer(x)[::2], "getitem"),
+        (lambda net, x: functional.pad(net.layer(x), (1, 1), value=1.0), "pad"),
+        (lambda net, x: functional.pad(net.layer(x), (0, 0, 0, 0, 0, 0, 1, 0)), "pad"),
+        (lambda net, x: functional.dropout(net.layer(x), 0.5), "dropout"),
         (
             lambda net, x: functional.max_pool2d(net.layer(x), 2, return_indices=True)[0],
-            "'max_pool2d_with_indices' (max_pool2d_with_indices)",
+            "max_pool2d_with_indices",
         ),
+        (lambda net, x: (h := net.layer(x), h.clamp_(0))[0], "clamp_"),  # nothing reads its result
     ],
 )
 def test_unknown_operations_are_refused(forward: object, operation: str) -> None:
     network = Refused(forward).double().eval()
-    network(IMAGES)  # it does run
-    with pytest.raises(ValueError, match=r"^Refused: found the operation") as error:
+    with torch.no_grad():
+        network(IMAGES)  # it does run
+    with pytest.raises(
+        ValueError, match=rf"^Refused: found the operation '{operation}' .*; valid: modules, "
+    ):
         canonical(network)
-    assert f"found the operation {operation}, which has no rule; valid: modules, " in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -447,12 +416,10 @@ def test_attention_has_the_same_value_in_canonical_form(batch_first: bool) -> No
         exact(module(IMAGES), network(IMAGES))
 
 
-@pytest.mark.parametrize(
-    ("options", "found"), [({"add_bias_kv": True}, "add_bias_kv"), ({"add_zero_attn": True}, "add_zero_attn")]
-)
-def test_attention_to_added_keys_is_refused(options: dict[str, bool], found: str) -> None:
-    with pytest.raises(ValueError, match=rf"^Attentive: attention: .*{found}"):
-        canonical(with_random_state(Attentive(batch_first=True, **options), seed=2))
+@pytest.mark.parametrize("option", ["add_bias_kv", "add_zero_attn"])
+def test_attention_to_added_keys_is_refused(option: str) -> None:
+    with pytest.raises(ValueError, match=rf"^Attentive: attention: .*{option}"):
+        canonical(with_random_state(Attentive(batch_first=True, **{option: True}), seed=2))
 
 
 class Attentive(nn.Module):
@@ -475,12 +442,6 @@ def flat_first(net: Refused, x: Tensor) -> Tensor:
     flat = h.flatten(1)
     functional.relu_(h)
     return flat
-
-
-def flat_is_written(net: Refused, x: Tensor) -> Tensor:
-    h = net.layer(x)
-    functional.relu(h.flatten(1), inplace=True)
-    return h.flatten(1)
 
 
 def slice_is_written(net: Refused, x: Tensor) -> Tensor:
@@ -510,47 +471,24 @@ def by_an_unknown_view(net: Refused, x: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize(
-    ("forward", "found"),
+    ("forward", "operation"),
     [
-        (flat_first, "'relu_' in place, over memory that is read later ('flatten')"),
-        (flat_is_written, "'relu' in place, over memory that is read later ('layer')"),
-        (slice_is_written, "'relu_' in place, over memory that is read later ('layer')"),
-        (by_a_module, "'act' in place, over memory that is read later ('view')"),
-        (of_one_base, "'iadd' in place, over memory that is read later ('getitem_1')"),
-        (by_an_unknown_view, "'relu_' in place, over memory that is read later ('layer')"),
+        (flat_first, "relu_"),
+        (slice_is_written, "relu_"),
+        (by_a_module, "act"),
+        (of_one_base, "iadd"),
+        (by_an_unknown_view, "relu_"),
     ],
 )
-def test_a_write_that_a_view_passes_on_is_refused(forward: object, found: str) -> None:
+def test_a_write_that_a_view_passes_on_is_refused(forward: object, operation: str) -> None:
     network = Refused(forward).double().eval()
     network.act.inplace = True
     with torch.no_grad():
         network(IMAGES)  # it does run
-    with pytest.raises(ValueError, match=r"^Refused: found '") as error:
-        canonical(network)
-    assert str(error.value) == (
-        f"Refused: found {found}; expected inplace=False, or no view of the overwritten tensor"
-    )
-
-
-def test_an_unknown_write_is_refused_though_nothing_reads_its_result() -> None:
-    def forward(net: Refused, images: Tensor) -> Tensor:
-        hidden = net.layer(images)
-        hidden.clamp_(0)
-        return hidden.flatten(1)
-
     with pytest.raises(
-        ValueError, match=r"^Refused: found the operation 'clamp_' \(clamp_\), which has no rule"
+        ValueError, match=f"^Refused: found '{operation}' in place, over memory that is read later"
     ):
-        canonical(Refused(forward).double().eval())
-
-
-def test_what_nothing_reads_is_not_refused() -> None:
-    def forward(net: Refused, images: Tensor) -> Tensor:
-        torch.sigmoid(images)
-        return net.layer(images)
-
-    network = Refused(forward).double().eval()
-    exact(canonical(network)(IMAGES).detach(), network(IMAGES).detach())
+        canonical(network)
 
 
 def test_logits_of_a_network_with_auxiliary_outputs() -> None:
@@ -566,20 +504,21 @@ def test_an_output_without_logits_is_refused() -> None:
 
 def test_a_forward_that_looks_at_values_is_refused() -> None:
     network = Refused(lambda net, x: net.layer(x) if x.sum() > 0 else x).eval()
-    with pytest.raises(ValueError, match=r"^Refused: its layers cannot be traced") as error:
+    with pytest.raises(ValueError, match=r"^Refused: its layers cannot be traced.*control flow"):
         canonical(network)
-    assert "control flow" in str(error.value)
 
 
 @pytest.mark.parametrize("part", ["body.1", "body.9"], ids=["BatchNorm", "dropout"])
 def test_training_mode_is_refused(part: str) -> None:
     network = with_random_state(ConvNet(3), seed=3)
+    before = canonical(network)
     network.get_submodule(part).train()
     with pytest.raises(ValueError, match=r"^ConvNet: found training mode, expected evaluation mode$"):
         canonical(network)
+    assert canonical(network.eval()) is before
 
 
-def test_training_mode_is_of_no_matter_without_a_layer_that_knows_it() -> None:
+def test_training_mode_is_allowed_without_a_layer_that_depends_on_it() -> None:
     network = with_random_state(SkipNet(), seed=3).train()
     exact(canonical(network)(IMAGES).detach(), network(IMAGES).detach())
 
@@ -589,27 +528,23 @@ def test_training_mode_is_of_no_matter_without_a_layer_that_knows_it() -> None:
     [
         (
             [nn.Conv2d(3, 3, 1), nn.BatchNorm2d(3, track_running_stats=False)],
-            "Sequential: found BatchNorm2d ('1') without running statistics; expected track_running_stats=True",
+            "2d .'1'. without running statistics",
         ),
-        (
-            [nn.Flatten(), nn.BatchNorm1d(192), nn.Linear(192, 4)],
-            "Sequential: found BatchNorm1d ('1') without a linear layer directly before it; expected one",
-        ),
+        ([nn.Flatten(), nn.BatchNorm1d(192), nn.Linear(192, 4)], "1d .'1'. without a linear layer"),
     ],
 )
 def test_a_batchnorm_that_cannot_be_folded_is_refused(layers: list[nn.Module], message: str) -> None:
-    with pytest.raises(ValueError, match=r"^Sequential: found BatchNorm") as error:
+    with pytest.raises(ValueError, match=f"^Sequential: found BatchNorm{message}"):
         canonical(nn.Sequential(*layers).eval())
-    assert str(error.value) == message
 
 
 PROPAGATED = ["lrp_epsilon", "lrp_alpha_beta", "deep_taylor", "deeplift", "fullgrad", "attnlrp"]
 
 
-def hooked(hook: Callable[..., object], layer: str = "0") -> nn.Module:
+def hooked(hook: Callable[..., object]) -> nn.Module:
     layers = [nn.Conv2d(3, 256, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(256, 4)]
     network = with_random_state(nn.Sequential(*layers), 1, torch.float32)
-    network.get_submodule(layer).register_forward_hook(hook)
+    network[0].register_forward_hook(hook)
     return network
 
 
@@ -619,16 +554,15 @@ def without_a_channel(layer: nn.Module, inputs: object, output: Tensor) -> Tenso
 
 
 @pytest.mark.parametrize("method", PROPAGATED)
-@pytest.mark.parametrize("layer", ["0", "1"])
-def test_a_hook_with_a_small_effect_is_refused(method: str, layer: str) -> None:
-    network, plain, images = hooked(without_a_channel, layer), hooked(lambda *_: None), IMAGES.float()
+def test_a_hook_with_a_small_effect_is_refused(method: str) -> None:
+    network, plain, images = hooked(without_a_channel), hooked(lambda *_: None), IMAGES.float()
     change = (network(images) - plain(images)).abs().max() / plain(images).abs().max()
     assert 0 < change < ROUNDING
     with pytest.raises(ValueError, match=f"^{method}: found hooks of Sequential that change its logits"):
         saliency_assay.attribute(method, network, images, [0, 1, 2])
 
 
-@pytest.mark.parametrize("method", PROPAGATED)
+@pytest.mark.parametrize("method", ["lrp_epsilon", "deeplift"])
 def test_hooks_that_watch_may_keep_anything(method: str, tmp_path: Path) -> None:
     seen: list[Tensor] = []
     with (tmp_path / "log").open("w") as file:
@@ -643,13 +577,12 @@ def test_hooks_that_watch_may_keep_anything(method: str, tmp_path: Path) -> None
     assert seen
 
 
-@pytest.mark.parametrize("method", PROPAGATED)
-def test_a_global_hook_is_refused(method: str) -> None:
+def test_a_global_hook_is_refused() -> None:
     network = hooked(lambda *_: None)
     handle = nn.modules.module.register_module_forward_hook(lambda *_: None)
     try:
         with pytest.raises(ValueError, match="found a global hook"):
-            saliency_assay.attribute(method, network, IMAGES.float(), [0, 1, 2])
+            saliency_assay.attribute("lrp_epsilon", network, IMAGES.float(), [0, 1, 2])
     finally:
         handle.remove()
-    saliency_assay.attribute(method, network, IMAGES.float(), [0, 1, 2])
+    saliency_assay.attribute("lrp_epsilon", network, IMAGES.float(), [0, 1, 2])

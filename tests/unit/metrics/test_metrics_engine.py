@@ -2,6 +2,7 @@
 
 import logging
 import math
+import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, ClassVar
@@ -9,14 +10,12 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 import torch
-from support import conv_classifier, state_of
+from support import RESNET8, conv_classifier, small_resnet8, state_of
 from torch import Tensor, nn
 
 from saliency_assay.methods.engine import attribute
-from saliency_assay.methods.gradient import gradient
 from saliency_assay.methods.sampling import BlockGenerator, sample_seeds
 from saliency_assay.methods.smoothing import smoothgrad
-from saliency_assay.metrics.aopc import random_orders
 from saliency_assay.metrics.deletion import deletion
 from saliency_assay.metrics.engine import (
     Explainer,
@@ -29,7 +28,7 @@ from saliency_assay.metrics.engine import (
 )
 from saliency_assay.metrics.faithfulness import single_pixels
 from saliency_assay.metrics.scored import Scored
-from saliency_assay.models.classifier import Blueprint, Classifier, build
+from saliency_assay.models.classifier import Classifier
 from saliency_assay.runtime import shards
 from saliency_assay.runtime.shards import Shard
 
@@ -59,23 +58,23 @@ NAMES = ("entry", "a", "b", "deletion", "noise", "steep", "mask", "mean", "respo
 def scored(
     function: Callable[..., Any], model: Classifier, inputs: MetricInputs | None = None, **changes: Any
 ) -> list[Scored]:
-    """The blocks of seven images, or of what ``changes`` says."""
-    asked: dict[str, Any] = {"parameters": {}, "images": IMAGES, "targets": TARGETS, "maps": MAPS}
-    asked |= {"names": NAMES, "seed": 5, "batch_size": 3, **changes}
-    parts = [asked.pop(key) for key in ("parameters", "images", "targets", "maps")]
-    return list(score(function, parts[0], model, *parts[1:], inputs=inputs or MetricInputs(), **asked))
+    """The blocks of seven images, or of those in ``changes``."""
+    settings: dict[str, Any] = {"parameters": {}, "images": IMAGES, "targets": TARGETS, "maps": MAPS}
+    settings |= {"names": NAMES, "seed": 5, "batch_size": 3, **changes}
+    parts = [settings.pop(key) for key in ("parameters", "images", "targets", "maps")]
+    return list(score(function, parts[0], model, *parts[1:], inputs=inputs or MetricInputs(), **settings))
 
 
 def joined(blocks: list[Scored]) -> dict[Any, np.ndarray]:
     """All scores and curves, by their keys."""
-    found: dict[Any, np.ndarray] = {}
+    values: dict[Any, np.ndarray] = {}
     for kind in ("scores", "curves"):
         for key in getattr(blocks[0], kind):
-            found[key] = torch.cat([getattr(block, kind)[key] for block in blocks]).numpy()
-    return found
+            values[key] = torch.cat([getattr(block, kind)[key] for block in blocks]).numpy()
+    return values
 
 
-def asked_of_model(
+def responses_of(
     predict: Classifier,
     images: Tensor,
     targets: Tensor,
@@ -105,7 +104,7 @@ def judged(
     randomized_model: nn.Module,
     level: float,
 ) -> Scored:
-    """A metric that uses all that it may be given, each in a score of its own."""
+    """A metric that uses all inputs that there are, each in a score of its own."""
     first, second = torch.tensor(sample_seeds(len(images), 2, generator)).reshape(-1, 2).double().sin().T
     inside = (maps.sum(1) * mask).double().sum((1, 2))
     moved = explain(images, targets).double() - explain(images, targets, model=randomized_model).double()
@@ -121,7 +120,7 @@ def judged(
     return Scored(scores, {"curve": responses["all"], "whole": maps.double()})
 
 
-def given_all(randomized_model: Classifier, responses: Any) -> MetricInputs:
+def all_inputs(randomized_model: Classifier, responses: Any) -> MetricInputs:
     return MetricInputs(
         sliced={"mask": MASK, "responses": responses},
         whole={"mean": MEAN, "randomized_model": randomized_model},
@@ -130,38 +129,18 @@ def given_all(randomized_model: Classifier, responses: Any) -> MetricInputs:
 
 
 def responses_in(model: Classifier, batch_size: int) -> dict[str, np.ndarray]:
-    blocks = model_responses(
-        asked_of_model,
-        {"power": 2.0, "level": 3.0},
-        model,
-        IMAGES,
-        TARGETS,
-        seed=5,
-        batch_size=batch_size,
-        inputs=MetricInputs(whole={"mean": MEAN}),
+    """The responses of all images; ``level`` is a parameter of the metric alone."""
+    inputs = MetricInputs(whole={"mean": MEAN})
+    parameters = {"power": 2.0, "level": 3.0}
+    parts = list(
+        model_responses(
+            responses_of, parameters, model, IMAGES, TARGETS, seed=5, batch_size=batch_size, inputs=inputs
+        )
     )
-    parts = list(blocks)
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 # --- batches ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("batch_size", [1, 2, 4, 5])
-def test_batches_change_nothing(model: Classifier, randomized_model: Classifier, batch_size: int) -> None:
-    whole = joined(scored(
-        judged, model, given_all(randomized_model, responses_in(model, COUNT)), parameters={"level": 3.0, "power": 2.0},
-        batch_size=100,
-    ))  # fmt: skip
-    parts = joined(scored(
-        judged, model, given_all(randomized_model, responses_in(model, batch_size)),
-        parameters={"level": 3.0, "power": 2.0}, batch_size=batch_size,
-    ))  # fmt: skip
-    assert set(whole) == set(parts)
-    for key, values in whole.items():
-        assert len(values) == COUNT
-        assert len(np.unique(values.reshape(COUNT, -1), axis=0)) == COUNT, key  # each image has its own
-        np.testing.assert_allclose(parts[key], values, rtol=1e-5, atol=1e-6, err_msg=str(key))
 
 
 @pytest.mark.parametrize("of", [2, 3])
@@ -170,46 +149,38 @@ def test_parts_are_scored_as_the_whole_bit_for_bit(
 ) -> None:
     """The metric's own noise, the method's at each call, and what the metric takes beside the maps."""
     monkeypatch.setattr(shards, "BLOCK", 3)
-    asked = {"power": 2.0, "level": 3.0}
+    parameters = {"power": 2.0, "level": 3.0}
     inputs, responses = MetricInputs(whole={"mean": MEAN}), []
-    whole = joined(
-        scored(
-            judged, model, given_all(randomized_model, responses_in(model, 2)), parameters=asked, batch_size=2
-        )
-    )
+    everything = all_inputs(randomized_model, responses_in(model, 2))
+    whole = joined(scored(judged, model, everything, parameters=parameters, batch_size=2))
     blocks = []
     for number in range(1, of + 1):
-        stretch = Shard(number, of).slice_of(COUNT)
-        at: dict[str, Any] = {"seed": 5, "batch_size": 2, "offset": stretch.start}
-        images, targets = IMAGES[stretch], TARGETS[stretch]
-        parts = list(model_responses(asked_of_model, asked, model, images, targets, inputs=inputs, **at))
+        rows = Shard(number, of).slice_of(COUNT)
+        at: dict[str, Any] = {"seed": 5, "batch_size": 2, "offset": rows.start}
+        images, targets = IMAGES[rows], TARGETS[rows]
+        parts = list(model_responses(responses_of, parameters, model, images, targets, inputs=inputs, **at))
         responses.append({name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
-        mine = given_all(randomized_model, responses[-1])
-        mine = MetricInputs({**mine.sliced, "mask": MASK[stretch]}, mine.whole, mine.explainer)
+        sliced = {"responses": responses[-1], "mask": MASK[rows]}
+        of_shard = MetricInputs(sliced, everything.whole, everything.explainer)
         blocks += scored(
-            judged, model, mine, parameters=asked, images=images, targets=targets, maps=MAPS[stretch], **at
+            judged,
+            model,
+            of_shard,
+            parameters=parameters,
+            images=images,
+            targets=targets,
+            maps=MAPS[rows],
+            **at,
         )
     for name, values in responses_in(model, 2).items():
         np.testing.assert_array_equal(np.concatenate([part[name] for part in responses]), values)
-    found = joined(blocks)
-    assert set(found) == set(whole)
+    in_shards = joined(blocks)
+    assert set(in_shards) == set(whole)
     for key, values in whole.items():
-        np.testing.assert_array_equal(found[key], values, err_msg=str(key))
-        assert len(np.unique(values.reshape(COUNT, -1), axis=0)) == COUNT, key
+        np.testing.assert_array_equal(in_shards[key], values, err_msg=str(key))
 
 
-def test_explain_gives_the_maps_that_were_drawn_in_every_block(
-    model: Classifier, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(shards, "BLOCK", 3)
-    seen, metric = explaining(lambda explain, x, t: [explain(x, t) for _ in range(2)])
-    scored(metric, model, EXPLAINED, batch_size=3)
-    assert [len(batch[0]) for batch in seen] == [3, 3, 1]
-    for call in range(2):
-        np.testing.assert_array_equal(all_maps(seen, call), drawn(model, batch_size=3))
-
-
-def test_what_a_metric_draws_once_is_the_same_in_every_block(
+def test_what_a_metric_samples_once_is_the_same_in_every_block(
     model: Classifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Faithfulness takes one set of random pixels for all images, from the initial seed."""
@@ -223,7 +194,7 @@ def test_what_a_metric_draws_once_is_the_same_in_every_block(
 def test_all_at_once_is_the_function_itself(model: Classifier, randomized_model: Classifier) -> None:
     pixels, targets = torch.tensor(IMAGES).float() / 255, torch.tensor(TARGETS)
     seeded = partial(BlockGenerator, 5, "metric")
-    responses = asked_of_model(model, pixels, targets, generator=seeded(), mean=MEAN, power=2.0)
+    responses = responses_of(model, pixels, targets, generator=seeded(), mean=MEAN, power=2.0)
     for name, values in responses_in(model, COUNT).items():
         np.testing.assert_allclose(values, responses[name].detach(), rtol=1e-5)
 
@@ -234,40 +205,24 @@ def test_all_at_once_is_the_function_itself(model: Classifier, randomized_model:
         model, pixels, targets, torch.tensor(MAPS), generator=seeded(), mean=MEAN, mask=torch.tensor(MASK),
         responses=responses, explain=explain, randomized_model=randomized_model, level=3.0,
     )  # fmt: skip
-    found = joined(
-        scored(
-            judged,
-            model,
-            given_all(randomized_model, responses_in(model, 2)),
-            parameters={"level": 3.0},
-            batch_size=2,
-        )
-    )
+    inputs = all_inputs(randomized_model, responses_in(model, 2))
+    blocks = scored(judged, model, inputs, parameters={"level": 3.0}, batch_size=2)
+    assert not any(values.requires_grad for block in blocks for values in block.scores.values())
+    results = joined(blocks)
     for key, values in {**expected.scores, **expected.curves}.items():
-        np.testing.assert_allclose(found[key], values.detach(), rtol=1e-5, atol=1e-6, err_msg=str(key))
-
-
-def test_seed_decides(model: Classifier, randomized_model: Classifier) -> None:
-    inputs = given_all(randomized_model, responses_in(model, COUNT))
-    one, same, other = (
-        joined(scored(judged, model, inputs, parameters={"level": 3.0}, seed=seed)) for seed in (5, 5, 6)
-    )
-    for key, values in one.items():
-        np.testing.assert_array_equal(values, same[key])
-        assert np.array_equal(values, other[key]) == (key not in [("noise", "first"), ("noise", "second")])
+        np.testing.assert_allclose(results[key], values.detach(), rtol=1e-5, atol=1e-6, err_msg=str(key))
+    for key, values in joined(scored(judged, model, inputs, parameters={"level": 3.0}, seed=6)).items():
+        # The seed is that of the metric's own noise; the maps of ``explain`` have another one.
+        assert np.allclose(results[key], values, 1e-4, 1e-6) == (key[0] != "noise")
 
 
 @pytest.mark.parametrize(
     ("count", "batch_size", "sizes"),
     [
-        (7, 4, [4, 3]),
-        (300, 256, [256, 44]),
         (300, 200, [128, 128, 44]),
         (9, 4, [3, 3, 3]),
         (5, 2, [2, 2, 1]),
-        (4, 4, [4]),
         (3, 100, [3]),
-        (3, 1, [1, 1, 1]),
     ],
 )
 def test_batches_are_nearly_of_one_size(
@@ -282,10 +237,10 @@ def test_batches_are_nearly_of_one_size(
     targets, maps = np.zeros(count, np.int64), np.zeros((count, 1, 2, 2), np.float32)
     blocks = scored(lengths, model, images=images, targets=targets, maps=maps, batch_size=batch_size)
     assert [len(block.scores["entry", ""]) for block in blocks] == sizes
-    asked = model_responses(
+    responses = model_responses(
         lengths, {}, model, images, targets, seed=0, batch_size=batch_size, inputs=MetricInputs()
     )
-    assert [len(block["zero"]) for block in asked] == sizes
+    assert [len(block["zero"]) for block in responses] == sizes
     assert seen == [{size} for size in sizes] * 2
 
 
@@ -323,11 +278,11 @@ def test_everything_is_read_batch_by_batch(model: Classifier) -> None:
     ]
 
 
-# --- what a metric is given ---------------------------------------------------------------------------------
+# --- arguments of a metric ----------------------------------------------------------------------------------
 
 
-def test_a_function_is_given_only_what_is_declared(model: Classifier, randomized_model: Classifier) -> None:
-    everything = given_all(randomized_model, responses_in(model, COUNT))
+def test_a_function_receives_only_what_it_declares(model: Classifier, randomized_model: Classifier) -> None:
+    everything = all_inputs(randomized_model, responses_in(model, COUNT))
     parameters = {"level": 3, "power": 2}
     seen: list[set[str]] = []
 
@@ -335,22 +290,8 @@ def test_a_function_is_given_only_what_is_declared(model: Classifier, randomized
         seen.append(set())
         return torch.zeros(len(images))
 
-    def some(
-        predict: Any, images: Tensor, targets: Any, maps: Any, *, generator: Any, mean: Tensor, level: int
-    ) -> Tensor:
-        torch.testing.assert_close(mean, MEAN)
-        seen.append({"mean", "level"})
-        return torch.full([len(images)], float(level))
-
     def optional(
-        predict: Any,
-        images: Tensor,
-        targets: Any,
-        maps: Any,
-        *,
-        generator: Any,
-        mask: Any = None,
-        other: int = 1,
+        predict: Any, images: Tensor, *inputs: Any, generator: Any, mask: Any = None, other: int = 1
     ) -> Tensor:
         seen.append({"mask"} if mask is not None else set())
         return torch.full([len(images)], float(other))
@@ -363,13 +304,8 @@ def test_a_function_is_given_only_what_is_declared(model: Classifier, randomized
 
     for function, value, names in (
         (bare, 0, set()),
-        (some, 3, {"mean", "level"}),
         (optional, 1, {"mask"}),
-        (
-            anything,
-            3,
-            {"randomized_model", "generator", "level", "power"},
-        ),  # what is offered is given by its name only
+        (anything, 3, {"randomized_model", "generator", "level", "power"}),  # inputs only by their names
     ):
         seen.clear()
         (block,) = scored(function, model, everything, parameters=parameters, batch_size=COUNT)
@@ -377,53 +313,20 @@ def test_a_function_is_given_only_what_is_declared(model: Classifier, randomized
         assert seen == [names]
 
 
-def test_model_responses_are_given_only_what_is_declared(model: Classifier) -> None:
-    def some(predict: Any, images: Tensor, targets: Any, *, generator: Any, level: int) -> dict[str, Tensor]:
-        return {"level": torch.full([len(images)], level)}
-
-    asked = model_responses(
-        some, {"level": 4, "power": 2}, model, IMAGES, TARGETS, seed=0, batch_size=4,
-        inputs=MetricInputs(whole={"mean": MEAN}),
-    )  # fmt: skip
-    found = list(asked)
-    assert [block["level"].tolist() for block in found] == [[4] * 4, [4] * 3]
-    assert all(isinstance(block["level"], np.ndarray) for block in found)
-
-
-def test_parts_of_a_mapping_are_those_of_the_batch(model: Classifier) -> None:
-    def rows(
-        predict: Any, images: Any, targets: Any, maps: Any, *, generator: Any, responses: dict[str, Tensor]
-    ) -> Tensor:
-        assert set(responses) == {"one", "many"}
-        assert responses["many"].shape == (len(images), 2, 3)
-        return responses["one"] + responses["many"].sum((1, 2))
-
-    one, many = np.arange(COUNT) * 1.0, RNG.normal(size=(COUNT, 2, 3))
-    found = joined(scored(rows, model, MetricInputs(sliced={"responses": {"one": one, "many": many}})))
-    np.testing.assert_allclose(found["entry", ""], one + many.sum((1, 2)))
-
-
 # --- the method under test ----------------------------------------------------------------------------------
 
 
-def drawn(model: Classifier, batch_size: int = 3, **changes: Any) -> np.ndarray:
-    asked = {"method": smoothgrad, "parameters": SAMPLES, "seed": 11, **changes}
-    blocks = attribute(
-        asked["method"],
-        asked["parameters"],
-        model,
-        IMAGES,
-        TARGETS,
-        seed=asked["seed"],
-        batch_size=batch_size,
-    )
+def maps_of(
+    model: Classifier, batch_size: int = 3, seed: int = 11, parameters: dict[str, Any] = SAMPLES
+) -> np.ndarray:
+    blocks = attribute(smoothgrad, parameters, model, IMAGES, TARGETS, seed=seed, batch_size=batch_size)
     return np.concatenate([block["map"] for block in blocks])
 
 
 def explaining(
     calls: Callable[[Callable[..., Tensor], Tensor, Tensor], list[Tensor]],
 ) -> tuple[list[list[Tensor]], Callable[..., Tensor]]:
-    """A metric that draws maps as ``calls`` says, and where it leaves them: a list for each batch."""
+    """A metric that computes maps by ``calls``, and where it leaves them: a list for each batch."""
     seen: list[list[Tensor]] = []
 
     def metric(
@@ -442,18 +345,6 @@ def all_maps(seen: list[list[Tensor]], call: int) -> np.ndarray:
 EXPLAINED = MetricInputs(explainer=Explainer(smoothgrad, SAMPLES, seed=11))
 
 
-def test_explain_gives_the_maps_that_were_drawn_at_every_call(model: Classifier) -> None:
-    seen, metric = explaining(lambda explain, x, t: [explain(x, t) for _ in range(3)])
-    scored(metric, model, EXPLAINED, batch_size=4)
-    assert [len(batch[0]) for batch in seen] == [4, 3]
-    for call in range(3):
-        # Bit for bit in the same batches; in others sums are rounded in another order.
-        np.testing.assert_array_equal(all_maps(seen, call), drawn(model, batch_size=4))
-        np.testing.assert_allclose(all_maps(seen, call), drawn(model, batch_size=2), rtol=1e-4, atol=1e-7)
-    # Only then are they the same: other noise gives other maps.
-    assert not np.isclose(drawn(model, seed=12), drawn(model)).any(axis=(1, 2, 3)).all()
-
-
 def test_explain_does_not_go_on_where_the_metrics_own_noise_is(model: Classifier) -> None:
     def noisy(
         predict: Any, images: Tensor, targets: Any, maps: Any, *, generator: torch.Generator, explain: Any
@@ -461,53 +352,39 @@ def test_explain_does_not_go_on_where_the_metrics_own_noise_is(model: Classifier
         sample_seeds(len(images), 5, generator)
         return explain(images, targets).sum((1, 2, 3))
 
-    found = joined(scored(noisy, model, EXPLAINED, batch_size=2))["entry", ""]
-    np.testing.assert_allclose(found, drawn(model).sum((1, 2, 3)), rtol=1e-4, atol=1e-5)
+    scores = joined(scored(noisy, model, EXPLAINED, batch_size=2))["entry", ""]
+    np.testing.assert_allclose(scores, maps_of(model).sum((1, 2, 3)), rtol=1e-4, atol=1e-5)
 
 
-def test_explain_draws_maps_of_another_model(model: Classifier, randomized_model: Classifier) -> None:
+def test_explain_computes_maps_of_any_model_and_images_with_the_same_noise(
+    model: Classifier, randomized_model: Classifier
+) -> None:
+    """Bit for bit the stored maps, at every call."""
     seen, metric = explaining(
         lambda explain, x, t: [
             explain(x, t, model=randomized_model),
+            explain(1 - x, t),
             explain(x, t),
-            explain(x, t, model=randomized_model),
         ]
     )
     scored(metric, model, EXPLAINED, batch_size=4)
-    for call, other in enumerate([randomized_model, model, randomized_model]):
-        np.testing.assert_array_equal(all_maps(seen, call), drawn(other, batch_size=4))
-    assert not np.allclose(drawn(randomized_model), drawn(model))
-
-
-def test_explain_draws_maps_of_other_images_with_the_same_noise(model: Classifier) -> None:
-    seen, metric = explaining(lambda explain, x, t: [explain(1 - x, t), explain(x, t)])
-    scored(metric, model, EXPLAINED, batch_size=4)
+    assert not any(maps.requires_grad for batch in seen for maps in batch)
     negative = attribute(smoothgrad, SAMPLES, model, 255 - IMAGES, TARGETS, seed=11, batch_size=COUNT)
     expected = np.concatenate([block["map"] for block in negative])
-    np.testing.assert_allclose(all_maps(seen, 0), expected, rtol=1e-3, atol=1e-5)
-    np.testing.assert_array_equal(all_maps(seen, 1), drawn(model, batch_size=4))
-
-
-def test_what_explain_gives_has_left_the_graph(model: Classifier) -> None:
-    def steep(model: Any, images: Tensor, targets: Any, *, generator: Any) -> Tensor:
-        return images.clone().requires_grad_() * 2
-
-    seen, metric = explaining(lambda explain, x, t: [explain(x, t)])
-    scored(metric, model, MetricInputs(explainer=Explainer(steep, {}, seed=0)))
-    assert not any(batch[0].requires_grad for batch in seen)
-    np.testing.assert_allclose(all_maps(seen, 0), IMAGES / 127.5, rtol=1e-6)
+    np.testing.assert_array_equal(all_maps(seen, 0), maps_of(randomized_model, batch_size=4))
+    np.testing.assert_allclose(all_maps(seen, 1), expected, rtol=1e-3, atol=1e-5)
+    np.testing.assert_array_equal(all_maps(seen, 2), maps_of(model, batch_size=4))
+    # Only then are they the same: other noise gives other maps.
+    assert not np.isclose(maps_of(model, seed=12), maps_of(model)).any(axis=(1, 2, 3)).all()
+    assert not np.allclose(maps_of(randomized_model), maps_of(model))
 
 
 def test_a_method_has_its_own_parameters(model: Classifier) -> None:
     seen, metric = explaining(lambda explain, x, t: [explain(x, t)])
     parameters = {"samples": 2, "noise": 0.5}
-    scored(
-        metric,
-        model,
-        MetricInputs(explainer=Explainer(smoothgrad, parameters, seed=11)),
-        parameters={"noise": 9},
-    )
-    np.testing.assert_array_equal(all_maps(seen, 0), drawn(model, parameters=parameters))
+    inputs = MetricInputs(explainer=Explainer(smoothgrad, parameters, seed=11))
+    scored(metric, model, inputs, parameters={"noise": 9})
+    np.testing.assert_array_equal(all_maps(seen, 0), maps_of(model, parameters=parameters))
 
 
 # --- what a metric returns ----------------------------------------------------------------------------------
@@ -520,58 +397,22 @@ def returning(values: object) -> Callable[..., object]:
     return metric
 
 
-def test_a_tensor_alone_is_one_score(model: Classifier) -> None:
-    def total(predict: Any, images: Any, targets: Any, maps: Tensor, *, generator: Any) -> Tensor:
-        return maps.sum((1, 2, 3))
-
-    blocks = scored(total, model, names=("mine", "other"))
-    assert [list(block.scores) for block in blocks] == [[("mine", "")]] * 3
-    assert [block.curves for block in blocks] == [{}] * 3
-    np.testing.assert_allclose(joined(blocks)["mine", ""], MAPS.sum((1, 2, 3)), rtol=1e-4, atol=1e-4)
-
-
-def test_a_score_of_another_name_is_refused(model: Classifier) -> None:
-    def total(predict: Any, images: Any, targets: Any, maps: Tensor, *, generator: Any) -> Scored:
-        return Scored({("mine", ""): maps.sum((1, 2, 3))})
-
-    with pytest.raises(ValueError, match=r"returned a score 'mine', expected his, hers$"):
-        scored(total, model, names=("his", "hers"))
-
-
-def test_scores_leave_the_graph(model: Classifier) -> None:
-    def steep(predict: Any, images: Any, targets: Any, maps: Tensor, *, generator: Any) -> Scored:
-        values = maps.requires_grad_().sum((1, 2, 3))
-        return Scored({("steep", ""): values}, {"curve": values[:, None]})
-
-    (block,) = scored(steep, model, batch_size=COUNT)
-    assert not block.scores["steep", ""].requires_grad
-    assert not block.curves["curve"].requires_grad
-
-
 @pytest.mark.parametrize(
     ("values", "returned"),
     [
         (torch.zeros(3, 1), "float32 [3, 1] as entry"),
         (torch.zeros(2), "float32 [2] as entry"),
-        (torch.tensor(0.5), "float32 [] as entry"),
         (torch.zeros(3).long(), "int64 [3] as entry"),
-        (torch.zeros(3).bool(), "bool [3] as entry"),
         (np.zeros(3), "ndarray as entry"),
-        (0.5, "float as entry"),
         (None, "NoneType as entry"),
         (Scored({}), "no scores"),
         (Scored({("a", ""): torch.zeros(3), ("b", "n=1"): torch.zeros(4)}), "float32 [4] as b n=1"),
-        (Scored({("a", ""): torch.zeros(3, dtype=torch.int32)}), "int32 [3] as a"),
+        (Scored({("mine", ""): torch.zeros(3)}), "a score 'mine', expected entry, a, b"),
     ],
-    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_what_is_no_score_for_each_image_is_refused(model: Classifier, values: object, returned: str) -> None:
-    with pytest.raises(ValueError, match=rf"^{__name__}:returning") as error:
+    with pytest.raises(ValueError, match=rf"^{__name__}:returning.* returned {re.escape(returned)}, "):
         scored(returning(values), model)
-    assert str(error.value) == (
-        f"{__name__}:returning.<locals>.metric: returned {returned}, "
-        f"expected a floating-point score for each of 3 images"
-    )
 
 
 def test_scores_that_are_not_defined_are_counted(model: Classifier, caplog: pytest.LogCaptureFixture) -> None:
@@ -595,18 +436,10 @@ def test_scores_that_are_not_defined_are_counted(model: Classifier, caplog: pyte
 
 def test_a_model_that_learned_nan_gets_the_engines_line(model: Classifier) -> None:
     torch.nn.init.constant_(next(model.parameters()), torch.nan)
-    with pytest.raises(ValueError, match=r"^predict") as error:
-        scored(deletion, model, parameters={"steps": 2})
-    expected = "perturbed images is NaN or infinite, expected finite values"
-    assert str(error.value) == f"predict: the probability of 9 of 9 {expected}"  # 3 images at 3 points
-    asked = {"steps": 2, "random_orders": 1, "fill": "black", "output": "logit"}
-    with pytest.raises(ValueError, match=r"^predict") as error:
-        list(
-            model_responses(
-                random_orders, asked, model, IMAGES, TARGETS, seed=0, batch_size=3, inputs=MetricInputs()
-            )
-        )
-    assert str(error.value) == f"predict: the logit of 3 of 3 {expected}"
+    with pytest.raises(
+        ValueError, match=r"^predict: the probability of 9 of 9 perturbed images is NaN or inf"
+    ):
+        scored(deletion, model, parameters={"steps": 2})  # 3 images at 3 points
 
 
 # --- what does not fit --------------------------------------------------------------------------------------
@@ -616,31 +449,17 @@ def test_a_model_that_learned_nan_gets_the_engines_line(model: Classifier) -> No
     ("changes", "message"),
     [
         ({"batch_size": 0}, "batch_size: found 0, expected at least 1"),
-        (
-            {"targets": TARGETS[:6]},
-            "targets: found int64 [6] for 7 images, expected int64 [N] with N >= 1 images",
-        ),
-        (
-            {"targets": TARGETS.astype(np.int32)},
-            "targets: found int32 [7] for 7 images, expected int64 [N] with N >= 1 images",
-        ),
-        (
-            {"images": IMAGES[:0], "targets": TARGETS[:0], "maps": MAPS[:0]},
-            "targets: found int64 [0] for 0 images, expected int64 [N] with N >= 1 images",
-        ),
+        ({"targets": TARGETS[:6]}, "targets: found int64 [6] for 7 images"),
         ({"targets": TARGETS + 1}, "targets: found class 4, expected 0 to 3"),
-        ({"targets": TARGETS - 1}, "targets: found class -1, expected 0 to 3"),
         (
             {"images": IMAGES / 255},
             "images: found float64 [3, 3, 8, 8], expected uint8 or float32 [N, C, H, W]",
         ),
-        ({"images": IMAGES[:, 0]}, "images: found uint8 [3, 8, 8], expected uint8 or float32 [N, C, H, W]"),
         ({"maps": MAPS[:6]}, "maps: found 6 of [3, 8, 8], expected 7 of [3 or 1, 8, 8]"),
-        ({"maps": MAPS[:2]}, "maps: found 2 of [3, 8, 8], expected 7 of [3 or 1, 8, 8]"),
-        ({"maps": np.concatenate([MAPS, MAPS])}, "maps: found 14 of [3, 8, 8], expected 7 of [3 or 1, 8, 8]"),
-        ({"maps": MAPS[..., :7]}, "maps: found 7 of [3, 8, 7], expected 7 of [3 or 1, 8, 8]"),
-        ({"maps": MAPS[:, :2]}, "maps: found 7 of [2, 8, 8], expected 7 of [3 or 1, 8, 8]"),
-        ({"maps": MAPS[:, 0]}, "maps: found 7 of [8, 8], expected 7 of [3 or 1, 8, 8]"),
+        ({"maps": np.concatenate([MAPS, MAPS])}, "maps: found 14 of [3, 8, 8]"),
+        ({"maps": MAPS[..., :7]}, "maps: found 7 of [3, 8, 7]"),
+        ({"maps": MAPS[:, :2]}, "maps: found 7 of [2, 8, 8]"),
+        ({"maps": MAPS[:, 0]}, "maps: found 7 of [8, 8]"),
     ],
 )
 def test_wrong_input_is_refused_before_the_metric_runs(
@@ -649,20 +468,13 @@ def test_wrong_input_is_refused_before_the_metric_runs(
     def never(*arguments: object, **keywords: object) -> Tensor:
         raise AssertionError("the metric ran")
 
-    with pytest.raises(ValueError, match=r"^(batch_size|targets|images|maps): found") as error:
+    message = f"^{re.escape(message)}"
+    with pytest.raises(ValueError, match=message):
         scored(never, model, **changes)
-    assert str(error.value) == message
     if "maps" not in changes:
-        asked = {"images": IMAGES, "targets": TARGETS, "batch_size": 3, **changes}
-        with pytest.raises(ValueError, match=r"^(batch_size|targets|images): found") as error:
-            list(model_responses(never, {}, model, seed=0, inputs=MetricInputs(), **asked))
-        assert str(error.value) == message
-
-
-def test_maps_of_one_channel_fit(model: Classifier) -> None:
-    one = joined(scored(deletion, model, parameters={"steps": 4}, maps=MAPS.sum(1, keepdims=True)))
-    three = joined(scored(deletion, model, parameters={"steps": 4}))
-    np.testing.assert_array_equal(one["deletion", ""], three["deletion", ""])
+        settings = {"images": IMAGES, "targets": TARGETS, "batch_size": 3, **changes}
+        with pytest.raises(ValueError, match=message):
+            list(model_responses(never, {}, model, seed=0, inputs=MetricInputs(), **settings))
 
 
 # --- what is left as it was ---------------------------------------------------------------------------------
@@ -715,13 +527,10 @@ def test_arrays_and_global_noise_are_left_alone(model: Classifier, randomized_mo
         return torch.zeros(len(images))
 
     arrays = [IMAGES, TARGETS, MAPS, MASK]
-    before, noise, state = (
-        [array.copy() for array in arrays],
-        torch.get_rng_state(),
-        state_of(randomized_model),
-    )
+    before, state = [array.copy() for array in arrays], state_of(randomized_model)
+    noise = torch.get_rng_state()
     scored(rude, model, MetricInputs(sliced={"mask": MASK}))
-    scored(judged, model, given_all(randomized_model, responses_in(model, 3)), parameters={"level": 1.0})
+    scored(judged, model, all_inputs(randomized_model, responses_in(model, 3)), parameters={"level": 1.0})
     for array, old in zip(arrays, before, strict=True):
         np.testing.assert_array_equal(array, old)
     assert torch.equal(torch.get_rng_state(), noise)
@@ -730,34 +539,22 @@ def test_arrays_and_global_noise_are_left_alone(model: Classifier, randomized_mo
 
 # --- a model with new weights -------------------------------------------------------------------------------
 
-RESNET8 = Blueprint("resnet8", "saliency_assay.models.resnet:resnet8", {"width": 4}, "layer3", ())
 
-
-def trained() -> Classifier:
-    made = build(
-        RESNET8,
-        classes=4,
-        mean=[0.1, 0.2, 0.3],
-        std=[0.5, 0.6, 0.7],
-        generator=torch.Generator().manual_seed(1),
-    )
-    for name, values in made.state_dict().items():
+def test_a_randomized_model_has_the_same_architecture_and_other_weights_by_its_seed() -> None:
+    model = small_resnet8().train()
+    for name, values in model.state_dict().items():
         if name.endswith("running_mean"):
             values.add_(1)
-    return made
-
-
-def test_a_new_model_is_of_the_same_architecture_and_other_weights() -> None:
-    model = trained()
     before, noise = state_of(model), torch.get_rng_state()
-    made = build_randomized_model(model, RESNET8, seed=3)
+    randomized, again, other = (build_randomized_model(model, RESNET8, seed=seed) for seed in (3, 3, 4))
     assert state_of(model) == before
     assert torch.equal(torch.get_rng_state(), noise)
-    old, new = model.state_dict(), made.state_dict()
-    assert {name: values.shape for name, values in old.items()} == {
-        name: values.shape for name, values in new.items()
-    }
-    assert [name for name, _ in made.named_modules()] == [name for name, _ in model.named_modules()]
+    assert not any(module.training for module in randomized.modules())
+    assert not any(parameter.requires_grad for parameter in randomized.parameters())
+    old, new = model.state_dict(), randomized.state_dict()
+    assert [(name, values.shape) for name, values in old.items()] == [
+        (name, values.shape) for name, values in new.items()
+    ]
     weights = [name for name, values in model.named_parameters() if values.ndim > 1]
     assert len(weights) > 5
     assert not any(torch.equal(old[name], new[name]) for name in weights)
@@ -765,19 +562,9 @@ def test_a_new_model_is_of_the_same_architecture_and_other_weights() -> None:
     assert all(not values.any() for name, values in new.items() if name.endswith("running_mean"))
     assert torch.equal(new["mean"], old["mean"])
     assert torch.equal(new["std"], old["std"])
-    assert (made.classes, made.cam_layer) == (4, "layer3")
-
-
-def test_a_new_model_is_ready_and_follows_its_seed() -> None:
-    model = trained()
-    made = build_randomized_model(model.train(), RESNET8, seed=3)
-    assert not any(module.training for module in made.modules())
-    assert not any(parameter.requires_grad for parameter in made.parameters())
-    states = [build_randomized_model(model, RESNET8, seed=seed).state_dict() for seed in (3, 4)]
-    assert all(torch.equal(values, states[0][name]) for name, values in made.state_dict().items())
-    assert any(not torch.equal(values, states[1][name]) for name, values in made.state_dict().items())
-    maps = gradient(made, torch.rand(2, 3, 8, 8), torch.tensor([0, 1]), generator=torch.Generator())
-    assert maps.isfinite().all()
+    assert (randomized.classes, randomized.cam_layer) == (3, "layer3")
+    assert all(torch.equal(values, again.state_dict()[name]) for name, values in new.items())
+    assert any(not torch.equal(values, other.state_dict()[name]) for name, values in new.items())
 
 
 # --- for the store and the table ----------------------------------------------------------------------------
@@ -804,8 +591,8 @@ def test_curves_go_on_and_scores_are_gathered() -> None:
     assert (first["defined"].tolist(), last["defined"].tolist()) == ([True, False], [False])
     assert {key: type(values) for key, values in last.items()} == {"curve": np.ndarray, "defined": np.ndarray}
     assert [block.curves for block in gathered] == [{}, {}]
-    for found, block in zip(gathered, blocks, strict=True):
-        assert found.scores is block.scores
+    for kept, block in zip(gathered, blocks, strict=True):
+        assert kept.scores is block.scores
     (bare,) = curves_of([Scored({("b", ""): torch.zeros(2)})], [])
     assert {key: values.tolist() for key, values in bare.items()} == {"defined": [True, True]}
 
@@ -819,15 +606,3 @@ def test_a_table_has_a_row_for_each_score_and_image() -> None:
     np.testing.assert_array_equal(table["score"], [0.5, np.nan, 0.25, 1, 2, 7, 3, 4, np.inf])
     assert table["score"].dtype == np.float64
     assert table.index.tolist() == list(range(9))
-
-
-def test_a_table_of_scored_maps(model: Classifier) -> None:
-    gathered: list[Scored] = []
-    blocks = list(curves_of(scored(deletion, model, parameters={"steps": 4}), gathered))
-    table = table_of(gathered, np.arange(COUNT) * 2, "few")
-    assert table["image"].tolist() == list(range(0, 2 * COUNT, 2))
-    assert set(zip(table["metric"], table["variant"], strict=True)) == {("deletion", "few")}
-    curves = np.concatenate([block["curve"] for block in blocks])
-    assert curves.shape == (COUNT, 5)
-    areas = (curves[:, 1:] + curves[:, :-1]).sum(1) / 8  # 64 pixels in 4 equal blocks
-    np.testing.assert_allclose(table["score"], areas, rtol=1e-12)
