@@ -1,4 +1,4 @@
-"""DeepLIFT and LRP-ε through networks of torchvision and timm as they are: sums, and LRP-ε against gradients.
+"""DeepLIFT and LRP-ε through networks of torchvision and timm: sums, and LRP-ε against gradients.
 
 LRP-ε is compared with gradient ⊙ input of the same network, whose normalizations, attention weights and gates count as
 constants and whose activations are linear functions of their input (Ali et al. 2022). Autograd computes it from the
@@ -32,52 +32,50 @@ def small_vgg() -> nn.Module:
     return network
 
 
+def small_swin() -> nn.Module:
+    """Four windows and shifted windows of 4 × 4 patches, and a stage with merged patches."""
+    size = {"embed_dim": 24, "depths": (2, 2), "num_heads": (2, 4)}
+    return timm.models.swin_transformer.SwinTransformer(img_size=SIZE, window_size=4, **size)
+
+
+SIZE = 64
 NETWORKS = {
-    # (network, size of the images): torchvision's as they are, timm's smallest of each family
-    "torchvision/resnet18": (lambda: models.resnet18(), 64),
-    "torchvision/resnet50": (lambda: models.resnet50(), 64),
-    "torchvision/densenet121": (lambda: models.densenet121(), 64),
-    "torchvision/vgg": (small_vgg, 64),
-    "torchvision/convnext_tiny": (lambda: models.convnext_tiny(), 64),
-    "torchvision/vit": (lambda: models.VisionTransformer(64, 16, 2, 3, 96, 192), 64),
-    "torchvision/efficientnet_b0": (lambda: models.efficientnet_b0(), 64),
-    "torchvision/mobilenet_v3_small": (lambda: models.mobilenet_v3_small(), 64),
-    "timm/vit_tiny_patch16_224": (lambda: timm.create_model("vit_tiny_patch16_224", img_size=64), 64),
-    "timm/deit_tiny_distilled_patch16_224": (
-        lambda: timm.create_model("deit_tiny_distilled_patch16_224", img_size=64),
-        64,
-    ),
-    "timm/swin_tiny_patch4_window7_224": (lambda: timm.create_model("swin_tiny_patch4_window7_224"), 224),
-    "timm/convnext_atto": (lambda: timm.create_model("convnext_atto"), 64),
-    "timm/efficientnet_b0": (lambda: timm.create_model("efficientnet_b0"), 64),
-    "timm/resnet18": (lambda: timm.create_model("resnet18"), 64),
+    "torchvision/resnet18": lambda: models.resnet18(),
+    "torchvision/densenet": lambda: models.DenseNet(8, (2, 2, 2), 16),
+    "torchvision/vgg": small_vgg,
+    "torchvision/vit": lambda: models.VisionTransformer(SIZE, 16, 2, 3, 96, 192),
+    "torchvision/mobilenet_v3_small": lambda: models.mobilenet_v3_small(),
+    "timm/vit_tiny": lambda: timm.create_model("vit_tiny_patch16_224", img_size=SIZE),
+    "timm/deit_tiny": lambda: timm.create_model("deit_tiny_distilled_patch16_224", img_size=SIZE),
+    "timm/swin": small_swin,
+    "timm/convnext_atto": lambda: timm.create_model("convnext_atto"),
+    "timm/efficientnet_b0": lambda: timm.create_model("efficientnet_b0"),
 }
+REPEATED = {
+    "torchvision/resnet50": lambda: models.resnet50(),
+    "torchvision/convnext_tiny": lambda: models.convnext_tiny(),
+    "torchvision/efficientnet_b0": lambda: models.efficientnet_b0(),
+    "timm/resnet18": lambda: timm.create_model("resnet18"),
+}
+"""Networks whose operations others have, too."""
 TARGETS = torch.tensor([3, 7])
 
 
-MARKS = {
-    "timm/swin_tiny_patch4_window7_224": (pytest.mark.slow,),
-    # Operations that the other networks have, too.
-    **dict.fromkeys(
-        ["torchvision/resnet50", "torchvision/convnext_tiny", "torchvision/efficientnet_b0", "timm/resnet18"],
-        (pytest.mark.exhaustive,),
-    ),
-}
-
-
-@pytest.fixture(scope="module", params=[pytest.param(name, marks=MARKS.get(name, ())) for name in NETWORKS])
+@pytest.fixture(
+    scope="module",
+    params=[*NETWORKS, *(pytest.param(name, marks=pytest.mark.exhaustive) for name in REPEATED)],
+)
 def case(request: pytest.FixtureRequest) -> tuple[nn.Module, Tensor]:
-    make, size = NETWORKS[request.param]
-    network = make()
-    calibrate(with_random_state(network, 0), size)
-    return network, pixels(size)
+    network = {**NETWORKS, **REPEATED}[request.param]()
+    calibrate(with_random_state(network, 0))
+    return network, pixels(SIZE)
 
 
 def pixels(size: int) -> Tensor:
     return torch.rand(2, 3, size, size, generator=generator(1), dtype=torch.float64)
 
 
-def calibrate(network: nn.Module, size: int) -> None:
+def calibrate(network: nn.Module) -> None:
     """Set running statistics to those of random images, so that signals neither vanish nor grow with depth."""
     norms = [layer for layer in network.modules() if isinstance(layer, nn.BatchNorm2d)]
     for norm in norms:
@@ -86,7 +84,7 @@ def calibrate(network: nn.Module, size: int) -> None:
         norm.reset_running_stats()
         norm.weight.data.abs_().add_(0.5)
     with torch.no_grad():
-        network(torch.randn(4, 3, size, size, generator=generator(2), dtype=torch.float64))
+        network(torch.randn(4, 3, SIZE, SIZE, generator=generator(2), dtype=torch.float64))
     network.eval()
 
 

@@ -405,14 +405,14 @@ def test_parametrizations_are_randomized_with_their_layer(kind: str) -> None:
         getattr(nn.utils.parametrizations, kind)(layers[3])
         return layers.eval()
 
-    trained, fresh, images = network(1), network(2), random_images(3, size=4, dtype=torch.float32)
+    trained, randomized, images = network(1), network(2), random_images(3, size=4, dtype=torch.float32)
     expected = deepcopy(trained)
-    expected[3].load_state_dict(fresh[3].state_dict())
+    expected[3].load_state_dict(randomized[3].state_dict())
     head, first = staged(trained, images, 2)
     assert set(owners(head)) | set(owners(first)) >= {"0", "3.parametrizations.weight"}
     changed = deepcopy(trained)
     changed.load_state_dict(
-        {**trained.state_dict(), **{name: fresh.state_dict()[name] for name in head.tensors}}
+        {**trained.state_dict(), **{name: randomized.state_dict()[name] for name in head.tensors}}
     )
     torch.testing.assert_close(changed(images), expected(images))
 

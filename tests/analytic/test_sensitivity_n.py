@@ -107,7 +107,7 @@ def test_gradient_times_input_explains_a_linear_model() -> None:
 
 
 def test_sizes_where_the_output_is_still_are_left_out() -> None:
-    """A model that only asks whether at least half of the image is there: no small subset moves it."""
+    """An output that depends on whether half of the image is there: no small subset changes it."""
     images = torch.ones(2, 1, SIZE, SIZE, dtype=torch.float64)
     images[1] = 0  # already black: nothing moves it
 

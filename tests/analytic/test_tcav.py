@@ -377,7 +377,7 @@ def test_models_share_the_images_under_test_that_both_are_right_about() -> None:
     assert first[one].all()
     assert second[two].all()
     assert (np.diff(one) > 0).all()
-    assert len(set(one) & set(two)) > 75  # about 100 · 0.9; two independent draws would share 25
+    assert len(set(one) & set(two)) > 75  # about 100 · 0.9; two independent samples would share 25
     assert one.max() > 300  # not the first of the set
 
 
