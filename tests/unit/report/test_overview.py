@@ -50,7 +50,7 @@ def tables_of(order: pd.DataFrame = CLEAR, **changed: pd.DataFrame) -> dict[str,
 
 def study(tables: dict[str, pd.DataFrame], **changed: Any) -> StudyResult:
     methods = list(dict.fromkeys(tables["order"]["method"])) if tables else ["a"]
-    given = {
+    fields = {
         "name": "s",
         "label": "Study S",
         "page": "Study S",
@@ -61,7 +61,7 @@ def study(tables: dict[str, pd.DataFrame], **changed: Any) -> StudyResult:
         "score_summaries": {},
         "measured": {"good": "faithfulness", "bad": "robustness"},
     }
-    return StudyResult(**{**given, "methods": methods, "tables": tables, **changed})
+    return StudyResult(**{**fields, "methods": methods, "tables": tables, **changed})
 
 
 # --- which variants -----------------------------------------------------------------------------------------
@@ -93,65 +93,42 @@ def test_the_heat_map_has_rank_set_mean_interval_and_alpha() -> None:
     text = heat(CLEAR.assign(rank_high=[1, 3, 3], rank_low=[1, 2, 2]))
     assert "good ↑" in Page(text).text
     background, color = cell_colors(1, 1, 3)
-    assert cell(text, "a") == (
-        f'a</th><td style="background-color:{background};color:{color}" data-value="2"'
-        ' data-csv="rank 1, mean 9 [8.5, 9.5]" title="9 [8.5, 9.5]">1<small>9 [8.5, 9.5]</small></td>'
-    )
+    assert f"background-color:{background};color:{color}" in cell(text, "a")
+    assert 'data-csv="rank 1, mean 9 [8.5, 9.5]"' in cell(text, "a")
     assert 'data-csv="rank 2–3, mean 8 [7.5, 8.5]" title="8 [7.5, 8.5]">2–3<small>' in cell(text, "b")
     assert "random <small>baseline</small>" in cell(text, "random")
-    foot = '<th scope="row" title="90 % confidence intervals">α without baselines</th><td>'
-    assert f'{foot}<span title="[0.99, 1.00]">1.00</span><small>[0.99, 1.00]</small>' in text
+    foot = text.partition("α without baselines</th>")[2]
+    assert foot.startswith('<td><span title="[0.99, 1.00]">1.00</span><small>[0.99, 1.00]</small>')
 
 
 @pytest.mark.parametrize(
-    ("order", "verdict", "words"),
+    ("order", "verdict"),
     [
-        (
-            CLEAR,
-            "yes<small>a by 1 [0.5, 1.5] over b, p = 0.010</small>",
-            "a leads by 1 [0.5, 1.5] over b; it is significantly better than every",
-        ),
-        (
-            CLEAR.assign(lead_p=0.0),
-            "yes<small>a by 1 [0.5, 1.5] over b, p &lt; 0.001</small>",
-            "(p &lt; 0.001, adjusted for all comparisons)",
-        ),
-        (
-            TIED,
-            "no<small>a by 1 [0.5, 1.5] over b, p = 0.500</small>",
-            "a leads by 1 [0.5, 1.5] over b; it is not significantly better",
-        ),
+        (CLEAR, "yes<small>a by 1 [0.5, 1.5] over b, p = 0.010</small>"),
+        (CLEAR.assign(lead_p=0.0), "yes<small>a by 1 [0.5, 1.5] over b, p &lt; 0.001</small>"),
+        (TIED, "no<small>a by 1 [0.5, 1.5] over b, p = 0.500</small>"),
         (
             order_rows({"random": (1, 1), "a": (2, 2)}),
             "baseline<small>random (baseline) by 1 [0.5, 1.5] over a, p = 0.010</small>",
-            "random (baseline) leads by 1 [0.5, 1.5] over a",
         ),
-        (
-            TIED.assign(
-                lead=-2.0, ranked_by="means"
-            ),  # the best mean is of other images, as scores are missing
+        (  # the best mean is of other images, as scores are missing
+            TIED.assign(lead=-2.0, ranked_by="means"),
             "no<small>a has the best mean, but b is better on the same images, by 2</small>",
-            "significant lead",
         ),
-        (
-            CLEAR.assign(lead=[-2.0, 2.0, 1.0]),  # a wins most images, b has the better mean
+        (  # a wins most images, b has the better mean
+            CLEAR.assign(lead=[-2.0, 2.0, 1.0]),
             "yes<small>a has the highest win rate, but the mean of b is better by 2, p = 0.010</small>",
-            "it is significantly better than every",
         ),
         (
             TIED.assign(over=UNTESTED, lead_low=NAN, lead_high=NAN, lead_p=NAN),
             "not tested<small>a by 1 over b</small>",
-            "training noise",
         ),
-        (CLEAR.assign(lead=NAN, lead_p=NAN), "–</td>", "significant lead"),  # on different images
+        (CLEAR.assign(lead=NAN, lead_p=NAN), "–</td>"),  # on different images
     ],
 )
-def test_the_heat_map_states_whether_the_lead_is_significant(
-    order: pd.DataFrame, verdict: str, words: str
-) -> None:
-    row = heat(order).partition("significant lead</th>")
-    assert row[2].partition("</tr>")[0].replace("\n", "").partition(">")[2].startswith(verdict)
-    assert words in heat(order)
+def test_the_heat_map_states_whether_the_lead_is_significant(order: pd.DataFrame, verdict: str) -> None:
+    row = heat(order).partition("significant lead</th>")[2].partition("</tr>")[0].replace("\n", "")
+    assert row.partition(">")[2].startswith(verdict)
 
 
 def luminance(color: str) -> float:
@@ -164,13 +141,11 @@ def luminance(color: str) -> float:
 def test_later_ranks_are_lighter_and_uncertain_ones_gray() -> None:
     certain = [cell_colors(rank, rank, 10) for rank in range(1, 11)]
     lightness = [luminance(background) for background, _ in certain]
-    assert lightness == sorted(lightness)
     assert all(after - before > 0.03 for before, after in pairwise(lightness))
     for low in range(1, 11):
         for high in range(low, 11):
-            background, color = cell_colors(low, high, 10)
-            light, text = sorted((luminance(background), luminance(color)), reverse=True)
-            assert (light + 0.05) / (text + 0.05) >= 4.5  # contrast by WCAG 2.2, level AA
+            light, dark = sorted(map(luminance, cell_colors(low, high, 10)), reverse=True)
+            assert (light + 0.05) / (dark + 0.05) >= 4.5  # contrast by WCAG 2.2, level AA
     gray = cell_colors(1, 10, 10)[0]
     assert gray[1:3] == gray[3:5] == gray[5:7]
     assert cell_colors(1, 1, 1) == certain[0]
@@ -234,25 +209,22 @@ def test_the_answer_counts_the_metrics_on_which_methods_rank_first() -> None:
     led = order_rows({"a": (2, 2), "b": (3, 3), "random": (1, 1)})
     orders = {"x": CLEAR, "y": CLEAR, "z": order_rows({"a": (2, 2), "b": (1, 1)}), "v": TIED, "w": led}
     order = pd.concat([named(rows, name) for name, rows in orders.items()])
-    assert study(tables_of(order)).answer == (
-        "a is significantly better than all others on 2 of 5 metrics, b on 1, the baseline random on 1"
-        " of the 4 metrics that rank it; on the other one, no method is."
-    )
-    assert study(tables_of(pd.concat([led, named(TIED, "x")]))).answer == (
-        "No method that uses the model is significantly better than both others (0 of 2 metrics);"
-        " the baseline random on 1; on the other one, no method is."
-    )
     firsts = [{name: (1, 1) if name == best else (2, 5) for name in "abcde"} for best in "aaabbcccde"]
-    order = pd.concat([named(order_rows(ranks), f"m{place}") for place, ranks in enumerate(firsts)])
-    assert study(tables_of(order)).answer == (
-        "a is significantly better than all 4 others on 3 of 10 metrics, c on 3, b on 2, 2 other methods on 2."
-    )
-    assert study(tables_of(CLEAR)).answer == "a is significantly better than both others on 1 of 1 metric."
-    assert (
-        study(tables_of(TIED)).answer
-        == "No method is significantly better than both others on the only metric."
-    )
-    assert "no ranks" in study(tables_of(order_rows({"a": (1, 1)}))).answer
+    many = pd.concat([named(order_rows(ranks), f"m{place}") for place, ranks in enumerate(firsts)])
+    for rows, phrases in (
+        (
+            order,
+            ["all others on 2 of 5 metrics, b on 1, the baseline random on 1 of the 4 metrics that rank it"],
+        ),
+        (pd.concat([led, named(TIED, "x")]), ["No method that uses the model", "0 of 2", "random on 1;"]),
+        (many, ["all 4 others on 3 of 10 metrics, c on 3, b on 2, 2 other methods on 2."]),
+        (CLEAR, ["a is significantly better than both others on 1 of 1 metric."]),
+        (TIED, ["No method is significantly better than both others on the only metric."]),
+        (order_rows({"a": (1, 1)}), ["no ranks"]),
+    ):
+        answer = study(tables_of(rows)).answer
+        for phrase in phrases:
+            assert phrase in answer
     assert study({}).answer == ""
 
 
@@ -261,8 +233,8 @@ def test_warnings_name_the_number_of_metrics() -> None:
     assert study(agreed, cautions=["Mind the gap."]).warnings == ["Mind the gap."]
     led = order_rows({"a": (1, 2), "random": (1, 2)}, undefined={"a": 0.06}, above_baselines={"a": 0.0})
     low = pd.concat([RELIABLE, named(reliability_rows((0.3, 0.1, 0.64)), "bad")])
-    found = study(tables_of(pd.concat([CLEAR, named(led, "bad")]), reliability=low))
-    assert found.warnings == [
+    result = study(tables_of(pd.concat([CLEAR, named(led, "bad")]), reliability=low))
+    assert result.warnings == [
         "Too few images to tell on 1 of 2 metrics.",
         "Images rank methods differently (whole CI of α < 0.65) on 1 of 2 metrics.",
         "Scores are missing on 1 of 2 metrics.",
@@ -281,11 +253,7 @@ def test_a_method_is_counted_out_of_the_metrics_that_rank_it() -> None:
         "z": order_rows({"a": (2, 2), "c": (1, 1), "b": (NAN, NAN)}),
     }
     order = pd.concat([named(rows, name) for name, rows in orders.items()])
-    assert study(tables_of(order)).answer == (
-        "a is significantly better than the other method on 2 of 3 metrics, c on 1 of the 2 metrics that rank it."
-    )
-    order = pd.concat([named(orders[name], name) for name in "yz"] + [named(CLEAR.iloc[1:], "v")])
-    assert "on 1 of the 2 metrics that rank it" in study(tables_of(order)).answer
+    assert study(tables_of(order)).answer.endswith("on 2 of 3 metrics, c on 1 of the 2 metrics that rank it.")
 
 
 def test_the_overview_shortens_long_warnings_and_shows_the_first_ones() -> None:
@@ -303,8 +271,8 @@ def test_examples_are_of_the_best_and_the_worst_method_and_of_a_baseline() -> No
     ranks = {"a": (2, 3), "b": (1, 1), "c": (3, 4), "edge": (2, 2), "random": (5, 5)}
     last = {"a": (3, 3), "b": (1, 1), "c": (2, 2), "edge": (4, 5), "random": (4, 5)}
     few = order_rows({"a": (1, 1)})
-    found = selected_methods(findings(order_rows(ranks), order_rows(ranks), order_rows(last), few))
-    assert found == {FIRST: "b", LAST: "c", "baseline": "edge"}
+    selected = selected_methods(findings(order_rows(ranks), order_rows(ranks), order_rows(last), few))
+    assert selected == {FIRST: "b", LAST: "c", "baseline": "edge"}
     tied = order_rows({"a": (1, 3), "b": (1, 3), "random": (1, 3)})
     assert selected_methods(findings(tied)) == {"a": "a", "b": "b", "baseline": "random"}
     assert selected_methods(findings(order_rows({"a": (1, 1), "random": (2, 2)}))) == {
@@ -345,25 +313,22 @@ def test_the_overview_summarizes_ranks_baselines_and_reliability() -> None:
     page = Page(overview_page([result], seeds=[0], ran="0.2 hours of computing on cpu."))
     for words in (
         "1 study, 3 scored methods, 1 training seed; 0.2 hours of computing on cpu.",
-        "a is significantly better than both others on 1 of 2 metrics; on the other one, no method is.",
-        "Too few images to tell on 1 of 2 metrics.",
+        result.answer,
+        *result.warnings,
         "2 metrics: reliable (1), too few images to tell (1)",
         "of K metrics, up to about K × 5 %",
-        "Mind the gap.",
     ):
         assert words in page.text, words
     assert page.text.count("retraining may change the order of the methods") == 1
     assert ("data-page", "Trust in metrics") in page.attributes
     page = Page(summary_page(result))
     for words in (
-        "a is significantly better than both others on 1 of 2 metrics;",
-        "On 1 of 2 metrics, a method that uses the model ranks first: a on good. Rank sets compare win rates",
-        "The best methods are not distinguishable on these metrics: a, b and random (baseline) on bad"
-        " (rank sets 1–2, 1–2 and 1–3).",
+        result.answer,
+        "On 1 of 2 metrics, a method that uses the model ranks first: a on good.",
+        "a, b and random (baseline) on bad (rank sets 1–2, 1–2 and 1–3).",
         "No method is shown to be better than these baselines: random on bad.",
         "Verdict: too few images to tell: ",
-        "(methods that tie share an image): good (a, 100\u00a0%).",
-        "Mean Spearman's ρ over methods within images is at least 0.5 for: good and bad (60 images).",
+        "is at least 0.5 for: good and bad (60 images).",
         "m (resnet8; 97 % right)",
         "a, b, random",
         "Mind the gap.",
@@ -418,21 +383,16 @@ def test_the_summary_has_a_paragraph_for_every_score() -> None:
         [("good", "good", "halves", 2, 3, 0.9), ("good", "", "variants", 2, 3, 0.4)],
         columns=list(AGREEMENT),
     )
-    tables = tables_of(
-        pd.concat([CLEAR.assign(undefined=[0, 0.5, 0]), named(TIED, "bad")]),
-        rankings=ranking_rows({("good", "bad"): 0.9}),
-        agreement=agreement,
-    )
-    page = Page(summary_page(study(tables)))
-    assert page.tags.count("h3") == 4  # two scores, variants and metrics
+    order = pd.concat([CLEAR.assign(undefined=[0, 0.5, 0]), named(TIED, "bad")])
+    page = Page(summary_page(study(tables_of(order, agreement=agreement))))
+    assert page.tags.count("h3") == 3  # two scores and variants
     for words in (
-        "a ranks first (mean 9, 95 % CI 8.5 to 9.5). Rank sets compare win rates",
+        "a ranks first (mean 9, 95 % CI 8.5 to 9.5).",
         "b has no score for 50\u00a0% of the images under good;",
-        "Krippendorff's α = 1.00 without baselines (99.9 % CI 0.99 to 1.00, 60 images); images agree",
-        "a, which ranks first, also has the best score on most single images (100\u00a0%, ties shared).",
+        "Krippendorff's α = 1.00 without baselines",
+        "a, which ranks first, also has the best score on most single images",
         "by two random halves of the images: 0.90.",
         "good: Mean Spearman's ρ between the rankings of the methods by 2 variants: 0.40.",
-        "is at least 0.5 for: good and bad (60 images).",
     ):
         assert words in page.text, words
 

@@ -1,5 +1,7 @@
 """Each sentence of the report under its condition, and not under what looks like it."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -31,20 +33,22 @@ from saliency_assay.report.pages.words import (
 
 CLEAR = order_rows({"a": (1, 1), "b": (2, 2), "random": (3, 3)})
 TIED = order_rows({"a": (1, 2), "b": (1, 3), "c": (2, 3)})
-HIGH = {"alpha": 1.0, "alpha_low": 1.0, "alpha_high": 1.0}
-HIGH |= {
-    "two_valued": False,
-    "concordance": 1.0,
-    "concordance_low": 1.0,
-    "concordance_high": 1.0,
-    "methods": 3,
-}
-NONE = (
-    "No metric is shown to meet all three conditions: images agree on the ranking (CI of α ≥ 0.65), a method that uses"
-    " the model ranks first, and it has the best score on most images."
+ALONE = order_rows({"a": (1, 2), "b": (2, 2), "c": (2, 3)})
+"""a is better than b alone, b better than c: c is not distinguishable from a."""
+CIRCLE = order_rows({"a": (2, 2), "b": (2, 2), "c": (2, 2)})
+"""Comparisons on other images for every pair can go around in a circle."""
+UNRANKED = order_rows({"a": (1, 1), "b": (NAN, NAN)}).assign(rank_low=NAN, rank_high=NAN)
+EVEN = order_rows({"random": (1, 2), "a": (1, 2), "b": (3, 3)}, above_baselines={"a": 0.0, "b": 0.0})
+LED = order_rows({"random": (1, 1), "a": (2, 3), "b": (2, 3)}, above_baselines={"a": 0.0, "b": 0.0})
+MIXED = order_rows({"a": (1, 1), "m": (2, 3), "random": (2, 3)}, above_baselines={"m": 0.0})
+"""m has the rank of a and a smaller rank set than random, and is not significantly better than random."""
+TWO_BASELINES = order_rows(
+    {"a": (1, 1), "m": (2, 3), "random": (2, 3), "edge": (4, 4)}, above_baselines={"m": 0.0}
 )
+HIGH = {"alpha": 1.0, "alpha_low": 1.0, "alpha_high": 1.0, "two_valued": False, "methods": 3}
+HIGH |= {"concordance": 1.0, "concordance_low": 1.0, "concordance_high": 1.0}
+NONE = "No metric is shown to meet all three conditions"
 NAMES = {("x", "x"): "X", ("y", "y"): "Y", ("z", "z"): "Z"}
-BASIS = "Rank sets compare win rates (the probability of a better score than another method on an image) on"
 
 
 def order_words(rows: pd.DataFrame, pairs: pd.DataFrame | None = None) -> str:
@@ -54,51 +58,57 @@ def order_words(rows: pd.DataFrame, pairs: pd.DataFrame | None = None) -> str:
 # ---- ranked first
 
 
-def test_a_method_with_the_rank_set_1_ranks_first() -> None:
-    assert order_words(CLEAR) == (
-        f"a ranks first (mean 9, 95 % CI 8.5 to 9.5). {BASIS} 60 images and account for variation over"
-        f" images. {ONE_SEED} Every other method is significantly better than the baseline (random)."
-    )
+@pytest.mark.parametrize(
+    ("rows", "phrases"),
+    [
+        (CLEAR, ["a ranks first (mean 9, 95 % CI 8.5 to 9.5). ", " 60 images and account for ", ONE_SEED]),
+        (CLEAR, ["Every other method is significantly better than the baseline (random)."]),
+        (CLEAR.assign(ranked_by="means"), ["Rank sets compare means on 60 images"]),
+        (CLEAR.assign(low=NAN, high=NAN, images=1), ["a ranks first (mean 9). ", " 1 image and"]),
+        (TIED, ["No method ranks first: a and b are not distinguishable (rank sets 1–2 and 1–3)."]),
+        (
+            order_rows(dict.fromkeys("abc", (1, 3))),
+            ["a, b and c are not distinguishable (rank set 1–3 each)."],
+        ),
+        (ALONE, ["a may rank first (rank set 1–2) but is not distinguishable from at least one other"]),
+        (CIRCLE, ["No method ranks first: every method is significantly worse than another one"]),
+        (UNRANKED, ["Fewer than two methods have a score"]),
+        (EVEN, ["random (baseline) and a are not distinguishable (rank set 1–2 each)"]),
+        (EVEN, ["random is a baseline, which does not use the model, and no method is shown to be better"]),
+        (LED, ["random is a baseline, which does not use the model, and significantly better"]),
+        (MIXED, ["Not significantly better than the baseline (random): m."]),
+        (TWO_BASELINES, ["Not significantly better than every baseline (random and edge): m."]),
+        (order_rows({"random": (1, 2), "edge": (1, 2)}), ["random and edge are baselines, which do not use"]),
+    ],
+)
+def test_the_order_in_words(rows: pd.DataFrame, phrases: list[str]) -> None:
+    words = order_words(rows)
+    for phrase in phrases:
+        assert phrase in words
 
 
-def test_a_method_that_is_not_worse_than_any_need_not_be_first() -> None:
-    """The leader by means is alone in no more than the images can distinguish."""
-    words = order_words(TIED)
-    assert words.startswith(
-        "No method ranks first: a and b are not distinguishable (rank sets 1–2 and 1–3). Rank sets"
-    )
-    assert "a ranks first" not in words
-    same = order_rows({"a": (1, 3), "b": (1, 3), "c": (1, 3)})
-    assert order_words(same).startswith(
-        "No method ranks first: a, b and c are not distinguishable (rank set 1–3 each)."
-    )
-
-
-def test_one_method_at_the_top_that_some_other_is_not_worse_than_is_not_ranked_first() -> None:
-    """a is better than b alone, b better than c: c is not distinguishable from a."""
-    words = order_words(order_rows({"a": (1, 2), "b": (2, 2), "c": (2, 3)}))
-    assert words.startswith(
-        "a may rank first (rank set 1–2) but is not distinguishable from at least one other method. Rank sets"
-    )
+@pytest.mark.parametrize(
+    ("rows", "phrase"),
+    [
+        (TIED, "a ranks first"),
+        (TIED, "baseline"),
+        (order_rows({"a": (1, 1), "b": (2, 2), "random": (NAN, NAN)}), "baseline"),
+        (EVEN, "Not significantly better than"),  # the same once more
+        (order_rows({"random": (1, 2), "edge": (1, 2)}), "Every other method"),
+        (order_rows({"random": (1, 2), "edge": (1, 2)}), "Not significantly better than every"),
+    ],
+)
+def test_what_the_order_does_not_say(rows: pd.DataFrame, phrase: str) -> None:
+    assert phrase not in order_words(rows)
 
 
 def test_the_summary_names_the_metrics_without_a_method_ranked_first_by_their_cause() -> None:
     """Neither a single best method nor a circle is a group of best methods that are not distinguishable."""
-    alone = order_rows({"a": (1, 2), "b": (2, 2), "c": (2, 3)})
-    circle = order_rows({"a": (2, 2), "b": (2, 2), "c": (2, 2)})
-    assert top_words([finding("X", alone, None), finding("Y", circle, None), finding("Z", circle, None)]) == [
-        "a may rank first on X (rank set 1–2) but is not distinguishable from at least one other method.",
-        "No method ranks first on Y and Z: every method is significantly worse than another one on the images for which"
-        " both have a score.",
-    ]
-
-
-def test_where_every_method_is_worse_than_another_none_is_ranked_first() -> None:
-    """Comparisons on other images for every pair can go around in a circle."""
-    words = order_words(order_rows({"a": (2, 2), "b": (2, 2), "c": (2, 2)}))
-    assert words.startswith(
-        "No method ranks first: every method is significantly worse than another one on the images for which"
+    alone, circle = top_words(
+        [finding("X", ALONE, None), finding("Y", CIRCLE, None), finding("Z", CIRCLE, None)]
     )
+    assert alone.startswith("a may rank first on X (rank set 1–2) but")
+    assert circle.startswith("No method ranks first on Y and Z: every method is significantly worse")
 
 
 @pytest.mark.parametrize("seeds", [1, 3])
@@ -108,7 +118,7 @@ def test_summaries_have_images_variation_and_seeds(seeds: int) -> None:
     for rows in (CLEAR, TIED):
         changed = rows.assign(seeds=seeds, over=over, images=[40, 60, 60])
         for words in (order_words(changed), first_words([finding("X", changed, None)])):
-            assert f"{BASIS} 40–60 images and" in words
+            assert " on 40–60 images and" in words
             assert f"account for variation over {over}." in words
             assert basis in words
 
@@ -117,9 +127,9 @@ def test_a_summary_repeats_images_and_variation_only_where_they_differ() -> None
     both = [finding("X", CLEAR, None), finding("Y", TIED, None)]
     assert sum("account for variation" in words for words in summary_words(both)) == 1
     few = [both[0], finding("Y", TIED.assign(images=20), None)]
-    assert first_words(few).count(f"{BASIS} 20–60 images and") == 1
+    assert first_words(few).count(" on 20–60 images and") == 1
     (words,) = top_words(few)
-    assert f"(rank sets 1–2 and 1–3). {BASIS} 20 images and account for variation over" in words
+    assert " on 20 images and account for variation over" in words
 
 
 def test_the_images_that_would_distinguish_the_best_methods_are_stated() -> None:
@@ -127,7 +137,6 @@ def test_the_images_that_would_distinguish_the_best_methods_are_stated() -> None
     pairs = pair_rows(TIED, {("a", "b"): {"detectable": 0.25, "images_needed": 3401.0}})
     text = sentences.power_words(TIED, pairs)
     assert "With 60 images, differences in win rate below 0.25 cannot be detected" in text
-    assert "(power 0.8)" in text
     assert "about 3,500 images would distinguish a from b" in text
     assert text in order_words(TIED, pairs)
     assert sentences.power_words(CLEAR, pair_rows(CLEAR)) == ""  # a is better than all
@@ -140,15 +149,12 @@ def test_absurd_numbers_of_images_are_not_stated(needed: float) -> None:
     text = sentences.power_words(TIED, pair_rows(TIED, images_needed=needed))
     assert "more than 100 times as many images would be needed to distinguish a from b" in text
     assert "6,0" not in text
-    assert "inf" not in text
-    unknown = sentences.power_words(TIED, pair_rows(TIED, images_needed=NAN))
-    assert "would" not in unknown
+    assert "would" not in sentences.power_words(TIED, pair_rows(TIED, images_needed=NAN))
     assert sentences.power_words(TIED, pair_rows(TIED, images_needed=NAN, detectable=NAN)) == ""
 
 
 def test_equivalent_methods_need_no_further_images() -> None:
-    pairs = pair_rows(TIED, finding="equivalent")
-    assert sentences.power_words(TIED, pairs) == ""
+    assert sentences.power_words(TIED, pair_rows(TIED, finding="equivalent")) == ""
     # The best method is compared with the next one that is open.
     pairs = pair_rows(TIED, {("a", "b"): {"finding": "equivalent"}})
     assert "distinguish a from c" in sentences.power_words(TIED, pairs)
@@ -165,109 +171,47 @@ def test_one_training_seed_ranks_nothing() -> None:
     rows = order_rows({"a": (1, 3), "b": (1, 3), "random": (1, 3)}, over=UNTESTED, lead_p=NAN)
     text = order_words(rows, pair_rows(rows, finding="not tested"))
     assert "cannot be distinguished from training noise" in text
-    assert "first" not in text
-    assert "evidence" not in text
-    assert "distinguishable" not in text
-    found = finding("X", rows, None)
-    assert first_words([found]) == answer_words([found]) == text
-    assert top_words([found]) == baseline_words([found]) == single_images_words([found]) == []
-
-
-def test_means_are_named_if_they_decide() -> None:
-    assert "Rank sets compare means on 60 images" in order_words(CLEAR.assign(ranked_by="means"))
-
-
-def test_a_single_image_has_a_mean_without_an_interval() -> None:
-    words = order_words(CLEAR.assign(low=NAN, high=NAN, images=1))
-    assert words.startswith(f"a ranks first (mean 9). {BASIS} 1 image and")
-
-
-def test_a_single_method_with_scores_has_no_rank() -> None:
-    rows = order_rows({"a": (1, 1), "b": (NAN, NAN)}).assign(rank_low=NAN, rank_high=NAN)
-    assert order_words(rows) == "Fewer than two methods have a score, so there are no ranks."
-    assert "no ranks" in first_words([finding("X", rows, None)])
+    assert not re.search("first|evidence|distinguishable", text)
+    untested = finding("X", rows, None)
+    assert first_words([untested]) == answer_words([untested]) == text
+    assert top_words([untested]) == baseline_words([untested]) == single_images_words([untested]) == []
 
 
 def test_the_summary_counts_metrics_with_the_errors_to_expect() -> None:
     findings = [finding("X", CLEAR, None), finding("Y", TIED, None), finding("Z", CLEAR, None)]
     words = first_words(findings)
-    assert words.startswith(
-        f"On 2 of 3 metrics, a method that uses the model ranks first: a on X and Z. {BASIS} 60 images"
-    )
+    assert words.startswith("On 2 of 3 metrics, a method that uses the model ranks first: a on X and Z.")
     assert words.endswith("of 3 metrics, up to 0.15 are expected to contain an error.")
-    assert top_words(findings) == [
-        "The best methods are not distinguishable on these metrics: a and b on Y (rank sets 1–2 and 1–3)."
-    ]
-    assert first_words(findings[1:2]).startswith(
-        "No method that uses the model ranks first on any metric (0 of 1)."
-    )
+    (top,) = top_words(findings)
+    assert top.endswith(": a and b on Y (rank sets 1–2 and 1–3).")
+    assert "on any metric (0 of 1)." in first_words(findings[1:2])
     assert top_words(findings[:1]) == []
     assert multiplicity_words(1) == ""
     assert "of 40 metrics, up to 2 are" in multiplicity_words(40)
-
-
-def test_a_baseline_ranked_first_is_counted_apart() -> None:
-    led = order_rows({"random": (1, 1), "a": (2, 2)}, above_baselines={"a": 0.0})
-    assert first_words([finding("X", CLEAR, None), finding("Y", led, None)]).startswith(
-        "On 1 of 2 metrics, a method that uses the model ranks first: a on X. On 1 metric, a baseline ranks first:"
-        " random on Y. Rank sets"
-    )
-    assert first_words([finding("Y", led, None)]).startswith(
-        "No method that uses the model ranks first on any metric (0 of 1). On 1 metric, a baseline ranks first: random"
-        " on Y."
-    )
+    assert "no ranks" in first_words([finding("X", UNRANKED, None)])
 
 
 # ---- baselines
 
 
-def test_a_baseline_that_no_method_is_better_than_makes_a_score_no_evidence() -> None:
-    rows = order_rows({"random": (1, 2), "a": (1, 2), "b": (3, 3)}, above_baselines={"a": 0.0, "b": 0.0})
-    words = order_words(rows)
-    assert "random (baseline) and a are not distinguishable (rank set 1–2 each)" in words
-    assert "random is a baseline, which does not use the model, and no method is shown to be better" in words
-    assert "Not significantly better than" not in words  # the same once more
-    (text,) = baseline_words([finding("X", rows, None)])
-    assert text.startswith("No method is shown to be better than these baselines: random on X. So far")
-    assert first_words([finding("X", rows, None)]).startswith("No method that uses the model ranks first")
+def test_a_baseline_ranked_first_is_counted_apart() -> None:
+    both = first_words([finding("X", CLEAR, None), finding("Y", LED, None)])
+    assert both.startswith("On 1 of 2 metrics, a method that uses the model ranks first: a on X.")
+    for words in (both, first_words([finding("Y", LED, None)])):
+        assert "On 1 metric, a baseline ranks first: random on Y." in words
 
 
-def test_a_baseline_that_is_better_than_all_methods_is_named_as_better() -> None:
-    rows = order_rows({"random": (1, 1), "a": (2, 3), "b": (2, 3)}, above_baselines={"a": 0.0, "b": 0.0})
-    assert "random is a baseline, which does not use the model, and significantly better" in order_words(rows)
-    (text,) = baseline_words([finding("X", rows, None)])
-    assert text.startswith(
-        "These baselines are significantly better than every method that uses the model: random"
-    )
-
-
-def test_better_than_the_baselines_follows_from_comparisons_and_not_from_ranks() -> None:
-    """m has the rank of a and a smaller rank set than random, and is not significantly better than random."""
-    rows = order_rows({"a": (1, 1), "m": (2, 3), "random": (2, 3)}, above_baselines={"m": 0.0})
-    assert order_words(rows).endswith("Not significantly better than the baseline (random): m.")
-    assert baseline_words([finding("X", rows, None)]) == [
-        "Not significantly better than every baseline: m (X)."
-    ]
-    assert baseline_words([finding("X", CLEAR, None)]) == []
-
-
-def test_a_method_better_than_one_of_two_baselines_is_not_called_worse_than_both() -> None:
-    rows = order_rows(
-        {"a": (1, 1), "m": (2, 3), "random": (2, 3), "edge": (4, 4)}, above_baselines={"m": 0.0}
-    )
-    assert order_words(rows).endswith("Not significantly better than every baseline (random and edge): m.")
-
-
-def test_a_study_of_baselines_alone_has_no_method_above_them() -> None:
-    words = order_words(order_rows({"random": (1, 2), "edge": (1, 2)}))
-    assert "random and edge are baselines, which do not use the model" in words
-    assert "Every other method" not in words
-    assert "Not significantly better than every" not in words
-
-
-def test_without_baselines_there_is_no_comparison_with_them() -> None:
-    assert "baseline" not in order_words(TIED)
-    assert "baseline" not in order_words(order_rows({"a": (1, 1), "b": (2, 2), "random": (NAN, NAN)}))
+@pytest.mark.parametrize(
+    ("rows", "phrase"),
+    [
+        (EVEN, "No method is shown to be better than these baselines: random on X."),
+        (LED, "These baselines are significantly better than every method that uses the model: random"),
+        (MIXED, "Not significantly better than every baseline: m (X)."),
+    ],
+)
+def test_baselines_in_the_summary(rows: pd.DataFrame, phrase: str) -> None:
+    (text,) = baseline_words([finding("X", rows, None), finding("Y", CLEAR, None)])
+    assert text.startswith(phrase)
 
 
 # ---- missing scores
@@ -276,11 +220,8 @@ def test_without_baselines_there_is_no_comparison_with_them() -> None:
 def test_a_method_without_scores_on_many_images_is_a_finding() -> None:
     """It may be ranked first on the images that it has scores on."""
     rows = order_rows({"a": (1, 1), "b": (2, 2)}, undefined={"a": 0.5, "b": 0.05})
-    words = (
-        "a has no score for 50\u00a0% of the images under X; it is compared with each other method only on images for"
-        " which both have a score."
-    )
-    assert undefined_words(rows, "X") == [words]
+    (words,) = undefined_words(rows, "X")
+    assert words.startswith("a has no score for 50\u00a0% of the images under X;")
     assert words in summary_words([finding("X", rows, None)])
     assert undefined_words(CLEAR, "X") == []
 
@@ -288,10 +229,8 @@ def test_a_method_without_scores_on_many_images_is_a_finding() -> None:
 def test_with_several_seeds_missing_scores_are_a_share_of_images_and_seeds() -> None:
     """One of three seeds has no score on any image, the others on all."""
     rows = order_rows({"a": (1, 1), "b": (2, 2)}, undefined={"a": 1 / 3}, seeds=3)
-    assert undefined_words(rows, "X") == [
-        "a has no score for 33\u00a0% of the cases (images × seeds) under X; it is compared with each other method only"
-        " in cases for which both have a score."
-    ]
+    (words,) = undefined_words(rows, "X")
+    assert words.startswith("a has no score for 33\u00a0% of the cases (images × seeds) under X;")
     (both,) = undefined_words(rows.assign(undefined=1 / 3), "X")
     assert "have no score for some of the cases (images × seeds) under X;" in both
 
@@ -300,27 +239,19 @@ def test_several_methods_without_scores_are_one_finding_and_those_without_any_an
     rows = order_rows({"a": (1, 2), "b": (1, 2), "c": (NAN, NAN)}, undefined={"a": 0.5, "b": 0.06})
     none, some = undefined_words(rows, "X")
     assert none == "c has no score for any image under X and is not ranked."
-    assert some.startswith(
-        "a (50\u00a0%) and b (6\u00a0%) have no score for some of the images under X; two methods"
-    )
-
-
-# ---- α
+    assert some.startswith("a (50\u00a0%) and b (6\u00a0%) have no score for some of the images under X;")
 
 
 def test_metrics_under_which_the_same_scores_are_missing_share_a_sentence() -> None:
     rows = order_rows({"a": (1, 1), "b": (2, 2)}, undefined={"a": 0.5})
     other = order_rows({"a": (1, 1), "b": (2, 2)}, undefined={"a": 0.1})
-    [first, second] = missing_words(
-        [
-            finding("X", rows, None),
-            finding("Y", other, None),
-            finding("Z", rows, None),
-            finding("W", CLEAR, None),
-        ]
-    )
+    orders = {"X": rows, "Y": other, "Z": rows, "W": CLEAR}
+    first, second = missing_words([finding(name, order, None) for name, order in orders.items()])
     assert first.startswith("a has no score for 50\u00a0% of the images under X and Z; ")
     assert second.startswith("a has no score for 10\u00a0% of the images under Y; ")
+
+
+# ---- α
 
 
 @pytest.mark.parametrize(
@@ -330,8 +261,8 @@ def test_metrics_under_which_the_same_scores_are_missing_share_a_sentence() -> N
         (0.7, 0.5, 0.8, "images agree on the ranking more than by chance, but α may be below 0.65"),
         (0.3, 0.1, 0.5, "agree only partly on the ranking (CI above 0 and below 0.65)"),
         (0.05, -0.1, 0.08, "at most slightly more than by chance"),
+        (-0.3, -0.5, -0.1, "at most slightly more than by chance"),  # no contradiction: one below 0 is chance
         (0.3, -0.1, 0.6, "are not shown to agree on the ranking more than by chance; α is below 0.65"),
-        (0.38, -0.01, 0.87, "too wide to show"),
         (0.38, -0.01, 0.65, "too wide to show"),
         (0.7, -0.01, 0.99, "too wide to show"),
         (1.0, NAN, NAN, "too few images for a confidence interval"),
@@ -344,22 +275,14 @@ def test_the_meaning_of_alpha_follows_from_its_interval(
     assert words in alpha_words({"alpha": value, "alpha_low": low, "alpha_high": high, "methods": 3})
 
 
-def test_a_negative_alpha_is_not_called_a_contradiction() -> None:
-    """A random sample of images has no negative α in its population: one below 0 is chance."""
-    words = alpha_words({"alpha": -0.3, "alpha_low": -0.5, "alpha_high": -0.1})
-    assert words.startswith("images agree on the ranking at most slightly more than by chance")
-
-
 def test_alpha_without_an_interval_is_a_value_and_no_claim() -> None:
     row = alpha_row(reliability_rows((1.0, NAN, NAN), images=5), "good", "good")
     assert row is not None
-    assert sentences.reliability_words(row, 0.999) == (
-        "Inter-rater reliability of the ranking: Krippendorff's α = 1.00 (5 images); too few images for a confidence"
-        " interval."
-    )
+    words = sentences.reliability_words(row, 0.999)
+    assert words.endswith("α = 1.00 (5 images); too few images for a confidence interval.")
     assert sentences.single_image_words(CLEAR, row) == ""
     shown, few = single_images_words([finding("X", CLEAR, row)])
-    assert shown == NONE
+    assert shown.startswith(NONE)
     assert few == "Too few images for a confidence interval of α: X (α = 1.00)."
 
 
@@ -369,10 +292,8 @@ def test_alpha_of_several_seeds_is_their_mean_with_the_outermost_ends() -> None:
     row = alpha_row(table, "good", "good")
     assert row is not None
     assert (row["alpha"], row["alpha_low"], row["alpha_high"]) == (0.7, 0.3, 1.0)
-    assert sentences.reliability_words(row, 0.95).startswith(
-        "Inter-rater reliability of the ranking: Krippendorff's α = 0.70 without baselines (95 % CI 0.30 to 1.00, 60"
-        " images, mean of 2 seeds with the outermost limits of their CIs); "
-    )
+    words = sentences.reliability_words(row, 0.95)
+    assert "α = 0.70 without baselines (95 % CI 0.30 to 1.00, 60 images, mean of 2 seeds" in words
     assert alpha_row(table, "bad", "bad") is None
 
 
@@ -417,30 +338,21 @@ def test_one_method_has_no_alpha_and_not_for_its_scores() -> None:
 
 def test_the_method_ranked_first_is_the_best_on_most_images_where_it_wins_most() -> None:
     words = sentences.single_image_words(CLEAR.assign(best_share=[0.9, 0.1, 0.0]), HIGH)
-    assert (
-        words
-        == "a, which ranks first, also has the best score on most single images (90\u00a0%, ties shared)."
-    )
-    assert single_images_words([finding("X", CLEAR, HIGH), finding("Y", CLEAR, HIGH)]) == [
-        "Images agree on the ranking, and the method that ranks first has the best score on most of them (methods that"
-        " tie share an image): X (a, 100\u00a0%) and Y (a, 100\u00a0%)."
-    ]
+    assert words.startswith("a, which ranks first, also has the best score on most single images (90\u00a0%")
+    (both,) = single_images_words([finding("X", CLEAR, HIGH), finding("Y", CLEAR, HIGH)])
+    assert both.endswith(": X (a, 100\u00a0%) and Y (a, 100\u00a0%).")
 
 
 def test_a_leader_that_wins_few_images_is_not_the_best_on_most() -> None:
     """α is 1.00 and a is ranked first by large scores on a tenth of the images; b is best on the others."""
     rows = CLEAR.assign(best_share=[0.1, 0.9, 0.0])
     words = sentences.single_image_words(rows, HIGH)
-    assert words == (
-        "a, which ranks first, has the best score on only 10\u00a0% of the images (ties shared), b on 90\u00a0%: a is"
-        " best on average, but not on most images."
-    )
+    assert "the best score on only 10\u00a0% of the images (ties shared), b on 90\u00a0%:" in words
     shown, few = single_images_words([finding("X", rows, HIGH)])
-    assert shown == NONE
+    assert shown.startswith(NONE)
     assert few == f"On X, images agree on the ranking, but {words}"
-    assert "most single images" not in few
     spread = sentences.single_image_words(CLEAR.assign(best_share=[0.5, 0.3, 0.2]), HIGH)
-    assert spread == "a, which ranks first, has the best score on only 50\u00a0% of the images (ties shared)."
+    assert spread.endswith("on only 50\u00a0% of the images (ties shared).")
 
 
 def test_a_share_of_the_few_images_with_a_score_is_no_share_of_most() -> None:
@@ -464,17 +376,12 @@ def test_single_images_need_a_reliable_ranking_and_a_method_ranked_first(
     rows: pd.DataFrame, alpha: dict[str, float] | None
 ) -> None:
     assert sentences.single_image_words(rows, alpha) == ""
-    assert single_images_words([finding("X", rows, alpha)])[0] == NONE
+    assert single_images_words([finding("X", rows, alpha)])[0].startswith(NONE)
 
 
 def test_a_baseline_ranked_first_is_no_order_to_expect() -> None:
     rows = order_rows({"random": (1, 1), "a": (2, 2)}, above_baselines={"a": 0.0})
-    assert single_images_words([finding("X", rows, HIGH)]) == [NONE]
-
-
-def test_without_ranks_there_is_no_sentence_on_single_images() -> None:
-    rows = order_rows({"a": (1, 1), "b": (NAN, NAN)}).assign(rank_low=NAN, rank_high=NAN)
-    assert single_images_words([finding("X", rows, HIGH)]) == []
+    assert [words.startswith(NONE) for words in single_images_words([finding("X", rows, HIGH)])] == [True]
 
 
 # ---- agreement
@@ -482,33 +389,32 @@ def test_without_ranks_there_is_no_sentence_on_single_images() -> None:
 
 def test_raters_other_than_images_are_named_and_undefined_ones_left_out() -> None:
     rows = pd.DataFrame({"between": ["halves", "seeds"], "raters": [2, 3], "correlation": [0.934, NAN]})
-    assert halves_words(rows) == (
-        "Mean Spearman's ρ between the rankings of the methods by two random halves of the images: 0.93."
-    )
+    assert halves_words(rows).endswith("by two random halves of the images: 0.93.")
 
 
-def test_pairs_of_metrics_rank_methods_alike_by_correlations_within_images() -> None:
-    """z is alike to y alone: a pair does not stand for a group."""
-    words = ranking_words(ranking_rows({("x", "y"): 0.5, ("x", "z"): 0.1, ("y", "z"): 0.9}), NAMES)
-    assert words == (
-        "Mean Spearman's ρ over methods within images is at least 0.5 for: Y and Z (60 images); X and Y (60 images)."
-    )
-
-
-def test_metrics_with_opposite_orders_are_not_alike_however_alike_images_are_scored() -> None:
-    """Two metrics that share the difficulty of images, and rank the methods in opposite orders on each of them."""
-    words = ranking_words(ranking_rows({("x", "y"): -1.0}), NAMES)
-    assert words == (
-        "The only comparable pair of scores has a mean Spearman's ρ over methods within images below 0.5."
-    )
-    words = ranking_words(ranking_rows({("x", "y"): 0.4, ("x", "z"): 0.1, ("y", "z"): 0.2}), NAMES)
-    assert words.startswith("None of the 3 comparable pairs of scores has a mean Spearman's ρ")
-
-
-def test_pairs_with_few_images_are_not_compared() -> None:
-    rows = pd.concat([ranking_rows({("x", "y"): 1.0}, images=29), ranking_rows({("x", "z"): 0.5}, images=30)])
-    assert ranking_words(rows, NAMES).endswith("for: X and Z (30 images).")
-    assert ranking_words(rows[:1], NAMES) == ""
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        # z is alike to y alone: a pair does not stand for a group.
+        (
+            ranking_rows({("x", "y"): 0.5, ("x", "z"): 0.1, ("y", "z"): 0.9}),
+            "is at least 0.5 for: Y and Z (60 images); X and Y (60 images).",
+        ),
+        # Two metrics that share the difficulty of images, and rank the methods in opposite orders.
+        (ranking_rows({("x", "y"): -1.0}), "The only comparable pair of scores"),
+        (ranking_rows({("x", "y"): 0.4, ("x", "z"): 0.1}), "None of the 2 comparable pairs of scores"),
+        (ranking_rows({("x", "y"): 1.0}, images=29), None),
+        (ranking_rows({("x", "y"): 1.0}, images=30), "for: X and Y (30 images)."),
+        (ranking_rows({("x", "y"): 1.0}, methods=2), None),
+        (ranking_rows({("x", "y"): NAN}), None),
+        (ranking_rows({("x", "other"): 1.0}), None),
+    ],
+)
+def test_pairs_of_metrics_rank_methods_alike_by_correlations_within_images(
+    rows: pd.DataFrame, expected: str | None
+) -> None:
+    words = ranking_words(rows, NAMES)
+    assert words == "" if expected is None else expected in words
 
 
 @pytest.mark.parametrize(
@@ -520,13 +426,6 @@ def test_a_long_list_of_pairs_has_the_highest_correlations(count: int, ending: s
     assert words.count("X and") == 6
     assert f"for: X and M{count - 1} (60 images); X and M{count - 2}" in words
     assert words.endswith(f"X and M{count - 6} (60 images){ending}.")
-
-
-def test_two_methods_have_no_correlation_to_compare_metrics_by() -> None:
-    assert ranking_words(ranking_rows({("x", "y"): 1.0}, methods=2), NAMES) == ""
-    assert ranking_words(ranking_rows({("x", "y"): NAN}), NAMES) == ""
-    assert ranking_words(ranking_rows({("x", "other"): 1.0}), NAMES) == ""
-    assert ranking_words(ranking_rows({}), {("x", "x"): "X"}) == ""
 
 
 # ---- numbers

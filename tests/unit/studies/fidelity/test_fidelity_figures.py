@@ -1,6 +1,5 @@
 """Boxes, densities, scatter and tables of scores: what is drawn and printed is what the scores are."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -14,9 +13,8 @@ from matplotlib.text import Text
 from plotted import assert_apart
 from spaced import SPACED
 
-from saliency_assay.plotting.html import tables_page
 from saliency_assay.plotting.metric_results import MetricResults
-from saliency_assay.plotting.palette import BLUE, VERMILION
+from saliency_assay.plotting.palette import BLUE
 from saliency_assay.plotting.statistics import mean_and_band, over_seeds
 from saliency_assay.plotting.style import save, spread_out, styled
 from saliency_assay.plotting.text import better
@@ -28,48 +26,48 @@ from saliency_assay.studies.fidelity.tables import summary
 
 NAN = float("nan")
 LADDER = np.arange(101.0)  # percentiles 5, 25, 50, 75, 95 are these numbers
-Given = Mapping[tuple[str, str, str, int], Sequence[float]]
+Scores = Mapping[tuple[str, str, str, int], Sequence[float]]
 
 
-def table(given: Given) -> pd.DataFrame:
+def table(scores_of: Scores) -> pd.DataFrame:
     """Scores of images 0, 1, … by metric, variant, method and seed."""
     rows = [
         ("s", "some_data", "net", seed, method, metric, variant, image, score)
-        for (metric, variant, method, seed), scores in given.items()
+        for (metric, variant, method, seed), scores in scores_of.items()
         for image, score in enumerate(scores)
     ]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
 def metric_results(
-    given: Given, entry: str = "entry", directions: Mapping[str, str] | None = None
+    scores_of: Scores, entry: str = "entry", directions: Mapping[str, str] | None = None
 ) -> MetricResults:
-    metrics = list(dict.fromkeys(metric for metric, *_ in given))
+    metrics = list(dict.fromkeys(metric for metric, *_ in scores_of))
     return MetricResults(
         entry=entry,
         parameters={},
-        scores=table(given),
+        scores=table(scores_of),
         labels={metric: f"the {metric}" for metric in metrics},
         directions=directions or dict.fromkeys(metrics, "higher"),
         curves={},
         responses={},
-        methods=list(dict.fromkeys(method for _, _, method, _ in given)),
+        methods=list(dict.fromkeys(method for _, _, method, _ in scores_of)),
         names=SPACED,
     )
 
 
 def three_methods(seeds: tuple[int, ...] = (0,)) -> MetricResults:
-    given = {}
+    scores_of = {}
     for seed in seeds:
-        given["m", "entry", "guided_backprop", seed] = LADDER + 10 * seed
-        given["m", "entry", "one_missing", seed] = [NAN, *(100 - LADDER)]
-        given["m", "entry", "never", seed] = [NAN] * 101
-    return metric_results(given)
+        scores_of["m", "entry", "guided_backprop", seed] = LADDER + 10 * seed
+        scores_of["m", "entry", "one_missing", seed] = [NAN, *(100 - LADDER)]
+        scores_of["m", "entry", "never", seed] = [NAN] * 101
+    return metric_results(scores_of)
 
 
 def boxes_of(axes: Axes) -> list[tuple[float, ...]]:
     """The place of each box, then its left and right end, the ends of its whiskers, and its median."""
-    found = []
+    ends = []
     for box in axes.patches:
         x, y = box.get_path().vertices.T
         place = (y.min() + y.max()) / 2
@@ -78,8 +76,8 @@ def boxes_of(axes: Axes) -> list[tuple[float, ...]]:
             line.get_xdata()[0] for line in at if len(set(line.get_xdata())) == 1 and line_blue(line)
         )
         (median,) = (line.get_xdata()[0] for line in at if line.get_linewidth() == 1.6)
-        found.append((place, x.min(), x.max(), *caps, median))
-    return found
+        ends.append((place, x.min(), x.max(), *caps, median))
+    return ends
 
 
 def line_blue(line: object) -> bool:
@@ -116,18 +114,6 @@ def test_boxes_are_quartiles_and_whiskers_the_outer_percentiles() -> None:
     assert axes.get_xscale() == "linear"  # only what is seen counts, and 95 is not a hundred times 5
 
 
-def test_boxes_say_what_they_are() -> None:
-    figure = boxes(three_methods())
-    undefined = 1 + 101
-    assert figure.axes[0].get_xlabel() == (
-        f"the m\nhigher is better →\nn = 101 images\n{undefined} of {101 + 102 + 101} scores undefined"
-    )
-    lower = boxes(metric_results({("m", "entry", "a", 0): [1, 2]}, directions={"m": "lower"}))
-    assert lower.axes[0].get_xlabel() == "the m\n← lower is better\nn = 2 images\nall scores defined"
-    said = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert said == ["box: quartiles and median; whiskers: 5–95 % of images", "mean"]
-
-
 def test_seeds_are_pooled_in_boxes_and_dots_below() -> None:
     figure = boxes(three_methods(seeds=(0, 3)))
     (axes,) = figure.axes
@@ -141,7 +127,7 @@ def test_seeds_are_pooled_in_boxes_and_dots_below() -> None:
 
 
 def test_n_counts_images_with_a_score_and_each_panel_says_whose_lack_some() -> None:
-    given: Given = {
+    scores_of: Scores = {
         ("first", "entry", "whole", 0): [1.0] * 10,
         ("first", "entry", "some", 0): [2.0] * 4 + [NAN] * 6,
         ("first", "entry", "never", 0): [NAN] * 10,
@@ -149,7 +135,7 @@ def test_n_counts_images_with_a_score_and_each_panel_says_whose_lack_some() -> N
         ("second", "entry", "some", 0): [4.0] * 10,
         ("second", "entry", "never", 0): [5.0] * 10,
     }
-    first, second = boxes(metric_results(given)).axes
+    first, second = boxes(metric_results(scores_of)).axes
     assert first.get_xlabel().endswith("\nn = 4–10 images\n16 of 30 scores undefined")
     assert second.get_xlabel().endswith("\nn = 9–10 images\n1 of 30 scores undefined")
     assert names_of(first) == ["whole", "some (4 of 10)", "never"]
@@ -157,25 +143,12 @@ def test_n_counts_images_with_a_score_and_each_panel_says_whose_lack_some() -> N
     assert first.get_ylim() == second.get_ylim()
 
 
-def test_an_image_that_one_of_two_seeds_scores_is_counted_and_the_lack_is_seen() -> None:
-    given: Given = {("m", "entry", "a", 0): [1, 2, NAN], ("m", "entry", "a", 1): [1, NAN, NAN]}
-    (axes,) = boxes(metric_results(given)).axes
-    assert axes.get_xlabel().endswith("n = 2 images × 2 seeds\n3 of 6 scores undefined")
-    assert names_of(axes) == ["a (3 of 6)"]
-
-
-def test_without_any_score_n_is_0() -> None:
-    (axes,) = boxes(metric_results({("m", "entry", "a", 0): [NAN, NAN]})).axes
-    assert axes.get_xlabel().endswith("n = 0 images\n2 of 2 scores undefined")
-    assert names_of(axes) == ["a"]
-
-
 def names_of(axes: Axes) -> list[str]:
     return [label.get_text() for label in axes.get_yticklabels()]
 
 
-def panels(given: Given) -> list[tuple[str, str, float]]:
-    shown = [axes for axes in boxes(metric_results(given)).axes if axes.axison]
+def panels(scores_of: Scores) -> list[tuple[str, str, float]]:
+    shown = [axes for axes in boxes(metric_results(scores_of)).axes if axes.axison]
     means = [marks(axes, "D")[0][0][0] for axes in shown]
     return [
         (axes.get_xlabel().split("\n")[0], axes.get_title(), mean)
@@ -183,35 +156,18 @@ def panels(given: Given) -> list[tuple[str, str, float]]:
     ]
 
 
-def test_few_sub_variants_have_a_panel_each() -> None:
-    given = {
-        (metric, f"entry L={length}", "a", 0): [at, at + length]
-        for metric, at in (("first", 0), ("second", 10))
-        for length in (20, 40)
-    }
-    assert panels(given) == [
-        ("the first", "L=20", 10),
-        ("the first", "L=40", 20),
-        ("the second", "L=20", 20),
-        ("the second", "L=40", 30),
-    ]
-
-
-def test_of_many_sub_variants_the_last_is_shown() -> None:
-    given = {
-        (metric, f"entry L={length}", "a", 0): [length, length]
-        for metric in ("first", "second")
-        for length in (20, 40, 60)
-    }
-    assert panels(given) == [
-        ("the first", "L=60 (last of 3)", 60),
-        ("the second", "L=60 (last of 3)", 60),
-    ]
-
-
-def test_a_score_without_sub_variant_stands_for_many_that_have_one() -> None:
-    given = {("m", f"entry n={size}".removesuffix(" n=0"), "a", 0): [size, size] for size in range(5)}
-    assert panels(given) == [("the m", "", 0)]
+@pytest.mark.parametrize(
+    ("variants", "expected"),
+    [
+        ({"L=20": [0, 20], "L=40": [0, 40]}, [("the m", "L=20", 10), ("the m", "L=40", 20)]),
+        ({f"L={last}": [last] for last in range(1, 6)}, [("the m", "L=5 (last of 5)", 5)]),
+        ({"": [0], **{f"n={size}": [size] for size in range(1, 5)}}, [("the m", "", 0)]),
+    ],
+)
+def test_few_sub_variants_have_a_panel_each_and_many_one(
+    variants: Mapping[str, Sequence[float]], expected: list[tuple[str, str, float]]
+) -> None:
+    assert panels({("m", f"entry {sub}".strip(), "a", 0): of for sub, of in variants.items()}) == expected
 
 
 @pytest.mark.parametrize(
@@ -221,10 +177,11 @@ def test_a_score_without_sub_variant_stands_for_many_that_have_one() -> None:
         ([1, 1, 101, 101], "log"),
         ([-1, 1, 1000, 1000], "linear"),
         ([0, 0, 1, 101], "symlog"),
-        ([0, 0, 1, 1], "linear"),
         ([1e-9, 1e-9, 1, 200], "symlog"),  # rounding is no decade of its own
         ([0, 0, 0, 0], "linear"),
         ([NAN, NAN, NAN], "linear"),
+        ([1e-6] + [0.1] * 6 + [0.5] * 3, "linear"),  # lower whiskers alone do not stretch an axis
+        ([0] + [0.1] * 6 + [500] * 3, "symlog"),
     ],
 )
 def test_scores_over_decades_have_a_logarithmic_axis(scores: list[float], scale: str) -> None:
@@ -232,27 +189,11 @@ def test_scores_over_decades_have_a_logarithmic_axis(scores: list[float], scale:
     assert axes.get_xscale() == scale
 
 
-@pytest.mark.parametrize(
-    ("lows", "top", "scale"),
-    [(1e-6, 0.5, "linear"), (0, 0.5, "linear"), (0, 500, "symlog"), (1e-6, 500, "log")],
-)
-def test_lower_whiskers_alone_do_not_stretch_an_axis(lows: float, top: float, scale: str) -> None:
-    scores = np.concatenate([[lows] * 10, np.full(60, 0.1), np.full(30, top)])
-    (axes,) = boxes(metric_results({("m", "entry", "a", 0): scores})).axes
-    assert axes.get_xscale() == scale
-    if scale == "symlog":
-        assert axes.xaxis.get_transform().linthresh == pytest.approx(0.1)
-
-
 def test_around_zero_the_axis_is_linear_up_to_the_smallest_score_seen() -> None:
     axes = Figure().add_subplot()
     spread_out(axes, "y", np.array([0, 0.5, 400, NAN]), least=0)
     assert (axes.get_xscale(), axes.get_yscale()) == ("linear", "symlog")
     assert axes.yaxis.get_transform().linthresh == pytest.approx(0.1)
-    decades = Figure().add_subplot()
-    spread_out(decades, "x", np.array([0, 1e-4, 1e4]), least=0)
-    decades.set_xlim(0, 1e4)
-    assert 3 <= len(decades.get_xticks()) <= 7
     untouched = Figure().add_subplot()
     spread_out(untouched, "y", np.array([0.5, 400]), least=-1)
     assert untouched.get_yscale() == "linear"
@@ -267,13 +208,12 @@ def test_rates_with_a_few_scores_outside_zero_and_one_are_boxes() -> None:
 
 
 def test_hits_and_misses_have_a_rate_and_no_box() -> None:
-    given = {
+    scores: Scores = {
         ("hit", "entry", "some", 0): [1, 0, 0, 0, NAN],
         ("hit", "entry", "some", 1): [1, 0, 1, 0, NAN],
         ("hit", "entry", "never", 0): [NAN],
     }
-    figure = boxes(metric_results(given))
-    (axes,) = figure.axes
+    (axes,) = boxes(metric_results(scores)).axes
     assert not axes.patches
     assert marks(axes, "D") == [[(pytest.approx(3 / 8), 0)]]
     whiskers = axes.containers[0].lines[2][0].get_segments()[0][:, 0]
@@ -282,7 +222,6 @@ def test_hits_and_misses_have_a_rate_and_no_box() -> None:
     half = z / (1 + z**2 / images) * (rate * (1 - rate) / images + z**2 / (4 * images**2)) ** 0.5
     assert whiskers == pytest.approx([center - half, center + half])
     assert written(axes) == [("no score", 1)]
-    assert figure.legends[0].get_texts()[0].get_text() == "whiskers: 95 % interval of the mean over images"
     boxed = boxes(metric_results({("hit", "entry", "some", 0): [1, 0, 0.5]}))
     assert len(boxed.axes[0].patches) == 1
 
@@ -291,13 +230,13 @@ def test_hits_and_misses_have_a_rate_and_no_box() -> None:
 
 
 def test_distributions_show_density_quartiles_mean_and_zero() -> None:
-    given = {
+    scores_of = {
         ("m", "entry", "left_heavy", 0): [-0.5] * 30 + [-0.4] * 30 + [0.9],
         ("m", "entry", "single", 0): [0.25, NAN],
         ("m", "entry", "never", 0): [NAN, NAN],
         ("m", "entry", "constant", 0): [0.1, 0.1],
     }
-    (axes,) = distributions(metric_results(given)).axes
+    (axes,) = distributions(metric_results(scores_of)).axes
     heavy, constant = (
         np.concatenate([path.vertices for path in body.get_paths()]) for body in axes.collections
     )
@@ -334,7 +273,7 @@ for _method in ("zeta", "alpha"):  # files are read method by method; this is no
 
 
 def test_summary_is_numpy_over_images_in_the_configured_order() -> None:
-    found = summary(table(SEVERAL), {})
+    rows = summary(table(SEVERAL), {})
     expected = [
         (metric, variant, method, seed)
         for metric, variants in (("infidelity", ("square", "subset")), ("aopc", ("a L=9", "a L=10")))
@@ -342,8 +281,8 @@ def test_summary_is_numpy_over_images_in_the_configured_order() -> None:
         for method in ("zeta", "alpha")
         for seed in (7, 2)
     ]
-    assert list(found[["metric", "variant", "method", "seed"]].itertuples(index=False, name=None)) == expected
-    assert list(found.columns[4:]) == [
+    assert list(rows[["metric", "variant", "method", "seed"]].itertuples(index=False, name=None)) == expected
+    assert list(rows.columns[4:]) == [
         "mean",
         "standard deviation",
         "median",
@@ -351,18 +290,18 @@ def test_summary_is_numpy_over_images_in_the_configured_order() -> None:
         "undefined",
         "printed",
     ]
-    for key, row in zip(expected, found.itertuples(index=False), strict=True):
+    for key, row in zip(expected, rows.itertuples(index=False), strict=True):
         valid = np.array(SEVERAL[key])[:5]
         assert row[4:9] == pytest.approx((valid.mean(), valid.std(ddof=1), np.median(valid), 5, 1), abs=1e-12)
         assert np.isnan(row[9])
 
 
 def test_summary_counts_what_has_no_score() -> None:
-    found = summary(table({("m", "e", "a", 0): [NAN, NAN], ("m", "e", "b", 0): [2, NAN]}), {})
-    assert list(found["undefined"]) == [2, 1]
-    assert list(found["images"]) == [0, 1]
-    assert found["mean"].to_list() == pytest.approx([NAN, 2], nan_ok=True)
-    assert found["standard deviation"].isna().all()  # one image has no spread
+    rows = summary(table({("m", "e", "a", 0): [NAN, NAN], ("m", "e", "b", 0): [2, NAN]}), {})
+    assert list(rows["undefined"]) == [2, 1]
+    assert list(rows["images"]) == [0, 1]
+    assert rows["mean"].to_list() == pytest.approx([NAN, 2], nan_ok=True)
+    assert rows["standard deviation"].isna().all()  # one image has no spread
 
 
 PAIRS = [
@@ -396,60 +335,38 @@ def test_a_printed_value_is_of_one_score_and_variant(name: str, pair: tuple[str,
     assert printed_values(PAIRS, {"a": {name: 2}}) == {("a", *pair): 2.0}
 
 
-def test_a_name_of_an_entry_and_of_another_score_is_the_entrys() -> None:
-    pairs = [("deletion", "plain"), ("insertion", "deletion")]
+def test_of_two_names_the_one_in_full_counts_then_the_entry() -> None:
+    names = {"infidelity": 3, "infidelity_square": 2, "infidelity infidelity_square": 1}
+    key = ("a", "infidelity", "infidelity_square")
+    for order in (list(names.items()), list(names.items())[::-1]):
+        assert printed_values(PAIRS, {"a": dict(order)}) == {key: 1.0}
+        assert printed_values(PAIRS, {"a": dict(item for item in order if " " not in item[0])}) == {key: 2.0}
+    pairs = [("deletion", "plain"), ("insertion", "deletion")]  # the name of an entry and of another score
     assert printed_values(pairs, {"a": {"deletion": 2}}) == {("a", "insertion", "deletion"): 2.0}
 
 
-def test_of_two_names_the_one_in_full_counts_then_the_entry() -> None:
-    names = {"infidelity": 3, "infidelity_square": 2, "infidelity infidelity_square": 1}
-    of = ("infidelity", "infidelity_square")
-    for order in (list(names.items()), list(names.items())[::-1]):
-        assert printed_values(PAIRS, {"a": dict(order), "b": {"infidelity": 4}}) == {
-            ("a", *of): 1.0,
-            ("b", *of): 4.0,
-        }
-        without = dict(item for item in order if " " not in item[0])
-        assert printed_values(PAIRS, {"a": without}) == {("a", *of): 2.0}
-
-
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
-        ("aopc_morf", "aopc_morf has 3 scores, expected the name of one, such as 'aopc_morf aopc L=9'"),
-        ("aopc", "aopc has 2 scores, expected the name of one, such as 'aopc_morf aopc L=9'"),
-        (
-            "necessity_sufficiency",
-            "necessity_sufficiency has 2 scores, expected the name of one, such as 'n_ord necessity_sufficiency'",
-        ),
-        (
-            "aopc L=9",
-            "unknown score 'aopc L=9'; did you mean 'aopc_morf aopc L=9'? valid: aopc_morf aopc L=9",
-        ),
-        (
-            "infidelty",
-            "unknown score 'infidelty'; did you mean 'infidelity'? valid: aopc_lerf, "
-            "deletion, deletion_blur, infidelity, infidelity_square, n_ord, tpn",
-        ),
-        (
-            "deletion deletion_blue",
-            "unknown score 'deletion deletion_blue'; did you mean 'deletion deletion_blur'? "
-            "valid: deletion deletion, deletion deletion_blur",
-        ),
+        ("aopc_morf", "aopc_morf has 3 scores, .*'aopc_morf aopc L=9'"),
+        ("necessity_sufficiency", "necessity_sufficiency has 2 scores, .*'n_ord necessity_sufficiency'"),
+        ("aopc L=9", "unknown score 'aopc L=9'; .*valid: aopc_morf aopc L=9"),
+        ("infidelty", "unknown score 'infidelty'; .*'infidelity'. valid: aopc_lerf, "),
+        ("deletion deletion_blue", "unknown score .*valid: deletion deletion, deletion deletion_blur"),
     ],
 )
-def test_a_printed_value_of_nothing_or_of_several_is_refused(name: str, said: str) -> None:
-    with pytest.raises(ValueError, match=f"^printed.some: {re.escape(said)}$"):
+def test_a_printed_value_of_nothing_or_of_several_is_refused(name: str, message: str) -> None:
+    with pytest.raises(ValueError, match=rf"^printed\.some: {message}"):
         printed_values(PAIRS, {"some": {name: 1.0}})
 
 
 def test_summary_has_a_printed_value_in_the_one_row_it_is_of() -> None:
     printed = {"zeta": {"aopc a L=10": 3.0, "square": 4.0}, "alpha": {"infidelity subset": 5.0}}
-    found = summary(table(SEVERAL), printed).set_index(["variant", "method"])["printed"]
-    assert found["a L=10", "zeta"].tolist() == [3, 3]  # of both seeds
-    assert found["square", "zeta"].tolist() == [4, 4]
-    assert found["subset", "alpha"].tolist() == [5, 5]
-    assert found.notna().sum() == 6
+    rows = summary(table(SEVERAL), printed).set_index(["variant", "method"])["printed"]
+    assert rows["a L=10", "zeta"].tolist() == [3, 3]  # of both seeds
+    assert rows["square", "zeta"].tolist() == [4, 4]
+    assert rows["subset", "alpha"].tolist() == [5, 5]
+    assert rows.notna().sum() == 6
     with pytest.raises(ValueError, match=r"^printed.zeta: infidelity has 2 scores, "):
         summary(table(SEVERAL), {"zeta": {"infidelity": 1}})
 
@@ -461,7 +378,7 @@ def test_summary_of_two_models_is_refused() -> None:
         summary(two, {})
 
 
-BESIDE: Given = {
+BESIDE: Scores = {
     ("infidelity", "square", "own", 0): [8, 8],
     ("infidelity", "square", "zero", 0): [0, 0],
     ("infidelity", "square", "grad", 0): [1, 3],
@@ -483,40 +400,22 @@ PRINTED = {
 
 
 def test_side_by_side_is_relative_to_the_first_method_with_both() -> None:
-    found = side_by_side(summary(table(BESIDE), PRINTED))
-    assert found.to_dict("list") == {  # nothing of "own" or of the metric "other" is printed
+    summarized = summary(table(BESIDE), PRINTED)
+    assert side_by_side(summarized).to_dict(
+        "list"
+    ) == {  # nothing of "own" or of the metric "other" is printed
         "method": ["zero", "grad", "grad_sg", "never"],
         "infidelity square: this study / published": ["0 / 1", "3 / 4", "1.5 / 1", "– / –"],
         "infidelity square: relative to grad": ["0 / 0.25", "1 / 1", "0.5 / 0.25", "– / –"],
         "sens: this study / published": ["– / –", "0.25 / –", "– / –", "– / 2"],
     }
-
-
-def test_the_page_of_scores_begins_with_what_is_printed(tmp_path: Path) -> None:
-    summary(table(BESIDE), PRINTED).to_csv(tmp_path / "scores.csv", index=False)
-    read = pd.read_csv(tmp_path / "scores.csv", keep_default_na=False, na_values=[""])
-    page = tables_page(score_tables(read, "table <1>"), title="both", digits=3)
-    captions = re.findall("<caption>(.*?)</caption>", page)
-    assert captions == [
-        "table &lt;1&gt;: this study / published values (means over images and seeds)",
-        "table &lt;1&gt;: all scores",
-    ]
-    beside, everything = page.split("<table>")[1:]
-    assert "<td>3 / 4</td><td>1 / 1</td>" in beside
-    assert "other" not in beside
-    assert everything.count("<tr>") == 1 + len(read)
-    assert page.count("<html") == page.count("</html>") == page.count("<title>both</title>") == 1
-
-
-def test_without_printed_values_nothing_stands_beside() -> None:
-    plain = summary(table(BESIDE), {})
-    assert list(score_tables(plain, "s")) == ["s: all scores"]
-    assert list(score_tables(plain, "s")) == ["s: all scores"]
+    assert [len(rows) for rows in score_tables(summarized, "s").values()] == [4, len(summarized)]
+    assert list(score_tables(summary(table(BESIDE), {}), "s")) == ["s: all scores"]
 
 
 # --- scatter ------------------------------------------------------------------------------------------------
 
-BOTH: Given = {
+BOTH: Scores = {
     ("infidelity", "sq", "grad_sg", 0): [1, 2, 6],
     ("infidelity", "sq", "grad_sg", 1): [3, 4, NAN],
     ("infidelity", "sq", "gbp", 0): [8, 8, 8],
@@ -533,8 +432,7 @@ BOTH: Given = {
 
 
 def test_scatter_has_a_point_for_each_method_with_intervals() -> None:
-    figure = infidelity_sensitivity(table(BOTH), [("sq", "sens"), ("far", "sens")])
-    first, second = figure.axes
+    first, second = infidelity_sensitivity(table(BOTH), [("sq", "sens"), ("far", "sens")]).axes
     by_image = [(1 + 3) / 2, (2 + 4) / 2, 6]  # an image is one replicate, however many seeds have scored it
     points = [bar.lines[0] for bar in first.containers]
     assert [(float(p.get_xdata()[0]), float(p.get_ydata()[0])) for p in points] == [
@@ -546,12 +444,7 @@ def test_scatter_has_a_point_for_each_method_with_intervals() -> None:
     assert np.ptp(up[:, 1]) / 2 == pytest.approx(half)
     assert np.ptp(across[:, 0]) / 2 == pytest.approx(1.96 * 0.1 / np.sqrt(3))
     assert (first.get_yscale(), second.get_yscale()) == ("linear", "log")  # 8/3.67 and 20
-    assert (first.get_xscale(), second.get_xscale()) == ("linear", "linear")
-    assert [axes.get_title() for axes in figure.axes] == ["sq against sens", "far against sens"]
-    assert (
-        first.get_xlabel() == "SENS_MAX\n← lower is better\nmeans with 95 % intervals, n = 3 images × 2 seeds"
-    )
-    assert first.get_ylabel() == "INFD (squared logits)\n← lower is better"
+    assert "n = 3 images × 2 seeds" in first.get_xlabel()
 
 
 def test_scatter_names_stand_apart_in_the_order_of_their_points() -> None:
@@ -611,20 +504,14 @@ def test_the_target_is_marked_on_the_axis(scores: list[float], scale: str) -> No
     assert axes.get_xscale() == scale
 
 
-def test_the_mean_has_a_color_of_its_own() -> None:
-    (axes,) = boxes(three_methods()).axes
-    (first, _) = (line for line in axes.lines if line.get_marker() == "D")
-    assert to_hex(first.get_markerfacecolor()).upper() == VERMILION
-
-
 LONG = [f"a_method_of_quite_a_long_name_{place:02}" for place in range(13)]
-MANY: Given = {
+MANY: Scores = {
     ("m", f"entry {variant}", method, seed): np.geomspace(1, 10.0 * (1 + place), 9)
     for variant in ("one", "two")
     for place, method in enumerate(LONG)
     for seed in (0, 1)
 }
-POINTS: Given = {
+POINTS: Scores = {
     (metric, metric, method, 0): np.geomspace(1, 10.0 * (1 + place), 9)
     for metric in ("infidelity", "sensitivity_max")
     for place, method in enumerate(LONG)
@@ -635,9 +522,7 @@ CROWDED: dict[str, Callable[[], Figure]] = {
         metric_results({(f"{metric} of {WORDY}", "entry", "a", 0): [1, 2, 3] for metric in ("one", "two")})
     ),
     "boxes": lambda: boxes(metric_results(MANY)),
-    "densities": lambda: distributions(metric_results(MANY)),
     "scatter": lambda: infidelity_sensitivity(table(POINTS), [("infidelity", "sensitivity_max")]),
-    "one method": lambda: boxes(metric_results({("m", "entry", "a", 0): [1, 2, 3]})),
 }
 
 

@@ -67,14 +67,11 @@ def test_transforms_are_those_the_configuration_knows() -> None:
 @EACH
 def test_a_transform_gives_new_masks_of_the_same_shape(settings: dict[str, Any]) -> None:
     masks = some_masks()
-    before, asked = masks.copy(), dict(settings)
-    found = changed(settings, masks)
-    assert found.dtype == np.bool_
-    assert found.shape == masks.shape
-    assert not np.shares_memory(found, masks)
-    np.testing.assert_array_equal(masks, before)
-    assert settings == asked
-    assert (settings["kind"] == "none") == np.array_equal(found, masks)
+    result = changed(settings, masks)
+    assert (result.dtype, result.shape) == (np.bool_, masks.shape)
+    assert not np.shares_memory(result, masks)
+    np.testing.assert_array_equal(masks, some_masks())
+    assert (settings["kind"] == "none") == np.array_equal(result, masks)
 
 
 @EACH
@@ -92,54 +89,27 @@ def test_a_transform_does_not_depend_on_how_masks_are_split(settings: dict[str, 
 @EACH
 def test_only_what_is_drawn_depends_on_the_seed(settings: dict[str, Any]) -> None:
     masks = np.repeat(some_masks()[4:5], 6, axis=0)
-    found = transform(masks, settings, [3, 3, 3, 4, 5, 6])
-    assert np.array_equal(found[0], found[1])
-    assert np.array_equal(found[0], found[2])
-    different = {mask.tobytes() for mask in found[2:]}
+    result = transform(masks, settings, [3, 3, 3, 4, 5, 6])
+    assert np.array_equal(result[:2], result[1:3])
+    different = {mask.tobytes() for mask in result[2:]}
     assert len(different) == (4 if settings["kind"] in DRAWN else 1)
 
 
-def test_parameters_have_defaults() -> None:
-    for settings in EVERY:
-        kind = settings["kind"]
-        defaults = {name: parameter.default for name, parameter in SETTINGS[kind].items()}
-        np.testing.assert_array_equal(changed({"kind": kind}), changed({"kind": kind, **defaults}))
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"kind": "dilation", "radius": 0},
-        {"kind": "erosion", "radius": 0},
-        {"kind": "noise", "share": 0},
-        {"kind": "rotation", "degrees": 0},
-    ],
-    ids=lambda settings: settings["kind"],
-)
-def test_nothing_changes_by_nothing(settings: dict[str, Any]) -> None:
-    np.testing.assert_array_equal(changed(settings), some_masks())
-
-
-@pytest.mark.parametrize("kind", ["dilation", "erosion", "convex_hull", "rotation", "transposition"])
-def test_an_empty_mask_stays_empty(kind: str) -> None:
-    assert not changed({"kind": kind})[8].any()
-
-
-@pytest.mark.parametrize("kind", ["dilation", "erosion", "convex_hull", "transposition"])
-def test_a_full_mask_stays_full(kind: str) -> None:
-    assert changed({"kind": kind})[9].all()
+def test_the_hull_of_a_full_mask_is_full_and_of_none_is_empty() -> None:
+    hulls = changed({"kind": "convex_hull"})
+    assert not hulls[8].any()
+    assert hulls[9].all()
 
 
 def test_what_does_not_fit_is_refused() -> None:
     masks = some_masks()
-    for given, fault in (
-        (masks.astype(np.uint8), "masks: found uint8 [16, 11, 8], expected bool [n, H, W]"),
-        (masks[0], "masks: found bool [11, 8], expected bool [n, H, W]"),
+    for wrong, message in (
+        (masks.astype(np.uint8), r"^masks: found uint8 \[16, 11, 8\], expected bool"),
+        (masks[0], r"^masks: found bool \[11, 8\], expected bool"),
     ):
-        with pytest.raises(ValueError, match=r"^masks: ") as error:
-            transform(given, {"kind": "none"}, [1] * len(given))
-        assert str(error.value) == fault
-    with pytest.raises(ValueError, match=r"^seeds: found 15, expected 16, one per image$"):
+        with pytest.raises(ValueError, match=message):
+            transform(wrong, {"kind": "none"}, [1] * len(wrong))
+    with pytest.raises(ValueError, match=r"^seeds: found 15, expected 16"):
         transform(masks, {"kind": "none"}, [1] * 15)
     with pytest.raises(ValueError, match=r"^transform\.radius: found -1, expected at least 0$"):
         changed({"kind": "dilation", "radius": -1})
@@ -152,7 +122,7 @@ def near(one: tuple[int, int], other: tuple[int, int], radius: int) -> bool:
     return (one[0] - other[0]) ** 2 + (one[1] - other[1]) ** 2 <= radius**2
 
 
-@pytest.mark.parametrize("radius", [1, 2, 3])
+@pytest.mark.parametrize("radius", [0, 1, 3])
 def test_dilation_and_erosion_equal_plain_loops(radius: int) -> None:
     masks = some_masks()
     dilated, eroded = (changed({"kind": kind, "radius": radius}) for kind in ("dilation", "erosion"))
@@ -162,34 +132,6 @@ def test_dilation_and_erosion_equal_plain_loops(radius: int) -> None:
             around = [mask[other] for other in places if near(place, other, radius)]
             assert larger[place] == any(around)
             assert smaller[place] == all(around)
-
-
-@pytest.mark.parametrize(("radius", "area"), [(0, 1), (1, 5), (2, 13), (3, 29), (4, 49)])
-def test_a_point_becomes_a_disc(radius: int, area: int) -> None:
-    masks = np.zeros((1, 15, 15), dtype=bool)
-    masks[0, 7, 7] = True
-    found = changed({"kind": "dilation", "radius": radius}, masks)
-    assert found.sum() == area
-    np.testing.assert_array_equal(found[0], found[0].T)
-    assert np.array_equal(changed({"kind": "erosion", "radius": radius}, found), masks)
-
-
-def test_dilation_contains_the_mask_and_erosion_lies_within_it() -> None:
-    masks = some_masks()
-    areas = [masks.sum()]
-    for radius in (1, 2, 3):
-        larger, smaller = (changed({"kind": kind, "radius": radius}) for kind in ("dilation", "erosion"))
-        assert not (masks & ~larger).any()
-        assert not (smaller & ~masks).any()
-        areas = [smaller.sum(), *areas, larger.sum()]
-    assert areas == sorted(set(areas))
-
-
-@pytest.mark.parametrize("radius", [1, 2])
-def test_erosion_is_the_dilation_of_the_rest(radius: int) -> None:
-    masks = some_masks()
-    rest = changed({"kind": "dilation", "radius": radius}, ~masks)
-    np.testing.assert_array_equal(changed({"kind": "erosion", "radius": radius}), ~rest)
 
 
 # ---------------------------------------------------------------------------------------------- hull
@@ -229,27 +171,6 @@ def test_the_hull_equals_that_of_half_planes() -> None:
         np.testing.assert_array_equal(hull, plain_hull(mask))
 
 
-def test_the_hull_contains_the_mask_and_the_middle_of_any_two_of_its_pixels() -> None:
-    masks = np.concatenate([some_masks(), sparse_masks()])
-    for mask, hull in zip(masks, changed({"kind": "convex_hull"}, masks), strict=True):
-        assert not (mask & ~hull).any()
-        inside = np.argwhere(hull)
-        sums = (inside[:, None] + inside).reshape(-1, 2)
-        middles = sums[(sums % 2 == 0).all(1)] // 2
-        assert hull[tuple(middles.T)].all()
-
-
-def test_the_hull_of_points_is_drawn_between_them() -> None:
-    hulls = changed({"kind": "convex_hull"})
-    masks = some_masks()
-    for same in (10, 11, 12, 14):  # one pixel, one in a corner, a row, a diagonal
-        np.testing.assert_array_equal(hulls[same], masks[same])
-    np.testing.assert_array_equal(np.argwhere(hulls[13]), [[y, 2] for y in range(2, 10)])
-    # From corner to corner of 11 × 8 pixels: a line half a pixel thick to either side.
-    assert hulls[15].any(axis=1).all()
-    assert hulls[15].sum() < 25
-
-
 # --------------------------------------------------------------------------------------------- noise
 
 
@@ -264,10 +185,6 @@ def test_noise_turns_over_its_share_of_all_pixels() -> None:
     each = flipped.reshape(40, -1).sum(1)
     assert chisquare(flipped.sum(0).flatten()).pvalue > 1e-3
     assert len(set(each)) > 10
-
-
-def test_noise_on_every_pixel_is_the_other_mask() -> None:
-    np.testing.assert_array_equal(changed({"kind": "noise", "share": 1}), ~some_masks())
 
 
 # ------------------------------------------------------------------------------------------ rotation
@@ -291,25 +208,17 @@ def plain_rotation(mask: Masks, angle: float) -> tuple[Masks, Masks]:
     return turned, close
 
 
-@pytest.mark.parametrize("degrees", [10, 90.5, 180])
+@pytest.mark.parametrize("degrees", [0, 10, 180])
 def test_rotation_is_about_the_center_by_an_angle_of_each_image(degrees: float) -> None:
     masks = np.concatenate([some_masks(), np.ones((4, 11, 8), dtype=bool)])
-    found, angles = changed({"kind": "rotation", "degrees": degrees}, masks), []
-    for mask, seed, turned in zip(masks, seeds_of(masks), found, strict=True):
+    rotated, angles = changed({"kind": "rotation", "degrees": degrees}, masks), []
+    for mask, seed, turned in zip(masks, seeds_of(masks), rotated, strict=True):
         angles.append(np.random.default_rng(seed).uniform(-degrees, degrees))
         expected, close = plain_rotation(mask, angles[-1])
         assert close.sum() <= 2
         np.testing.assert_array_equal(turned | close, expected | close)
-    assert min(angles) < -degrees / 2
-    assert max(angles) > degrees / 2
-
-
-def test_rotation_loses_what_leaves_the_image() -> None:
-    masks = np.ones((30, 12, 12), dtype=bool)
-    found = changed({"kind": "rotation", "degrees": 180}, masks)
-    assert found[:, 4:8, 4:8].all()
-    corners = found[:, [0, 0, -1, -1], [0, -1, 0, -1]]
-    assert corners.mean() < 0.2
+    assert min(angles) <= -degrees / 2
+    assert max(angles) >= degrees / 2
 
 
 # ------------------------------------------------------------------------------------- transposition

@@ -46,7 +46,7 @@ def test_coefficients_are_those_of_scipy() -> None:
     values = accuracies()
     table = rank_agreement(values)
     of_protocols = table.query("setting == 'protocol' and fill == 'linear' and retraining == 'yes'")
-    found = of_protocols.set_index("iteration")["rho"]
+    rho = of_protocols.set_index("iteration")["rho"]
     expected = []
     for step in range(ITERATIONS):
         first, second = (
@@ -54,23 +54,23 @@ def test_coefficients_are_those_of_scipy() -> None:
             for protocol in ("roar", "roar_lerf")
         )
         expected.append(spearmanr(-np.array(first, dtype=int), second).statistic)
-        assert found[str(step + 1)] == pytest.approx(expected[-1])
-    assert found[MEAN] == pytest.approx(np.mean(expected))
+        assert rho[str(step + 1)] == pytest.approx(expected[-1])
+    assert rho[MEAN] == pytest.approx(np.mean(expected))
 
 
 def test_equal_evaluations_agree_and_opposite_ones_do_not() -> None:
     values = accuracies()
     steps = np.linspace(0.1, 0.7, len(METHODS))
-    for (evaluation, method), found in values.items():
+    for (evaluation, method), correct in values.items():
         rate = steps[METHODS.index(method)] if evaluation[2] == "yes" else 0.8 - steps[METHODS.index(method)]
-        found[:] = np.arange(IMAGES) < round(rate * IMAGES)
+        correct[:] = np.arange(IMAGES) < round(rate * IMAGES)
     table = rank_agreement(values)
     expected = {"fill": 1, "retraining": -1, "protocol": -1}  # the same accuracies in both orders
     for setting, rho in expected.items():
         assert table.loc[table["setting"] == setting, "rho"].to_numpy() == pytest.approx(rho)
 
 
-def correct(rates: dict[str, float], images: int, seed: int, iterations: int = 1) -> dict:
+def random_correct(rates: dict[str, float], images: int, seed: int, iterations: int = 1) -> dict:
     """Return whether images are classified correctly with and without retraining, at the same rates."""
     generator = np.random.default_rng(seed)
     return {
@@ -82,20 +82,9 @@ def correct(rates: dict[str, float], images: int, seed: int, iterations: int = 1
     }
 
 
-def test_intervals_cover_what_more_images_give() -> None:
-    """True accuracies differ little between methods, so that rankings of few images differ."""
-    rates = dict(zip(METHODS, (0.4, 0.42, 0.44, 0.46), strict=True))
-    covered = 0
-    for seed in range(40):
-        row = rank_agreement(correct(rates, 200, seed)).iloc[0]
-        covered += row["rho_low"] <= 1 <= row["rho_high"]
-        assert row["rho_low"] <= row["rho"] <= row["rho_high"]
-    assert covered >= 38
-
-
 @pytest.mark.parametrize("iterations", [1, 3])
 def test_intervals_are_ranges_of_rankings_that_agree_with_significant_differences(iterations: int) -> None:
-    values = correct(
+    values = random_correct(
         dict(zip(METHODS, (0.3, 0.4, 0.5, 0.6), strict=True)), 250, seed=1, iterations=iterations
     )
     table = rank_agreement(values).set_index("iteration")[["rho_low", "rho_high"]]
@@ -117,15 +106,9 @@ def test_intervals_are_ranges_of_rankings_that_agree_with_significant_difference
     assert -1 < table.loc["1", "rho_low"] < 1
 
 
-def test_clear_differences_leave_one_ranking() -> None:
-    values = correct(dict(zip(METHODS, (0.1, 0.4, 0.7, 1.0), strict=True)), 400, seed=0, iterations=2)
-    table = rank_agreement(values)
-    assert (table[["rho", "rho_low", "rho_high"]] == 1).all(axis=None)
-
-
 def test_few_images_have_no_interval() -> None:
     for images, has_interval in ((2, False), (4, False), (5, True)):
-        values = {key: found[:, :images] for key, found in accuracies(seed=3).items()}
+        values = {key: correct[:, :images] for key, correct in accuracies(seed=3).items()}
         table = rank_agreement(values)
         table = table[table["rho"].notna()]
         assert len(table)
@@ -133,15 +116,15 @@ def test_few_images_have_no_interval() -> None:
 
 
 def test_methods_with_equal_accuracies_have_no_order() -> None:
-    values = {key: np.ones_like(found) for key, found in accuracies().items()}
+    values = {key: np.ones_like(correct) for key, correct in accuracies().items()}
     table = rank_agreement(values)
     assert table[["rho", "rho_low", "rho_high"]].isna().all(axis=None)
 
 
 def test_an_iteration_with_equal_accuracies_does_not_count() -> None:
     whole, values = accuracies(), accuracies()
-    for found in values.values():
-        found[..., 0, :] = True
+    for correct in values.values():
+        correct[..., 0, :] = True
     with_ties, all_defined = (rank_agreement(table) for table in (values, whole))
     is_first = with_ties["iteration"] == "1"
     assert with_ties.loc[is_first, "rho"].isna().all()
@@ -153,7 +136,7 @@ def test_an_iteration_with_equal_accuracies_does_not_count() -> None:
 
 
 def test_two_methods_have_no_ranking() -> None:
-    values = {key: found for key, found in accuracies().items() if key[1] in ("a", "b")}
+    values = {key: correct for key, correct in accuracies().items() if key[1] in ("a", "b")}
     table = rank_agreement(values)
     assert table.empty
     assert displayed_agreement(table).empty
@@ -167,10 +150,10 @@ def test_accuracies_count_seeds() -> None:
     rows += [("accuracy_without_retraining", "roar/mean/1", 0, image, 1.0) for image in range(4)]
     table = pd.DataFrame(rows, columns=["metric", "variant", "seed", "image", "score"])
     table = table.assign(study="s", data="d", model="m", method="a")
-    found = image_accuracies(table)
-    assert set(found) == {(("roar", "mean", "yes"), "a"), (("roar", "mean", "no"), "a")}
-    np.testing.assert_array_equal(found[("roar", "mean", "yes"), "a"], np.full((2, 4), 1))
-    np.testing.assert_array_equal(found[("roar", "mean", "no"), "a"], np.ones((1, 4)))
+    counts = image_accuracies(table)
+    assert set(counts) == {(("roar", "mean", "yes"), "a"), (("roar", "mean", "no"), "a")}
+    np.testing.assert_array_equal(counts[("roar", "mean", "yes"), "a"], np.full((2, 4), 1))
+    np.testing.assert_array_equal(counts[("roar", "mean", "no"), "a"], np.ones((1, 4)))
 
 
 def test_what_is_compared_is_written_out() -> None:

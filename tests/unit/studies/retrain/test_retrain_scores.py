@@ -24,9 +24,9 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def rows(table: pd.DataFrame, metric: str, variant: str) -> dict[int, float]:
     """The score of each image."""
-    found = table[(table["metric"] == metric) & (table["variant"] == variant)]
-    assert found["image"].is_unique
-    return dict(zip(found["image"].tolist(), found["score"].tolist(), strict=True))
+    chosen = table[(table["metric"] == metric) & (table["variant"] == variant)]
+    assert chosen["image"].is_unique
+    return dict(zip(chosen["image"].tolist(), chosen["score"].tolist(), strict=True))
 
 
 def is_whole(table: pd.DataFrame) -> None:
@@ -59,41 +59,41 @@ def predictions(splits: Sequence[str], iterations: int) -> list[pd.DataFrame]:
 
 def test_accuracy_is_of_each_test_image_and_of_the_other_splits_together() -> None:
     tables = predictions(["train", "validation", "test"], 3)
-    found = accuracy_scores(tables)
-    is_whole(found)
+    result = accuracy_scores(tables)
+    is_whole(result)
     total = 0
     for step, table in enumerate(tables):
         right: dict[str, dict[int, float]] = {"train": {}, "validation": {}, "test": {}}
         for _, row in table.iterrows():
             right[row["split"]][row["image"]] = 1.0 if row["label"] == row["predicted"] else 0.0
         assert min(len(images) for images in right.values()) > 5
-        assert rows(found, "accuracy", str(step)) == right["test"]
+        assert rows(result, "accuracy", str(step)) == right["test"]
         for split in ("train", "validation"):
             share = sum(right[split].values()) / len(right[split])
-            assert rows(found, f"accuracy_{split}", str(step)) == {-1: pytest.approx(share)}
+            assert rows(result, f"accuracy_{split}", str(step)) == {-1: pytest.approx(share)}
         total += len(right["test"]) + 2
-    assert len(found) == total
-    assert len({tuple(rows(found, "accuracy", str(step)).values()) for step in range(3)}) == 3
+    assert len(result) == total
+    assert len({tuple(rows(result, "accuracy", str(step)).values()) for step in range(3)}) == 3
 
 
 def test_a_training_without_validation_images_has_no_row_for_them() -> None:
-    found = accuracy_scores(predictions(["train", "test"], 2))
-    assert set(found["metric"]) == {"accuracy", "accuracy_train"}
-    is_whole(found)
+    result = accuracy_scores(predictions(["train", "test"], 2))
+    assert set(result["metric"]) == {"accuracy", "accuracy_train"}
+    is_whole(result)
 
 
 def test_accuracy_without_retraining_is_that_of_the_original_on_test_images() -> None:
     original, retrained = predictions(["train", "test"], 2)
     retrained["predicted_by_original"] = np.where(retrained["split"] == "test", original["label"] % 2, -1)
-    found = accuracy_scores([original, retrained])
-    is_whole(found)
+    result = accuracy_scores([original, retrained])
+    is_whole(result)
     of_test = retrained[retrained["split"] == "test"]
     expected = of_test["predicted_by_original"] == of_test["label"]
     assert 0 < expected.mean() < 1
-    assert rows(found, "accuracy_without_retraining", "1") == dict(
+    assert rows(result, "accuracy_without_retraining", "1") == dict(
         zip(of_test["image"], expected, strict=True)
     )
-    assert set(found.loc[found["metric"] == "accuracy_without_retraining", "variant"]) == {"1"}
+    assert set(result.loc[result["metric"] == "accuracy_without_retraining", "variant"]) == {"1"}
 
 
 # ----------------------------------------------------------------------------------------------- overlap
@@ -117,8 +117,8 @@ def some_masks() -> np.ndarray:
 @pytest.mark.parametrize("split", [(1, 1, 1, 1), (4,), (1, 3)])
 def test_overlaps_are_those_of_sets_of_pixels(tmp_path: Path, split: tuple[int, ...]) -> None:
     masks, images = some_masks(), np.array([12, 0, 3, 4, 5, 7, 8, 9, 11])
-    found = overlap_scores(layers_of(stored(tmp_path, masks, split), "mean", MASKS), images)
-    is_whole(found)
+    result = overlap_scores(layers_of(stored(tmp_path, masks, split), "mean", MASKS), images)
+    is_whole(result)
     expected: dict[tuple[str, str], dict[int, float]] = {}
     for image in images.tolist():
         of = [set(np.flatnonzero(masks[image, step]).tolist()) for step in range(MASKS)]
@@ -129,28 +129,28 @@ def test_overlaps_are_those_of_sets_of_pixels(tmp_path: Path, split: tuple[int, 
             expected.setdefault(("mamo", str(i)), {})[image] = len(set().union(*of[: i + 1]) & of[i + 1])
         for i, n in combinations(range(MASKS), 2):
             expected.setdefault(("overlap", f"{i}-{n}"), {})[image] = len(of[i] & of[n])
-    assert len(found) == sum(map(len, expected.values())) == len(images) * (4 + 3 + 3 + 6)
+    assert len(result) == sum(map(len, expected.values())) == len(images) * (4 + 3 + 3 + 6)
     for (metric, variant), values in expected.items():
-        assert rows(found, metric, variant) == values
-    assert found["score"].dtype == np.float64
+        assert rows(result, metric, variant) == values
+    assert result["score"].dtype == np.float64
 
 
 def test_masks_that_are_not_used_do_not_count(tmp_path: Path) -> None:
     masks, images = some_masks(), np.arange(COUNT)
     stores = stored(tmp_path, masks, (4,))
-    found = overlap_scores(layers_of(stores, "zero", 2), images)
-    assert set(found["variant"]) == {"0", "1", "0-1"}
+    result = overlap_scores(layers_of(stores, "zero", 2), images)
+    assert set(result["variant"]) == {"0", "1", "0-1"}
     of_layers = overlap_scores([Layer(stores[0]["mask"], None, 2)], images)
-    pd.testing.assert_frame_equal(found, of_layers)
-    union = rows(found, "cma", "1")
+    pd.testing.assert_frame_equal(result, of_layers)
+    union = rows(result, "cma", "1")
     assert union == {image: float(masks[image, :2].any(0).sum()) for image in range(COUNT)}
 
 
 def test_a_single_mask_has_an_area_and_no_overlap(tmp_path: Path) -> None:
     masks = some_masks()[:, :1]
-    found = overlap_scores(layers_of(stored(tmp_path, masks, (1,)), "zero", 1), np.arange(COUNT))
-    assert set(found["metric"]) == {"cma"}
-    assert rows(found, "cma", "0") == dict(enumerate(masks.sum((1, 2, 3)).astype(float).tolist()))
+    result = overlap_scores(layers_of(stored(tmp_path, masks, (1,)), "zero", 1), np.arange(COUNT))
+    assert set(result["metric"]) == {"cma"}
+    assert rows(result, "cma", "0") == dict(enumerate(masks.sum((1, 2, 3)).astype(float).tolist()))
 
 
 # ----------------------------------------------------------------------------------------------- leakage
@@ -167,19 +167,13 @@ def leaks(seed: int) -> pd.DataFrame:
 
 
 def test_leakage_is_a_row_a_classifier() -> None:
-    tables = {1: leaks(0), 10: leaks(1)}
-    found = leakage_scores(tables)
-    is_whole(found)
-    assert len(found) == 24
+    tables = {10: leaks(0), 1: leaks(1)}
+    result = leakage_scores(tables)
+    is_whole(result)
+    assert len(result) == 24
     for step, table in tables.items():
         for _, row in table.iterrows():
             metric = {"own": "leakage", "random": "leakage_random"}[row["labels"]]
-            assert rows(found, metric, f"{step}/repeat{row['repeat']}") == {-1: row["accuracy"]}
+            assert rows(result, metric, f"{step}/repeat{row['repeat']}") == {-1: row["accuracy"]}
             loss = {"own": "leakage_loss", "random": "leakage_loss_random"}[row["labels"]]
-            assert rows(found, loss, f"{step}/repeat{row['repeat']}") == {-1: row["loss"]}
-
-
-def test_leakage_of_another_iteration_keeps_its_own_values() -> None:
-    found = leakage_scores({2: leaks(0), 1: leaks(1)})
-    assert rows(found, "leakage", "2/repeat0") == {-1: leaks(0)["accuracy"][0]}
-    assert rows(found, "leakage", "1/repeat0") == {-1: leaks(1)["accuracy"][0]}
+            assert rows(result, loss, f"{step}/repeat{row['repeat']}") == {-1: row["loss"]}

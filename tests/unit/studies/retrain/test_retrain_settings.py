@@ -1,18 +1,17 @@
 """Valid settings of a retraining, and the arithmetic of τ, ρ, I and k."""
 
 from decimal import ROUND_HALF_UP, Decimal
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pytest
 
-from saliency_assay.metrics.reductions import REDUCTIONS
 from saliency_assay.studies.retrain.parameters import TRANSFORMS, iterations, pixels, transform_from
-from saliency_assay.studies.retrain.retrain_study import Reduction, RetrainStudy
+from saliency_assay.studies.retrain.retrain_study import RetrainStudy
 
 
-def retraining(**given: object) -> RetrainStudy:
-    study = RetrainStudy.model_validate({"kind": "retrain", "model": "f_0", **given})
+def retraining(**settings: object) -> RetrainStudy:
+    study = RetrainStudy.model_validate({"kind": "retrain", "model": "f_0", **settings})
     study.complete_masks()
     return study
 
@@ -24,47 +23,40 @@ def retraining(**given: object) -> RetrainStudy:
     ("percentile", "occluded", "expected"),
     [
         (95, 0.5, 10),
-        (95.0, 0.25, 5),
         (95, 0.15, 3),  # 0.15 / 0.05 is 2.9999999999999996 in floats
         (95, 0.05, 1),
-        (95, 0.95, 19),
         (99, 0.29, 29),  # 0.29 · 100 / 1 is 28.999999999999996
         (99.9, 0.3, 300),
-        (80, 0.4, 2),
         (50, 0.5, 1),
         (66.666666666667, 0.333333333333, 1),
         (np.float64(95), np.float64(0.5), 10),
     ],
 )
 def test_iterations_are_whole(percentile: float, occluded: float, expected: int) -> None:
-    found = iterations(percentile, occluded)
-    assert found == expected
-    assert type(found) is int
+    count = iterations(percentile, occluded)
+    assert (count, type(count)) == (expected, int)
 
 
 @pytest.mark.parametrize(
-    ("percentile", "occluded", "fault"),
+    ("percentile", "occluded", "message"),
     [
         (95, 0.52, "occluded: found 0.52 with percentile 95, expected a multiple of 0.05"),
-        (95.0, 0.52, "occluded: found 0.52 with percentile 95, expected a multiple of 0.05"),
-        (95, 0.02, "occluded: found 0.02 with percentile 95, expected a multiple of 0.05"),
-        (95, 1e-12, "occluded: found 1e-12 with percentile 95, expected a multiple of 0.05"),
-        (95, 0.500001, "occluded: found 0.500001 with percentile 95, expected a multiple of 0.05"),
+        (95, 0.02, "occluded: found 0.02 with percentile 95"),
+        (95, 1e-12, "occluded: found 1e-12 with percentile 95"),
+        (95, 0.500001, "occluded: found 0.500001 with percentile 95"),
         (99.9, 0.3005, "occluded: found 0.3005 with percentile 99.9, expected a multiple of 0.001"),
-        (120, 0.5, "percentile: found 120, expected a number above 0 and below 100"),
         (100, 0.5, "percentile: found 100, expected a number above 0 and below 100"),
-        (0, 0.5, "percentile: found 0, expected a number above 0 and below 100"),
-        (float("nan"), 0.5, "percentile: found nan, expected a number above 0 and below 100"),
-        (True, 0.5, "percentile: found true, expected a number above 0 and below 100"),
+        (0, 0.5, "percentile: found 0,"),
+        (float("nan"), 0.5, "percentile: found nan,"),
+        (True, 0.5, "percentile: found true,"),
         (95, 1, "occluded: found 1, expected a number above 0 and below 1"),
-        (95, -0.5, "occluded: found -0.5, expected a number above 0 and below 1"),
-        (95, "half", "occluded: found 'half', expected a number above 0 and below 1"),
+        (95, -0.5, "occluded: found -0.5,"),
+        (95, "half", "occluded: found 'half',"),
     ],
 )
-def test_iterations_that_are_not_whole_are_refused(percentile: float, occluded: float, fault: str) -> None:
-    with pytest.raises(ValueError, match=r"found") as error:
+def test_iterations_that_are_not_whole_are_refused(percentile: float, occluded: float, message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{message}"):
         iterations(percentile, occluded)
-    assert str(error.value) == fault
 
 
 @pytest.mark.parametrize(
@@ -83,9 +75,8 @@ def test_iterations_that_are_not_whole_are_refused(percentile: float, occluded: 
     ],
 )
 def test_pixels_round_halves_up_without_float_noise(area: int, percentile: float, expected: int) -> None:
-    found = pixels(area, percentile)
-    assert found == expected
-    assert type(found) is int
+    count = pixels(area, percentile)
+    assert (count, type(count)) == (expected, int)
 
 
 def test_pixels_equal_decimal_arithmetic() -> None:
@@ -96,96 +87,58 @@ def test_pixels_equal_decimal_arithmetic() -> None:
             assert pixels(area, tenths / 10) == max(1, rounded), (area, tenths)
 
 
-def test_pixels_name_a_percentile_that_is_none() -> None:
-    with pytest.raises(ValueError, match=r"^percentile: found 100, expected a number above 0 and below 100$"):
-        pixels(64, 100)
-
-
 # -------------------------------------------------------------------------------------------- settings
 
 
 def test_a_method_may_have_a_reduction_of_its_own() -> None:
-    found = retraining(reduction="abs_max", reductions={"gradcam": "positive_sum"})
-    assert [found.reduction_of(name) for name in ("gradcam", "gradient")] == ["positive_sum", "abs_max"]
+    study = retraining(reduction="abs_max", reductions={"gradcam": "positive_sum"})
+    assert [study.reduction_of(name) for name in ("gradcam", "gradient")] == ["positive_sum", "abs_max"]
 
 
 def test_leakage_is_of_the_first_and_the_last_masks_unless_others_are_named() -> None:
     assert retraining(leakage={}).leak_iterations == (1, 10)
-    assert retraining(leakage={"repeats": 2}).leak_iterations == (1, 10)
     assert retraining(leakage={"repeats": 2}).repeats == 2
     assert retraining(leakage={"iterations": [4]}).repeats == 3
     assert retraining(leakage={}, occluded=0.05).leak_iterations == (1,)
-    assert retraining(leakage={"iterations": [1, 10]}).leak_iterations == (1, 10)
-
-
-def test_reductions_are_those_there_are() -> None:
-    assert tuple(REDUCTIONS) == get_args(Reduction)
 
 
 @pytest.mark.parametrize(
-    ("given", "fault"),
+    ("settings", "message"),
     [
-        ({"occluded": 0.52}, "occluded: found 0.52 with percentile 95, expected a multiple of 0.05"),
-        (
-            {"leakage": {"iterations": [1, 11]}},
-            "leakage.iterations: found 11, expected integers from 1 to 10",
-        ),
-        (
-            {"occluded": 0.1, "leakage": {"iterations": [3]}},
-            "leakage.iterations: found 3, expected integers from 1 to 2",
-        ),
+        ({"occluded": 0.52}, "occluded: found 0.52 "),
+        ({"leakage": {"iterations": [1, 11]}}, "leakage.iterations: found 11, .* 1 to 10$"),
+        ({"occluded": 0.1, "leakage": {"iterations": [3]}}, "leakage.iterations: found 3, .* 1 to 2$"),
     ],
 )
-def test_settings_that_do_not_fit_together(given: dict[str, Any], fault: str) -> None:
-    with pytest.raises(ValueError, match=r"found") as error:
-        retraining(**given)
-    assert str(error.value) == fault
+def test_settings_that_do_not_fit_together(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{message}"):
+        retraining(**settings)
 
 
 # ------------------------------------------------------------------------------------------ transforms
 
-KINDS = "none, dilation, erosion, convex_hull, noise, rotation, transposition"
-SORTED_KINDS = ", ".join(sorted(TRANSFORMS))
-
 
 def test_transforms_have_valid_defaults() -> None:
-    assert ", ".join(TRANSFORMS) == KINDS
     for kind, parameters in TRANSFORMS.items():
         assert all(parameter.problem(parameter.default) is None for parameter in parameters.values())
         defaults = {name: parameter.default for name, parameter in parameters.items()}
         assert transform_from({"kind": kind}) == {"kind": kind, **defaults}
-
-
-def test_a_transform_is_not_changed_by_being_read() -> None:
-    given = {"kind": "noise", "share": 0.2}
-    assert transform_from(given) == {"kind": "noise", "share": 0.2}
-    assert given == {"kind": "noise", "share": 0.2}
+    settings = {"kind": "noise", "share": 0.2}
+    assert transform_from(settings) == settings
 
 
 @pytest.mark.parametrize(
-    ("given", "fault"),
+    ("settings", "message"),
     [
-        ({"radius": 2}, f"transform.kind: missing, valid: {KINDS}"),
-        (
-            {"kind": "dilate"},
-            f"transform.kind: unknown transform 'dilate'; did you mean 'dilation'? valid: {SORTED_KINDS}",
-        ),
-        (
-            {"kind": None},
-            f"transform.kind: unknown transform null; did you mean 'none'? valid: {SORTED_KINDS}",
-        ),
-        (
-            {"kind": "erosion", "radios": 2},
-            "transform: unknown key 'radios'; did you mean 'radius'? valid: kind, radius",
-        ),
-        ({"kind": "none", "radius": 2}, "transform: unknown key 'radius'; valid: kind"),
-        ({"kind": "erosion", "radius": -1}, "transform.radius: found -1, expected at least 0"),
+        ({"radius": 2}, "transform.kind: missing, valid: none, dilation"),
+        ({"kind": "dilate"}, "transform.kind: unknown transform 'dilate'; did you mean 'dilation'"),
+        ({"kind": None}, "transform.kind: unknown transform null"),
+        ({"kind": "erosion", "radios": 2}, "transform: unknown key 'radios'; .* valid: kind, radius$"),
+        ({"kind": "none", "radius": 2}, "transform: unknown key 'radius'; valid: kind$"),
         ({"kind": "dilation", "radius": 1.5}, "transform.radius: found 1.5, expected an integer"),
         ({"kind": "noise", "share": 1.1}, "transform.share: found 1.1, expected at most 1"),
-        ({"kind": "rotation", "degrees": 181}, "transform.degrees: found 181, expected at most 180"),
     ],
 )
-def test_transforms_name_what_is_wrong(given: dict[str, Any], fault: str) -> None:
-    with pytest.raises(ValueError, match=r"^transform") as error:
-        transform_from(given)
-    assert str(error.value) == fault
+def test_transforms_name_what_is_wrong(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{message}"):
+        transform_from(settings)

