@@ -139,7 +139,7 @@ def test_a_method_that_only_predicts_takes_a_function(network: nn.Module) -> Non
         with torch.no_grad():
             return network(images).double().numpy()
 
-    scores = saliency_assay.attribute("occlusion", predict, IMAGES, TARGETS)
+    maps = saliency_assay.attribute("occlusion", predict, IMAGES, TARGETS)
     expected = saliency_assay.attribute("occlusion", network, IMAGES, TARGETS)
     np.testing.assert_allclose(maps, expected, rtol=1e-3, atol=1e-6)
 
@@ -278,10 +278,10 @@ def test_weights_written_through_data_count(method: str) -> None:
 
 def test_a_mask_and_maps_of_one_value_a_pixel(network: nn.Module) -> None:
     flat = MAPS.sum(1)
-    found = saliency_assay.score("mask_attribution", network, IMAGES, TARGETS, flat, mask=torch.tensor(MASK))
+    scores = saliency_assay.score("mask_attribution", network, IMAGES, TARGETS, flat, mask=torch.tensor(MASK))
     positive = flat.clip(min=0).astype(np.float64)
     np.testing.assert_allclose(
-        found["relevance_mass_accuracy"], (positive * MASK).sum((1, 2)) / positive.sum((1, 2))
+        scores["relevance_mass_accuracy"], (positive * MASK).sum((1, 2)) / positive.sum((1, 2))
     )
 
 

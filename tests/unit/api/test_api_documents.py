@@ -51,8 +51,8 @@ def test_the_page_names_every_argument() -> None:
 
     for function in (saliency_assay.attribute, saliency_assay.score, saliency_assay.assess):
         [shown] = re.findall(rf"`\w+\.{function.__name__}\((.*?)\)` (?:gives|takes)", PAGE, re.DOTALL)
-        said = [part.partition("=")[0].strip().lstrip("*") for part in shown.split(",")]
-        assert [name for name in said if name] == list(signature(function).parameters)
+        named = [part.partition("=")[0].strip().lstrip("*") for part in shown.split(",")]
+        assert [name for name in named if name] == list(signature(function).parameters)
 
 
 def test_the_notebook_is_committed_without_outputs() -> None:
@@ -80,5 +80,5 @@ def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     shown = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
     assert sum("image/png" in output.get("data", {}) for output in shown) == 2
     assert [output for output in shown if output.get("name") == "stderr"] == []
-    [said] = [output["text"] for output in shown if output.get("text", "").startswith("alpha")]
-    assert 0.3 < float(re.match(r"alpha ([0-9.]+),", said)[1]) <= 1
+    [printed] = [output["text"] for output in shown if output.get("text", "").startswith("alpha")]
+    assert 0.3 < float(re.match(r"alpha ([0-9.]+),", printed)[1]) <= 1

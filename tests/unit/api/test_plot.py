@@ -186,18 +186,14 @@ def test_interactive_mode_is_kept_but_no_other_setting() -> None:
 def test_figures_that_do_not_fit() -> None:
     deletion, aopc = scores_under("deletion", steps=4), scores_under("aopc", steps=4, every=2, fill="black")
     faults: list[tuple[Any, dict[str, Any], str]] = [
-        ({}, {}, "scores: found {}, expected results of score under one of deletion, insertion, road, aopc"),
+        ({}, {}, "scores: found {}, expected results of score under one of deletion, "),
         ({**deletion, "edge": aopc["random"]}, {}, "scores: found {'gradient_x_input': 'deletion', "),
-        (
-            {"random": deletion["random"]["deletion"]},
-            {},
-            "scores: found {'random': 'ndarray'}, expected results",
-        ),
+        ({"random": deletion["random"]["deletion"]}, {}, "scores: found {'random': 'ndarray'}, "),
         (scores_under("infidelity_shap"), {}, "scores: found {'gradient_x_input': 'infidelity_shap', "),
-        (aopc, {"curve": "mort"}, "unknown curve 'mort'; did you mean 'morf'? valid: lerf, morf"),
+        (aopc, {"curve": "mort"}, r"unknown curve 'mort'; did you mean 'morf'\? valid: lerf, morf"),
     ]
     for scores, options, message in faults:
-        with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+        with pytest.raises(ValueError, match=f"^{message}"):
             plot.curves(scores, **options)
     with pytest.raises(ValueError, match=r"^titles: found 1, expected one for each of 6 images"):
         plot.maps(IMAGES, MAPS, titles=["dog"])

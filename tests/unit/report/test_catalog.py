@@ -1,4 +1,4 @@
-"""The pages of methods, metrics and provenance against facts worked out by hand."""
+"""The pages of methods, metrics and provenance against values worked out by hand."""
 
 import re
 from pathlib import Path
@@ -44,7 +44,7 @@ METHODS = [
     {**method("mine", ""), "signed": None},
     method("noise", "random"),
 ]
-DRAWN = [
+STORES = [
     {"method": name, "model": "m", "data": "d", "batch": 4} for name in ("plain", "smooth", "mine", "noise")
 ]
 COSTS = [
@@ -53,42 +53,37 @@ COSTS = [
 
 
 def test_costs_are_passes_by_parameters_or_as_measured_and_seconds_as_measured() -> None:
-    found = cost_table(METHODS, DRAWN, COSTS, {"d": (8, 8)})
-    assert list(found["passes"]) == [1, 20, 3, 0]
-    assert list(found["seconds"]) == [0.4, 8, 1, 0]
-    assert list(cost_table(METHODS, [], [], {})) == list(found)
+    table = cost_table(METHODS, STORES, COSTS, {"d": (8, 8)})
+    assert list(table["passes"]) == [1, 20, 3, 0]
+    assert list(table["seconds"]) == [0.4, 8, 1, 0]
+    assert list(cost_table(METHODS, [], [], {})) == list(table)
 
 
 @pytest.mark.parametrize(
-    "facts",
-    [method("scorecam", "scorecam"), {**method("smooth", "smoothgrad", samples=3), "base": METHODS[2]}],
-    ids=["depends on the model", "smooths a custom method"],
+    ("description", "passes"),
+    [
+        (METHODS[0], 1),
+        (method("scorecam", "scorecam"), 6),  # depends on the model
+        ({**method("smooth", "smoothgrad", samples=3), "base": METHODS[2]}, 6),  # smooths a custom method
+    ],
 )
-def test_passes_that_parameters_do_not_determine_are_means_over_the_images(facts: dict[str, object]) -> None:
-    store = {"method": facts["name"], "model": "m", "data": "d", "batch": 4}
-    parts = [
-        {"images": images, "seconds": 1.0, "device": "cpu", "passes": passes}
-        for images, passes in ((6, 7.0), (2, 3.0))
+def test_costs_of_shards_are_summed_and_passes_known_or_means(
+    description: dict[str, object], passes: int
+) -> None:
+    store = {"method": description["name"], "model": "m", "data": "d", "batch": 4}
+    shards = [
+        {"images": 6, "seconds": 0.25, "device": "cuda", "passes": 7.0},
+        {"images": 2, "seconds": 0.5, "device": "cpu", "passes": 3.0},
     ]
-    assert list(cost_table([facts], [store], [parts], {"d": (8, 8)})["passes"]) == [6]
-
-
-def test_costs_of_parts_are_summed() -> None:
-    parts = [
-        {"images": 6, "seconds": 0.25, "device": "cuda", "passes": 0},
-        {"images": 2, "seconds": 0.5, "device": "cpu", "passes": 0},
-        {"images": 1, "seconds": 1.0, "device": "cuda", "passes": 0},
-    ]
-    found = cost_table(METHODS[:1], DRAWN[:1], [parts], {"d": (8, 8)})
-    columns = ["images", "seconds", "device", "passes"]
-    assert found[columns].to_dict("records") == [
-        {"images": 9, "seconds": 1.75, "device": "cuda, cpu", "passes": 1}
+    table = cost_table([description], [store], [shards], {"d": (8, 8)})
+    assert table[["images", "seconds", "device", "passes"]].to_dict("records") == [
+        {"images": 8, "seconds": 0.75, "device": "cuda, cpu", "passes": passes}
     ]
 
 
 def test_the_page_of_methods_has_the_cost_of_an_image_beside_the_plain_gradient() -> None:
     labels = Labels(methods={"plain": "Gradient (plain)"}, models={"m": "Model"})
-    text = methods_page(METHODS, cost_table(METHODS, DRAWN, COSTS, {"d": (8, 8)}), labels)
+    text = methods_page(METHODS, cost_table(METHODS, STORES, COSTS, {"d": (8, 8)}), labels)
     rows = [re.findall(r"<td.*?>(.*?)</td>", row) for row in text.splitlines() if row.startswith("<tr><td")]
     cost = {row[0]: row[5:] for row in rows if row[1] == "Model"}
     assert cost["Gradient (plain)"] == ["1", "0.0500", "1.0000"]
@@ -100,11 +95,11 @@ def test_the_page_of_methods_has_the_cost_of_an_image_beside_the_plain_gradient(
 
 
 def metric(name: str, scores: list[str], direction: str = "lower") -> dict[str, object]:
-    told = [
+    rows = [
         {"name": score, "label": f"label of {score}", "unit": "", "direction": direction, "range": "[0, ∞)"}
         for score in scores
     ]
-    said = {"summary": "what it measures", "reference": "Someone, 2018", "formula": "F = ρ(R, Δ)"}
+    texts = {"summary": "what it measures", "reference": "Someone, 2018", "formula": "F = ρ(R, Δ)"}
     return {
         "name": name,
         "label": f"Metric {name}",
@@ -112,12 +107,12 @@ def metric(name: str, scores: list[str], direction: str = "lower") -> dict[str, 
         "scores_single_maps": True,
         "reduction": "sum",
         "parameters": {"steps": 3},
-        **said,
-        "scores": told,
+        **texts,
+        "scores": rows,
     }
 
 
-def test_the_page_of_metrics_has_formula_direction_and_reliability_found() -> None:
+def test_the_page_of_metrics_has_formula_direction_and_reliability() -> None:
     table = reliability_rows((0.9, 0.8, 1.0), study="s", metric="morf", variant="mine L=3")
     text = metrics_page([metric("mine", ["morf"]), metric("other", ["morf"], "target 0")], table, Labels())
     assert text.count("<dd>F = ρ(R, Δ)</dd>") == 2
@@ -139,9 +134,9 @@ def test_times_are_summed_by_rule(tmp_path: Path) -> None:
     }.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(f"{head}{row}\n")
-    found = times(tmp_path)
-    ended = found.pop("ended")
-    assert found.to_dict("list") == {
+    table = times(tmp_path)
+    ended = table.pop("ended")
+    assert table.to_dict("list") == {
         "rule": ["train", "report"],
         "jobs": [2, 1],
         "hours": [1.5, 0.01],
@@ -152,21 +147,18 @@ def test_times_are_summed_by_rule(tmp_path: Path) -> None:
     assert times(tmp_path / "none").empty
 
 
-def test_versions_are_those_that_drew_the_maps_all_of_them() -> None:
+def test_versions_are_all_of_those_that_computed_the_maps() -> None:
     stores = [
         {"version": "0.1.0", "libraries": {"torch": version}, "device": device}
         for version, device in (("2.15.0", "cpu"), ("2.14.0", "cuda"))
     ]
-    found = versions(stores)
-    assert (found["torch"], found["device of the maps"]) == ("2.15.0, 2.14.0", "cpu, cuda")
+    table = versions(stores)
+    assert (table["torch"], table["device of the maps"]) == ("2.15.0, 2.14.0", "cpu, cuda")
     took = pd.DataFrame({"hours": [1.5], "jobs": [3], "ended": [pd.Timestamp("2026-11-21", tz="UTC")]})
-    without_maps = ran([{"version": "0.1.0", "libraries": {}}], took)
-    assert without_maps.startswith("1.5 hours of computing, last on 2026-11-21; saliency-assay 0.1.0")
-    assert ran(stores, took).startswith(
-        "1.5 hours of computing on cpu, cuda, last on 2026-11-21; saliency-assay"
-    )
-    unknown = ran([{"version": "0.1.0", "libraries": {}}], took.iloc[:0])  # the benchmark files were deleted
-    assert unknown.startswith("0.0 hours of computing; saliency-assay 0.1.0")
+    plain = [{"version": "0.1.0", "libraries": {}}]
+    assert ran(plain, took).startswith("1.5 hours of computing, last on 2026-11-21; saliency-assay 0.1.0")
+    assert ran(stores, took).startswith("1.5 hours of computing on cpu, cuda, last on 2026-11-21;")
+    assert ran(plain, took.iloc[:0]).startswith("0.0 hours of computing; ")  # benchmark files were deleted
 
 
 def test_provenance_shows_the_configuration_as_text() -> None:
@@ -185,8 +177,8 @@ def test_provenance_shows_the_configuration_as_text() -> None:
 
 def test_packages_are_counted_by_version_and_kind_of_file() -> None:
     old, new = {"numpy": "2.4.6", "torch": "2.14.0"}, {"numpy": "2.4.6", "torch": "2.15.0"}
-    found = packages_of({"weights": [old], "maps": [new, old, new], "scores": []})
-    assert found.to_dict("split", index=False) == {
+    table = packages_of({"weights": [old], "maps": [new, old, new], "scores": []})
+    assert table.to_dict("split", index=False) == {
         "columns": ["package", "version", "weights", "maps", "scores"],
         "data": [["numpy", "2.4.6", 1, 3, 0], ["torch", "2.14.0", 1, 1, 0], ["torch", "2.15.0", 0, 2, 0]],
     }
@@ -205,12 +197,3 @@ def test_a_stopwatch_counts_the_making_of_blocks_alone() -> None:
     watch = Stopwatch(lambda: next(ticks))
     assert list(watch.over(iter("ab"))) == ["a", "b"]
     assert watch.seconds == 3.5
-
-
-def test_a_stopwatch_hands_on_errors() -> None:
-    def broken() -> object:
-        yield 1
-        raise ValueError("no")
-
-    with pytest.raises(ValueError, match="no"):
-        list(Stopwatch(iter(range(9)).__next__).over(broken()))  # type: ignore[arg-type]

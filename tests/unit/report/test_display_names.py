@@ -55,8 +55,8 @@ CURVE = pd.DataFrame(
 )
 ATTRIBUTES = {"classes": {"class": ["0", "1"]}, "digest": "ff"}
 KEYS = keys_of(CONFIGURATION)
-FACTS = params(CONFIGURATION).descriptions
-LABELS = Labels(**FACTS.labels("digits"))
+DESCRIPTIONS = params(CONFIGURATION).descriptions
+LABELS = Labels(**DESCRIPTIONS.labels("digits"))
 
 
 def scored(rows: pd.DataFrame) -> pd.DataFrame:
@@ -87,7 +87,7 @@ def tables() -> dict[str, pd.DataFrame]:
 
 
 def study_result() -> StudyResult:
-    facts = FACTS.study("digits")
+    description = DESCRIPTIONS.study("digits")
     named = tables()
     for name, column in (
         ("order", "method"),
@@ -98,15 +98,15 @@ def study_result() -> StudyResult:
         named[name][column] = named[name][column].map(LABELS.method)
     return StudyResult(
         name="digits",
-        label=facts["label"],
-        page=facts["page"],
+        label=description["label"],
+        page=description["page"],
         labels=LABELS,
-        question=facts["question"],
+        question=description["question"],
         data=LABELS.data_set("digits"),
         models=[LABELS.model("digits")],
-        score_summaries=facts["score_summaries"],
-        measured=facts["measured"],
-        methods=[LABELS.method(method) for method in facts["methods"]],
+        score_summaries=description["score_summaries"],
+        measured=description["measured"],
+        methods=[LABELS.method(method) for method in description["methods"]],
         tables=named,
     )
 
@@ -119,12 +119,15 @@ def pages() -> Iterator[tuple[str, str]]:
     yield "study", summary_page(result)
     yield "trust", trust_page([result])
     yield "build", build_page(sets, [LABELS.model("digits")], seeds=[0], ran="")
-    methods = [FACTS.method(FACTS.config.methods[name]) for name in METHODS]
+    methods = [DESCRIPTIONS.method(DESCRIPTIONS.config.methods[name]) for name in METHODS]
     stores = [{"method": name, "model": "digits", "data": "digits", "batch": 4} for name in METHODS]
     measured = [[{"images": 8, "seconds": 1.0, "device": "cpu", "passes": 1}]] * len(stores)
     costs = cost_table(methods, stores, measured, {"digits": (8, 8)})
     yield "methods", methods_page(methods, costs, LABELS)
-    metrics = [FACTS.metric(FACTS.config.metrics[name]) for name in ("aopc", "faithfulness", "sensitivity")]
+    metrics = [
+        DESCRIPTIONS.metric(DESCRIPTIONS.config.metrics[name])
+        for name in ("aopc", "faithfulness", "sensitivity")
+    ]
     yield "metrics", metrics_page(metrics, tables()["reliability"].assign(study="digits"), LABELS)
     yield (
         "reliability",

@@ -26,8 +26,8 @@ def test_a_prediction_is_right_or_wrong_and_has_the_probability_of_the_true_clas
             "probability": [0.5, 0.9, 0.123],
         }
     )
-    found = image_predictions(predictions, np.array([7, 2, 5]), ["dog", "stop_sign"])
-    assert found == [("dog", False, "12\u00a0%"), ("stop sign", True, "90\u00a0%"), None]
+    shown = image_predictions(predictions, np.array([7, 2, 5]), ["dog", "stop_sign"])
+    assert shown == [("dog", False, "12\u00a0%"), ("stop sign", True, "90\u00a0%"), None]
 
 
 def test_scores_and_ranks_are_those_of_the_image_and_the_method() -> None:
@@ -52,9 +52,9 @@ def test_scores_are_means_over_seeds_and_targets_count_by_distance() -> None:
         *((seed, "b", "size", "size", 7, score) for seed, score in ((0, 1.0), (1, 2.0))),
         *((seed, "c", "size", "size", 7, np.nan) for seed in (0, 1)),
     )
-    [found] = image_scores(scores, IMAGES, ["a", "b", "c"], {"size": "target 0"})
-    assert found["values"] == [[("0", 2, -4.0), ("1.5", 1, -1.5), None], [None, None, None]]
-    assert (found["direction"], found["seeds"]) == ("closer to 0 is better", 2)
+    [score] = image_scores(scores, IMAGES, ["a", "b", "c"], {"size": "target 0"})
+    assert score["values"] == [[("0", 2, -4.0), ("1.5", 1, -1.5), None], [None, None, None]]
+    assert (score["direction"], score["seeds"]) == ("closer to 0 is better", 2)
 
 
 def test_only_named_scores_of_shown_images_are_listed() -> None:

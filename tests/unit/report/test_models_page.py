@@ -29,7 +29,7 @@ def test_accuracy_table_names_the_worst_class() -> None:
         "per_class": {"dog": 0.4, "kite": 0.0},
         "counts": {"dog": {"correct": 2, "images": 5}, "kite": {"correct": 0, "images": 5}},
     }
-    found = accuracy_table({("f_o", 0): {"os": {"test": test}}, ("f_o", 12): {"og": {"test": gray}}})
+    table = accuracy_table({("f_o", 0): {"os": {"test": test}}, ("f_o", 12): {"og": {"test": gray}}})
     columns = ["model", "seed", "set", "split", "images", "accuracy (%)", "balanced accuracy (%)"]
     columns += ["CI low (%)", "CI high (%)", "chance (%)", "better than chance", "worst class"]
     intervals = [[100 * end for end in balanced_accuracy_interval(part)] for part in (test, gray)]
@@ -37,8 +37,8 @@ def test_accuracy_table_names_the_worst_class() -> None:
         ("f_o", "0", "os", "test", 40, 85.0, 80.0, *intervals[0], 50.0, "yes", "kite", 70.0),
         ("f_o", "12", "og", "test", 10, 20.0, 20.0, *intervals[1], 50.0, "not shown", "kite", 0.0),
     ]
-    pd.testing.assert_frame_equal(found, pd.DataFrame(expected, columns=[*columns, "its accuracy (%)"]))
-    shown = displayed_accuracy(found, LABELS)
+    pd.testing.assert_frame_equal(table, pd.DataFrame(expected, columns=[*columns, "its accuracy (%)"]))
+    shown = displayed_accuracy(table, LABELS)
     assert list(shown["model"]) == ["Object model"] * 2
     assert list(shown["data set"]) == ["Objects on scenes", "og"]
     assert list(shown["accuracy of worst class (%)"]) == [70.0, 0.0]
@@ -73,11 +73,11 @@ def test_training_curves_are_the_tables() -> None:
 
 
 def test_a_model_that_was_not_trained_here_has_no_curve_but_is_named() -> None:
-    given = curve(0.1).iloc[:0]
-    chart = training_curves({("f_o", 0): curve(0.2, 0.5), ("mine", 0): given}, LABELS)
+    empty = curve(0.1).iloc[:0]
+    chart = training_curves({("f_o", 0): curve(0.2, 0.5), ("mine", 0): empty}, LABELS)
     assert chart.legend_title == "pretrained weights, not trained in this run: My model"
     assert list(chart.looks) == ["Object model"]
-    alone = training_curves({("mine", 0): given, ("mine", 1): given}, LABELS)
+    alone = training_curves({("mine", 0): empty, ("mine", 1): empty}, LABELS)
     assert (len(alone.panels), len(alone.panels[0].rows), alone.looks) == (1, 0, {})
     assert "My model" in svg(alone.specification())
 

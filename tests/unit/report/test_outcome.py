@@ -12,7 +12,7 @@ from saliency_assay.report.pages.overview import overview_page, summary_page
 from saliency_assay.runtime.failure import Failure
 
 SENTENCE = "Not computed: M in S: an error of <b>"
-FACTS = {
+STUDY = {
     **{"name": "s", "label": "S", "methods": ["a", "b", "c"], "rule_labels": {"score_bam": "IDR"}},
     "labels": {
         "methods": {"a": "A", "b": "B", "c": "C"},
@@ -33,9 +33,9 @@ def test_the_last_lines_list_what_was_not_computed(
     report = f"Report: {tmp_path / 'report.html'}"
     assert capsys.readouterr().out.splitlines() == [report]
     (tmp_path / "tables/s").mkdir(parents=True)
-    facts = {**FACTS, "labels": {"methods": {"m": "M"}}, "methods": ["m"]}
+    description = {**STUDY, "labels": {"methods": {"m": "M"}}, "methods": ["m"]}
     failures = [Failure("attribute", {"method": "m"}, "an error of <b>", traceback="several\nlines")]
-    not_computed_table(failures, facts).to_csv(tmp_path / "tables/s/not_computed.csv", index=False)
+    not_computed_table(failures, description).to_csv(tmp_path / "tables/s/not_computed.csv", index=False)
     assert print_outcome(configuration) == 1
     assert capsys.readouterr().out.splitlines() == [report, SENTENCE]
 
@@ -51,7 +51,7 @@ def test_sentences_name_the_method_the_metric_or_both() -> None:
         Failure("respond", {"metric": "pre"}, "no response"),
         Failure("score_bam", {"method": "b", "study": "s"}, "no share"),
     ]
-    table = not_computed_table(failures, FACTS)
+    table = not_computed_table(failures, STUDY)
     assert list(table["sentence"].unique()) == [
         "Not computed: C in S: no map",
         "Not computed: One of A in S: no score",
@@ -62,13 +62,9 @@ def test_sentences_name_the_method_the_metric_or_both() -> None:
     assert list(table["reason"]) == [each.reason for place, each in enumerate(failures) if place != 3]
 
 
-def test_pages_list_what_was_not_computed() -> None:
+@pytest.mark.parametrize(("sentences", "count"), [([SENTENCE], 1), ([], 0)])
+def test_pages_list_what_was_not_computed(sentences: list[str], count: int) -> None:
     result = generated_study(3, 1, 1)
-    pages = (
-        overview_page([result], seeds=[0], ran="", not_computed=[SENTENCE]),
-        summary_page(result, not_computed=[SENTENCE]),
-    )
-    for page in pages:
-        assert "Not computed: M in S: an error of &lt;b&gt;" in page
-    plain = (overview_page([result], seeds=[0], ran=""), summary_page(result))
-    assert not any("Not computed" in page for page in plain)
+    overview = overview_page([result], seeds=[0], ran="", not_computed=sentences)
+    for page in (overview, summary_page(result, not_computed=sentences)):
+        assert page.count("Not computed: M in S: an error of &lt;b&gt;") == count

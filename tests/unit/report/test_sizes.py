@@ -128,10 +128,9 @@ def test_metrics_are_sorted_and_filtered(wide: Page, files: Path, studies: dict[
     table = wide.locator("table")
 
     def values(place: int) -> list[Any]:
-        found = table.locator(f"tbody td:nth-child({place})").evaluate_all(
-            "cells => cells.map(c => c.dataset.value)"
-        )
-        return [float(value) for value in found if value]
+        cells = table.locator(f"tbody td:nth-child({place})")
+        numbers = cells.evaluate_all("cells => cells.map(c => c.dataset.value)")
+        return [float(value) for value in numbers if value]
 
     assert values(1) == sorted(values(1))  # by verdict
     for place in (4, 5, 7):

@@ -12,7 +12,7 @@ NAN = float("nan")
 # --- the premise --------------------------------------------------------------------------------------------
 
 
-def said(
+def predictions_of(
     model: str, data: str, right: str, probability: list[float], seed: int = 0, split: str = "test"
 ) -> pd.DataFrame:
     """Predictions of images 10, 11, …: ``right`` has a 1 where the prediction is right."""
@@ -31,19 +31,19 @@ def said(
     )
 
 
-def all_said(seed: int = 0) -> pd.DataFrame:
+def all_predictions(seed: int = 0) -> pd.DataFrame:
     tables = [
         # Of the three that f_o has right, the first rises, the second is equal and the third falls.
-        said("f_o", "d_os", "1110", [0.6, 0.7, 0.8, 0.1], seed),
-        said("f_o", "d_og", "1111", [0.61, 0.7, 0.79, 0.9], seed),
-        said("f_o", "d_0s", "0001", [0.1, 0.1, 0.1, 0.5], seed),
-        said("f_s", "d_os", "1001", [0.6, 0.2, 0.3, 0.5], seed),
-        said("f_s", "d_0s", "1101", [0.9, 0.6, 0.3, 0.9], seed),
-        said("f_s", "d_og", "0000", [0.2, 0.2, 0.2, 0.2], seed),
+        predictions_of("f_o", "d_os", "1110", [0.6, 0.7, 0.8, 0.1], seed),
+        predictions_of("f_o", "d_og", "1111", [0.61, 0.7, 0.79, 0.9], seed),
+        predictions_of("f_o", "d_0s", "0001", [0.1, 0.1, 0.1, 0.5], seed),
+        predictions_of("f_s", "d_os", "1001", [0.6, 0.2, 0.3, 0.5], seed),
+        predictions_of("f_s", "d_0s", "1101", [0.9, 0.6, 0.3, 0.9], seed),
+        predictions_of("f_s", "d_og", "0000", [0.2, 0.2, 0.2, 0.2], seed),
         # None of these may count.
-        said("f_o", "d_os", "0000", [0.0] * 4, seed, split="train").assign(image=range(4)),
-        said("f_o", "other_os", "0000", [0.0] * 4, seed),
-        said("other", "d_os", "0000", [0.0] * 4, seed),
+        predictions_of("f_o", "d_os", "0000", [0.0] * 4, seed, split="train").assign(image=range(4)),
+        predictions_of("f_o", "other_os", "0000", [0.0] * 4, seed),
+        predictions_of("other", "d_os", "0000", [0.0] * 4, seed),
     ]
     # Rows of the sets in different orders: images are matched by their number.
     return pd.concat([tables[0].iloc[::-1], *tables[1:]], ignore_index=True)
@@ -54,8 +54,8 @@ def premise_of(predictions: pd.DataFrame) -> pd.DataFrame:
 
 
 def test_premise_by_hand_and_as_printed() -> None:
-    found = premise_of(all_said())
-    assert list(found.columns) == ["model", "seed", "set", "check", "percent", "images", "printed"]
+    table = premise_of(all_predictions())
+    assert list(table.columns) == ["model", "seed", "set", "check", "percent", "images", "printed"]
     expected = [  # percentages of four images or of those right; printed: Yang & Kim 2019, Fig. 2
         ("f_o", "d_os", "accuracy", 75.0, 4, 91.1),
         ("f_o", "d_og", "accuracy", 100.0, 4, 93.1),
@@ -66,25 +66,25 @@ def test_premise_by_hand_and_as_printed() -> None:
         ("f_s", "d_og", "accuracy", 0.0, 4, 9.8),
         ("f_s", "d_os → d_0s", "confidence rises when the object is removed", 100.0, 2, 79.5),
     ]
-    shown = found.drop(columns="seed").assign(check=found["check"].str.replace(r",.*", "", regex=True))
+    shown = table.drop(columns="seed").assign(check=table["check"].str.replace(r",.*", "", regex=True))
     pd.testing.assert_frame_equal(
         shown, pd.DataFrame(expected, columns=list(shown.columns)), check_dtype=False
     )
-    assert found["seed"].tolist() == [0] * 8
-    assert found["check"][0] == "accuracy, object on scene, as in training"
+    assert table["seed"].tolist() == [0] * 8
+    assert table["check"][0] == "accuracy, object on scene, as in training"
 
 
 def test_premise_of_each_seed() -> None:
-    second = all_said(seed=7)
+    second = all_predictions(seed=7)
     second.loc[second["data"] == "d_og", "predicted"] = 4
-    found = premise_of(pd.concat([all_said(), second], ignore_index=True))
-    assert found.groupby("seed").size().to_dict() == {0: 8, 7: 8}
-    on_gray = found[(found["model"] == "f_o") & (found["set"] == "d_og")]
+    table = premise_of(pd.concat([all_predictions(), second], ignore_index=True))
+    assert table.groupby("seed").size().to_dict() == {0: 8, 7: 8}
+    on_gray = table[(table["model"] == "f_o") & (table["set"] == "d_og")]
     assert dict(zip(on_gray["seed"], on_gray["percent"], strict=True)) == {0: 100.0, 7: 0.0}
 
 
 def test_confidence_without_a_right_image_is_undefined() -> None:
-    predictions = all_said()
+    predictions = all_predictions()
     predictions.loc[(predictions["model"] == "f_s") & (predictions["data"] == "d_os"), "predicted"] = 4
     last = premise_of(predictions).iloc[-1]
     assert np.isnan(last["percent"])
@@ -110,8 +110,10 @@ def scores(
     for seed in seeds:
         for method in methods:
             for metric, variant in SCORED:
-                drawn = generator.normal(size=IMAGES) if metric == "mcs" else generator.integers(0, 2, IMAGES)
-                values = drawn.astype(float)
+                sampled = (
+                    generator.normal(size=IMAGES) if metric == "mcs" else generator.integers(0, 2, IMAGES)
+                )
+                values = sampled.astype(float)
                 values[[3, 5, 11 + seed]] = NAN
                 rows = {"seed": seed, "method": method, "metric": metric, "variant": variant}
                 tables.append(pd.DataFrame({**rows, "image": range(IMAGES), "score": values}))
@@ -122,7 +124,7 @@ def scores(
     return pd.concat(tables, ignore_index=True).assign(data=data)
 
 
-def drawn_spread(values: np.ndarray, seed: int, samples: int, sample_size: int) -> float:
+def plain_spread(values: np.ndarray, seed: int, samples: int, sample_size: int) -> float:
     """The sample deviation of means over samples without replacement, written out."""
     generator = np.random.default_rng(seed)
     means = []
@@ -139,9 +141,9 @@ MEASURED = ["score", "spread", "baseline", "baseline_spread", "images", "undefin
 
 def test_metrics_equal_numpys() -> None:
     table = scores(seeds=(0, 4))
-    found = metrics_table(table, PARAMETERS)
-    assert len(found) == 8  # two metrics, methods and seeds
-    for row in found.to_dict("records"):
+    result = metrics_table(table, PARAMETERS)
+    assert len(result) == 8  # two metrics, methods and seeds
+    for row in result.to_dict("records"):
         of_row = table.query("metric == @row['metric'] and method == @row['method'] and seed == @row['seed']")
         shown = (("object", "score", "spread"), (BASELINE[row["metric"]], "baseline", "baseline_spread"))
         for variant, mean, deviation in shown:
@@ -149,63 +151,46 @@ def test_metrics_equal_numpys() -> None:
             assert row[mean] == pytest.approx(np.nanmean(values), rel=1e-12)
             parameters, seed = PARAMETERS[row["metric"]], seed_of(row["seed"], "spread", row["metric"])
             assert row[deviation] == spread(values, generator=np.random.default_rng(seed), **parameters)
-            assert row[deviation] == pytest.approx(drawn_spread(values, seed, **parameters), rel=1e-9)
+            assert row[deviation] == pytest.approx(plain_spread(values, seed, **parameters), rel=1e-9)
         assert row["images"] == IMAGES - 3
         assert row["undefined"] == 3  # of this metric alone, though more maps are
-    assert found[["spread", "baseline_spread"]].min(axis=None) > 0.01
-
-
-def test_equal_scores_have_an_equal_spread_whatever_the_method() -> None:
-    table = scores(methods=("edge",))
-    table = pd.concat([table, table.assign(method="gradcam")], ignore_index=True)
-    found = metrics_table(table, PARAMETERS).drop(columns="method")
-    for metric in PARAMETERS:
-        one, two = found[found["metric"] == metric].to_dict("records")
-        assert one == two
+    assert result[["spread", "baseline_spread"]].min(axis=None) > 0.01
 
 
 def test_a_method_without_a_score_is_shown_as_such() -> None:
     table = scores()
     table.loc[(table["method"] == "edge") & (table["variant"] == "object"), "score"] = NAN
-    found = metrics_table(table, PARAMETERS).set_index(["metric", "method"])
+    result = metrics_table(table, PARAMETERS).set_index(["metric", "method"])
     for metric in PARAMETERS:
-        row = found.loc[(metric, "edge")]
+        row = result.loc[(metric, "edge")]
         assert row["data"] == "d_os"
         assert np.isnan(row[["score", "spread"]].to_numpy(dtype=float)).all()
         assert row["undefined"] == IMAGES
         assert not np.isnan(row["baseline"])
-        assert found.loc[(metric, "gradcam"), "undefined"] == 3
-
-
-def test_a_metric_without_an_image_is_shown_as_such() -> None:
-    table = scores(methods=("edge",))
-    found = metrics_table(table[table["metric"] != "mcs"], PARAMETERS).set_index("metric")
-    assert np.isnan(found.loc["mcs", ["score", "baseline", "spread"]].to_numpy(dtype=float)).all()
-    assert found.loc["mcs", ["images", "undefined"]].tolist() == [0, 0]
-    assert found.loc["idr", "images"] == IMAGES - 3
+        assert result.loc[(metric, "gradcam"), "undefined"] == 3
 
 
 def test_each_set_has_its_own_rows() -> None:
     """Of the same images and samples: the table of one is what it is without the others."""
     one, other = scores(seeds=(0, 4)), scores(seeds=(0, 4), data="d_os_scale", draw=9)
-    found = metrics_table(pd.concat([one, other], ignore_index=True), PARAMETERS)
+    result = metrics_table(pd.concat([one, other], ignore_index=True), PARAMETERS)
     columns = ["metric", "data", "method", "seed", *MEASURED]
-    assert list(found.columns) == columns
-    assert found["data"].tolist() == (["d_os"] * 4 + ["d_os_scale"] * 4) * 2
+    assert list(result.columns) == columns
+    assert result["data"].tolist() == (["d_os"] * 4 + ["d_os_scale"] * 4) * 2
     for data, table in (("d_os", one), ("d_os_scale", other)):
-        of_data = found[found["data"] == data].reset_index(drop=True)
+        of_data = result[result["data"] == data].reset_index(drop=True)
         pd.testing.assert_frame_equal(of_data, metrics_table(table, PARAMETERS))
-    assert (found["score"][:4].to_numpy() != found["score"][4:8].to_numpy()).all()
+    assert (result["score"][:4].to_numpy() != result["score"][4:8].to_numpy()).all()
 
 
-def test_sets_that_were_asked_of_are_shown_without_an_image() -> None:
+def test_configured_sets_are_shown_without_an_image() -> None:
     table = scores(methods=("edge",))
-    found = metrics_table(table, PARAMETERS, sets=["d_os", "d_os_location"])
-    assert found["data"].tolist() == ["d_os", "d_os_location"] * 2
-    assert np.isnan(found.loc[found["data"] == "d_os_location", MEASURED[:4]].to_numpy(dtype=float)).all()
+    result = metrics_table(table, PARAMETERS, sets=["d_os", "d_os_location"])
+    assert result["data"].tolist() == ["d_os", "d_os_location"] * 2
+    assert np.isnan(result.loc[result["data"] == "d_os_location", MEASURED[:4]].to_numpy(dtype=float)).all()
     nothing = table[table["metric"] == "concept_attribution"]
-    asked = metrics_table(nothing, PARAMETERS, sets=["d_os"])
-    assert asked[["metric", "data", "method", "images"]].to_numpy().tolist() == [
+    empty = metrics_table(nothing, PARAMETERS, sets=["d_os"])
+    assert empty[["metric", "data", "method", "images"]].to_numpy().tolist() == [
         ["mcs", "d_os", "edge", 0],
         ["idr", "d_os", "edge", 0],
     ]
@@ -215,7 +200,7 @@ def test_sets_that_were_asked_of_are_shown_without_an_image() -> None:
 def test_metrics_may_be_others() -> None:
     table = scores().replace({"metric": {"idr": "iir"}})
     parameters = {"iir": {"threshold": 0.1, **PARAMETERS["idr"]}}
-    found = metrics_table(table, parameters, ["iir"])
-    assert found["metric"].unique().tolist() == ["iir"]
+    result = metrics_table(table, parameters, ["iir"])
+    assert result["metric"].unique().tolist() == ["iir"]
     rows = table.query("metric == 'iir' and method == 'edge' and variant == 'outside'")
-    assert found.loc[0, "baseline"] == pytest.approx(rows["score"].mean())
+    assert result.loc[0, "baseline"] == pytest.approx(rows["score"].mean())

@@ -29,12 +29,12 @@ CONSTANT = ([1.0, 1.0, 1.0], [0.0, 0.0, 0.0])
 
 
 def measured(model: str, seed: int, layers: Layers, images: int = 57) -> pd.DataFrame:
-    found = {
+    scores = {
         layer: {"concept": np.array(concept), "random": np.array(random)}
         for layer, (concept, random) in layers.items()
     }
     of_all = {"study": "bam", "data": "bam_os", "model": model, "seed": seed, "method": "tcav"}
-    return rows_of(found, images).assign(**of_all)
+    return rows_of(scores, images).assign(**of_all)
 
 
 def study() -> pd.DataFrame:
@@ -54,12 +54,12 @@ def study() -> pd.DataFrame:
 def test_rows_are_a_score_table(tmp_path: Path) -> None:
     rows = measured("f_o", 0, {"layer1": ([0.25, 0.5], [0.75, NAN])}, images=4)
     score_tables.write(tmp_path / "scores.parquet", rows)
-    found = score_tables.read([tmp_path / "scores.parquet"])
-    assert (found["image"] == WHOLE_SET).all()
-    assert found["metric"].tolist() == ["tcav"] * 4 + ["tcav_images"]
+    table = score_tables.read([tmp_path / "scores.parquet"])
+    assert (table["image"] == WHOLE_SET).all()
+    assert table["metric"].tolist() == ["tcav"] * 4 + ["tcav_images"]
     expected = ["layer1 concept 0", "layer1 concept 1", "layer1 random 0", "layer1 random 1", ""]
-    assert found["variant"].tolist() == expected
-    assert found["score"].tolist() == pytest.approx([0.25, 0.5, 0.75, NAN, 4], nan_ok=True)
+    assert table["variant"].tolist() == expected
+    assert table["score"].tolist() == pytest.approx([0.25, 0.5, 0.75, NAN, 4], nan_ok=True)
 
 
 # --- the table ----------------------------------------------------------------------------------------------
@@ -79,12 +79,8 @@ def test_the_table_has_each_layer_and_the_mean_of_those_that_pass() -> None:
     p_values = [float(stats.ttest_ind(*values).pvalue) for values in (CLEAR, UNCLEAR)]
     assert f_o["p_value"].tolist() == pytest.approx([*p_values, 0, NAN], nan_ok=True)
     assert f_o["kept"].tolist() == [True, False, True, True]
-
-
-def test_without_a_layer_that_passes_there_is_no_mean() -> None:
-    mean = concepts_table(study(), significance=0.01).iloc[-1]
-    assert np.isnan(mean["score"])
-    assert np.isnan(mean["random"])
+    mean = table.iloc[-1]  # no layer passes
+    assert mean[["score", "random"]].isna().all()
     assert not mean["kept"]
 
 
@@ -115,14 +111,14 @@ def test_seeds_are_apart_and_names_may_be_categories() -> None:
 
 def dots(figure: Figure, panel: int) -> list[tuple[list[float], list[bool]]]:
     """Heights of the dots of concept and random CAVs, and whether each is filled."""
-    found = []
+    by_kind = []
     for collection in figure.axes[panel].collections:
         if isinstance(collection, PathCollection):
             heights = [float(height) for height in np.asarray(collection.get_offsets())[:, 1]]
             faces = [to_hex(face) for face in collection.get_facecolor()]
             assert set(faces) <= {BLUE.lower(), ORANGE.lower(), "#ffffff"}
-            found.append((heights, [face != "#ffffff" for face in faces]))
-    return found
+            by_kind.append((heights, [face != "#ffffff" for face in faces]))
+    return by_kind
 
 
 def whiskers(figure: Figure, panel: int) -> list[list[float]]:
@@ -132,7 +128,7 @@ def whiskers(figure: Figure, panel: int) -> list[list[float]]:
     return [[float(np.ptp(segment[:, 1])) / 2 for segment in of_kind] for of_kind in segments]
 
 
-def said(figure: Figure, panel: int) -> list[str]:
+def texts(figure: Figure, panel: int) -> list[str]:
     return [text.get_text() for text in figure.axes[panel].texts]
 
 
@@ -158,17 +154,10 @@ def test_the_figure_is_the_table() -> None:
 def test_the_figure_says_p_and_mean() -> None:
     figure = figure_of(study())
     p_values = [float(stats.ttest_ind(*values).pvalue) for values in (CLEAR, UNCLEAR)]
-    assert said(figure, 0) == [f"p={p_values[0]:.2g}", f"p={p_values[1]:.2g}", "p<0.001"]
+    assert texts(figure, 0) == [f"p={p_values[0]:.2g}", f"p={p_values[1]:.2g}", "p<0.001"]
     titles = [axes.get_title() for axes in figure.axes]
     assert titles == ["f_o: 0.97 (57 images)", "a_s: × (31 images)"]
-    legend = figure.legends[0]
-    assert [text.get_text() for text in legend.get_texts()] == [
-        "0.5: no preferred direction",
-        "concept",
-        "random CAVs",
-    ]
-    assert legend.get_title().get_text() == "hollow: not significant (p > 0.01), excluded from the mean"
-    assert figure.axes[0].get_ylabel() == "TCAV: share of images"
+    assert "p > 0.01" in figure.legends[0].get_title().get_text()
 
 
 def test_several_seeds_are_one_panel() -> None:
@@ -178,7 +167,7 @@ def test_several_seeds_are_one_panel() -> None:
     assert len(figure.axes) == 1
     assert dots(figure, 0)[0] == (pytest.approx([0.75, (0.95 + 0.6) / 2]), [True, True])
     assert whiskers(figure, 0)[0][0] == pytest.approx(np.std([1, 1, 1, 0.5, 0.5, 0.5], ddof=1))
-    assert said(figure, 0) == ["1 of 2", "1 of 2"]
+    assert texts(figure, 0) == ["1 of 2", "1 of 2"]
     assert figure.axes[0].get_title() == "f_o: 0.97 (50–51 images)"  # the second seed has no mean
 
 
@@ -190,5 +179,5 @@ def test_many_models_and_none_with_a_score_can_be_drawn(tmp_path: Path) -> None:
         save(figure, tmp_path / "concepts.svg")
     assert len(figure.axes) == 8
     assert [axes.axison for axes in figure.axes] == [True] * 5 + [False] * 3
-    assert said(figure, 4) == ["×"]
+    assert texts(figure, 4) == ["×"]
     assert figure.axes[4].get_title() == "f_k04: × (0 images)"
