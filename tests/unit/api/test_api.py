@@ -28,7 +28,7 @@ from support import (
 from torch import Tensor, nn
 
 import saliency_assay
-from saliency_assay import methods, metrics, models
+from saliency_assay import assess
 from saliency_assay.catalog import CATALOG
 from saliency_assay.config.configuration import read
 from saliency_assay.config.labels import labels_of
@@ -43,7 +43,6 @@ from saliency_assay.metrics.engine import score as score_batches
 from saliency_assay.metrics.faithfulness import faithfulness, single_pixels
 from saliency_assay.metrics.sensitivity_max import sensitivity_max
 from saliency_assay.models.classifier import Classifier
-from saliency_assay.reliability import statistics
 from saliency_assay.reliability.order_tables import order_tables
 from saliency_assay.reliability.tables import reliability_table
 from saliency_assay.runtime.environment import DISTRIBUTIONS
@@ -66,6 +65,14 @@ def network() -> nn.Module:
     return with_random_state(ConvNet(3), 1, torch.float32)
 
 
+def attribute(method: Any, model: Any, **options: Any) -> Any:
+    return saliency_assay.attribute(method, model, IMAGES, TARGETS, **options)
+
+
+def score(metric: Any, model: Any, maps: Any, **options: Any) -> Any:
+    return saliency_assay.score(metric, model, IMAGES, TARGETS, maps, **options)
+
+
 def workflow_maps(
     method: Callable[..., Tensor], model: Classifier, seed: int = 0, **parameters: Any
 ) -> np.ndarray:
@@ -78,16 +85,16 @@ def workflow_maps(
 
 
 def test_maps_are_those_of_the_workflows_caller(model: Classifier) -> None:
-    maps = saliency_assay.attribute("smoothgrad", model, IMAGES, TARGETS, seed=7, samples=3)
+    maps = attribute("smoothgrad", model, seed=7, samples=3)
     assert maps.dtype == np.float32
     np.testing.assert_array_equal(maps, workflow_maps(smoothgrad, model, seed=7, samples=3))
-    other = saliency_assay.attribute("smoothgrad", model, IMAGES, TARGETS, seed=8, samples=3)
+    other = attribute("smoothgrad", model, seed=8, samples=3)
     assert not np.array_equal(maps, other)
 
 
 def test_a_network_is_taken_as_it_is(network: nn.Module) -> None:
     before = state_of(network)
-    maps = saliency_assay.attribute("gradient", network, IMAGES, TARGETS.tolist())
+    maps = attribute("gradient", network.tolist())
     assert state_of(network) == before
     pixels = torch.tensor(IMAGES) / 255
     expected = gradient(network, pixels, torch.tensor(TARGETS), generator=torch.Generator())
@@ -105,10 +112,10 @@ def test_images_may_be_arrays_or_tensors(model: Classifier, kind: Any) -> None:
 
 def test_a_method_takes_another_one_with_its_parameters(model: Classifier) -> None:
     few = {"samples": 2, "seed": 3}
-    named = saliency_assay.attribute("smoothgrad", model, IMAGES, TARGETS, base="gradcam", **few)
+    named = attribute("smoothgrad", model, base="gradcam", **few)
     assert named.shape == (6, 1, 8, 8)
     entry = {"method": "integrated_gradients", "steps": 4}
-    maps = saliency_assay.attribute("smoothgrad", model, IMAGES, TARGETS, base=entry, **few)
+    maps = attribute("smoothgrad", model, base=entry, **few)
 
     def base(*inputs: Any, generator: torch.Generator) -> Tensor:
         return integrated_gradients(*inputs, generator=generator, steps=4, baseline="black", times_input=True)
@@ -117,7 +124,7 @@ def test_a_method_takes_another_one_with_its_parameters(model: Classifier) -> No
 
 
 def test_a_method_takes_a_background(model: Classifier) -> None:
-    maps = saliency_assay.attribute("deep_shap", model, IMAGES, TARGETS, background=IMAGES[:2] / 255)
+    maps = attribute("deep_shap", model, background=IMAGES[:2] / 255)
     inputs = pixels_of(IMAGES[:2], torch.device("cpu"))
     shap = import_module("saliency_assay.methods.deeplift").deep_shap
     np.testing.assert_array_equal(maps, workflow_maps(shap, model, background=inputs))
@@ -130,7 +137,7 @@ def own(
 
 
 def test_a_method_of_ones_own(network: nn.Module) -> None:
-    maps = saliency_assay.attribute(own, network, IMAGES, TARGETS, level=2.0)
+    maps = attribute(own, network, level=2.0)
     np.testing.assert_array_equal(maps, IMAGES / np.float32(255) * 2)
 
 
@@ -139,41 +146,29 @@ def test_a_method_that_only_predicts_takes_a_function(network: nn.Module) -> Non
         with torch.no_grad():
             return network(images).double().numpy()
 
-    maps = saliency_assay.attribute("occlusion", predict, IMAGES, TARGETS)
-    expected = saliency_assay.attribute("occlusion", network, IMAGES, TARGETS)
+    maps = attribute("occlusion", predict)
+    expected = attribute("occlusion", network)
     np.testing.assert_allclose(maps, expected, rtol=1e-3, atol=1e-6)
 
 
 # ---- scores
 
 
-def of_workflow(
-    function: Callable[..., Any], model: Classifier, inputs: MetricInputs, **options: Any
+def workflow_scores(
+    function: Callable[..., Any], model: Classifier, maps: np.ndarray = MAPS, **options: Any
 ) -> dict[str, Any]:
     """Scores by the workflow's own caller."""
-    parameters = options.pop("parameters", {})
-    names = options.pop("names")
-    blocks = score_batches(
-        function,
-        parameters,
-        model,
-        IMAGES,
-        TARGETS,
-        MAPS,
-        names=names,
-        batch_size=64,
-        inputs=inputs,
-        **options,
-    )
-    [only] = blocks
-    return {" ".join(key).strip(): values.numpy() for key, values in only.scores.items()}
+    options = {"batch_size": 64, "inputs": MetricInputs(), **options}
+    parameters = options.pop("parameters")
+    [block] = score_batches(function, parameters, model, IMAGES, TARGETS, maps, **options)
+    return {" ".join(key).strip(): values.numpy() for key, values in block.scores.items()}
 
 
 def test_scores_are_those_of_the_workflows_caller(model: Classifier) -> None:
-    scores = saliency_assay.score("aopc", model, IMAGES, TARGETS, MAPS, seed=5, steps=20, every=10)
+    scores = score("aopc", model, MAPS, seed=5, steps=20, every=10)
     parameters = {"steps": 20, "every": 10, "fill": "mean", "output": "probability"}
     names = ["aopc_morf", "aopc_lerf"]
-    expected = of_workflow(aopc, model, MetricInputs(), parameters=parameters, names=names, seed=5)
+    expected = workflow_scores(aopc, model, parameters=parameters, names=names, seed=5)
     assert list(scores) == list(expected) == [f"{name} L={at}" for name in names for at in (10, 20)]
     for key, values in expected.items():
         np.testing.assert_array_equal(scores[key], values)
@@ -190,73 +185,44 @@ def test_scores_are_those_of_the_workflows_caller(model: Classifier) -> None:
 
 
 def test_model_responses_are_computed_first(model: Classifier) -> None:
-    inputs = {"pixels": 10, "fill": "black", "output": "logit"}
-    scores = saliency_assay.score("faithfulness", model, IMAGES, TARGETS, MAPS, seed=5, **inputs)
-    [responses] = model_responses(single_pixels, inputs, model, IMAGES, TARGETS, seed=5, batch_size=64)
-    expected = of_workflow(
-        faithfulness,
-        model,
-        MetricInputs({"responses": responses}),
-        parameters=inputs,
-        names=["faithfulness"],
-        seed=5,
-    )
+    parameters = {"pixels": 10, "fill": "black", "output": "logit"}
+    scores = score("faithfulness", model, MAPS, seed=5, **parameters)
+    [responses] = model_responses(single_pixels, parameters, model, IMAGES, TARGETS, seed=5, batch_size=64)
+    inputs, names = MetricInputs({"responses": responses}), ["faithfulness"]
+    expected = workflow_scores(faithfulness, model, parameters=parameters, names=names, seed=5, inputs=inputs)
     np.testing.assert_array_equal(scores["faithfulness"], expected["faithfulness"])
 
 
-def test_maps_are_drawn_anew_by_their_method(model: Classifier) -> None:
-    method = {"method": "smoothgrad", "samples": 2}
-    maps = saliency_assay.attribute("smoothgrad", model, IMAGES, TARGETS, seed=9, samples=2)
-    result = saliency_assay.score(
-        "sensitivity_max", model, IMAGES, TARGETS, maps, method=method, method_seed=9, seed=1, samples=2
-    )
-    explainer = Explainer(smoothgrad, {"samples": 2}, 9)
-    [block] = score_batches(
-        sensitivity_max,
-        {"samples": 2},
-        model,
-        IMAGES,
-        TARGETS,
-        maps,
-        names=["sensitivity_max"],
-        seed=1,
-        batch_size=64,
-        inputs=MetricInputs(explainer=explainer),
-    )
-    np.testing.assert_array_equal(result["sensitivity_max"], block.scores["sensitivity_max", ""])
-    other = saliency_assay.score(
-        "sensitivity_max", model, IMAGES, TARGETS, maps, method=method, method_seed=8, seed=1, samples=2
-    )
-    assert not np.array_equal(other["sensitivity_max"], result["sensitivity_max"])
+def test_maps_are_computed_again_by_their_method(model: Classifier) -> None:
+    method, few = {"method": "smoothgrad", "samples": 2}, {"samples": 2}
+    maps = attribute("smoothgrad", model, seed=9, samples=2)
+    inputs = MetricInputs(explainer=Explainer(smoothgrad, few, 9))
+    options = {"parameters": few, "names": ["sensitivity_max"], "seed": 1, "inputs": inputs}
+    expected = workflow_scores(sensitivity_max, model, maps, **options)["sensitivity_max"]
+    for seed in (9, 8):
+        scores = score("sensitivity_max", model, maps, method=method, method_seed=seed, seed=1, samples=2)
+        assert np.array_equal(scores["sensitivity_max"], expected) == (seed == 9)
 
 
 def test_a_model_of_new_weights_may_be_a_plain_network(model: Classifier) -> None:
-    maps = saliency_assay.attribute("gradient", model, IMAGES, TARGETS)
+    maps = attribute("gradient", model)
     new = with_random_state(ConvNet(3), 8, torch.float32)
     inputs = {"method": "gradient", "stages": 1}
-    scores = saliency_assay.score(
-        "randomization", model, IMAGES, TARGETS, maps, randomized_model=new, **inputs
-    )
-    same = saliency_assay.score(
-        "randomization", model, IMAGES, TARGETS, maps, randomized_model=model, **inputs
-    )
+    scores = score("randomization", model, maps, randomized_model=new, **inputs)
+    same = score("randomization", model, maps, randomized_model=model, **inputs)
     key = next(key for key in same if key.startswith("randomization_spearman cascading"))
     np.testing.assert_allclose(same[key], 1)
     assert scores[key].max() < 1
 
 
 def test_a_fine_tuned_model_is_evaluated_in_place_of_the_model(model: Classifier) -> None:
-    maps = saliency_assay.attribute("gradient", model, IMAGES, TARGETS)
+    maps = attribute("gradient", model)
     tuned = with_random_state(ConvNet(3), 8, torch.float32)
     mean, std = (values.flatten().tolist() for values in (model.mean, model.std))
-    of = {"samples": 2, "points": 3, "output": "probability"}
+    options = {"samples": 2, "points": 3, "output": "probability"}
     scores, wrapped, same = (
-        saliency_assay.score("f_fidelity", explained, IMAGES, TARGETS, maps, finetuned_model=other, **of)
-        for explained, other in (
-            (model, tuned),
-            (model, saliency_assay.wrap(tuned, classes=4, mean=mean, std=std)),
-            (model, model),
-        )
+        score("f_fidelity", model, maps, finetuned_model=other, **options)
+        for other in (tuned, saliency_assay.wrap(tuned, classes=4, mean=mean, std=std), model)
     )
     for name, values in scores.items():
         np.testing.assert_array_equal(wrapped[name], values)
@@ -266,10 +232,10 @@ def test_a_fine_tuned_model_is_evaluated_in_place_of_the_model(model: Classifier
 @pytest.mark.parametrize("method", ["lrp_epsilon", "deeplift", "fullgrad"])
 def test_weights_written_through_data_count(method: str) -> None:
     network = with_random_state(ConvNet(3), 8, torch.float32)
-    before = saliency_assay.attribute(method, network, IMAGES, TARGETS)
+    before = attribute(method, network)
     rows = torch.arange(len(network.body[0].weight)).flip(0)
     network.body[0].weight.data.copy_(network.body[0].weight.data[rows])  # which keeps the sum of the weights
-    after = saliency_assay.attribute(method, network, IMAGES, TARGETS)
+    after = attribute(method, network)
     fresh = ConvNet(3)
     fresh.load_state_dict(network.state_dict())
     np.testing.assert_array_equal(after, saliency_assay.attribute(method, fresh.eval(), IMAGES, TARGETS))
@@ -278,7 +244,7 @@ def test_weights_written_through_data_count(method: str) -> None:
 
 def test_a_mask_and_maps_of_one_value_a_pixel(network: nn.Module) -> None:
     flat = MAPS.sum(1)
-    scores = saliency_assay.score("mask_attribution", network, IMAGES, TARGETS, flat, mask=torch.tensor(MASK))
+    scores = score("mask_attribution", network, flat, mask=torch.tensor(MASK))
     positive = flat.clip(min=0).astype(np.float64)
     np.testing.assert_allclose(
         scores["relevance_mass_accuracy"], (positive * MASK).sum((1, 2)) / positive.sum((1, 2))
@@ -288,7 +254,7 @@ def test_a_mask_and_maps_of_one_value_a_pixel(network: nn.Module) -> None:
 def test_what_is_undefined_is_nan(network: nn.Module) -> None:
     maps = MAPS.copy()
     maps[1], maps[2, 0, 0, 0] = 1, np.nan
-    scores = saliency_assay.score("deletion", network, IMAGES, TARGETS, maps)["deletion"]
+    scores = score("deletion", network, maps)["deletion"]
     assert np.isnan(scores).tolist() == [False, True, True, False, False, False]
 
 
@@ -299,7 +265,7 @@ def sparse(
 
 
 def test_a_metric_of_ones_own(network: nn.Module) -> None:
-    scores = saliency_assay.score(sparse, network, IMAGES, TARGETS, MAPS, mean=[0.5, 0.25, 0.25])
+    scores = score(sparse, network, MAPS, mean=[0.5, 0.25, 0.25])
     np.testing.assert_allclose(scores["sparse"], np.abs(MAPS.astype(np.float64)).mean((1, 2, 3)))
     assert (scores.directions, scores.reduction) == ({}, "")
 
@@ -318,7 +284,7 @@ def test_optional_inputs_of_a_custom_metric_may_be_absent(network: nn.Module) ->
         return torch.full((len(images),), (mean is not None) + 2.0 * (mask is not None))
 
     for inputs, expected in (({}, 0), ({"mean": [0.5] * 3}, 1), ({"mask": MASK}, 2)):
-        assert set(saliency_assay.score(area, network, IMAGES, TARGETS, MAPS, **inputs)["area"]) == {expected}
+        assert set(score(area, network, MAPS, **inputs)["area"]) == {expected}
 
 
 def test_gradients_in_inference_mode_are_one_line(network: nn.Module) -> None:
@@ -328,7 +294,7 @@ def test_gradients_in_inference_mode_are_one_line(network: nn.Module) -> None:
             ValueError, match=r"^gradient: needs gradients, which torch\.inference_mode\(\) excludes"
         ),
     ):
-        saliency_assay.attribute("gradient", network, IMAGES, TARGETS)
+        attribute("gradient", network)
 
 
 @pytest.mark.parametrize(
@@ -346,11 +312,11 @@ def test_the_mean_of_the_images_is_an_argument_or_the_classifiers(
     network: nn.Module, model: Classifier
 ) -> None:
     options = {"steps": 10, "fill": "mean"}
-    one = saliency_assay.score("deletion", network, IMAGES, TARGETS, MAPS, mean=[0.0] * 3, **options)
-    black = saliency_assay.score("deletion", network, IMAGES, TARGETS, MAPS, steps=10, fill="black")
+    one = score("deletion", network, MAPS, mean=[0.0] * 3, **options)
+    black = score("deletion", network, MAPS, steps=10, fill="black")
     np.testing.assert_array_equal(one["deletion"], black["deletion"])
-    other = saliency_assay.score("deletion", model, IMAGES, TARGETS, MAPS, **options)
-    inputs = saliency_assay.score("deletion", model, IMAGES, TARGETS, MAPS, mean=[0.45] * 3, **options)
+    other = score("deletion", model, MAPS, **options)
+    inputs = score("deletion", model, MAPS, mean=[0.45] * 3, **options)
     np.testing.assert_array_equal(other["deletion"], inputs["deletion"])
 
 
@@ -362,7 +328,7 @@ def test_wrapping_normalizes_and_shares_the_weights(network: nn.Module) -> None:
     assert next(model.parameters()) is next(network.parameters())
     pixels = torch.tensor(IMAGES) / 255
     torch.testing.assert_close(model(pixels), network((pixels - 0.45) / 0.25))
-    assert saliency_assay.attribute("gradcam", model, IMAGES, TARGETS).shape == (6, 1, 8, 8)
+    assert attribute("gradcam", model).shape == (6, 1, 8, 8)
 
 
 # ---- errors
@@ -480,13 +446,6 @@ def test_errors_of_score_are_one_line(network: nn.Module, changes: dict[str, Any
     assert "\n" not in str(error.value)
 
 
-def test_a_package_offers_no_other_names() -> None:
-    for module in (methods, metrics, models, statistics):
-        message = f"^module '{module.__name__}' has no attribute 'atribute'$"
-        with pytest.raises(AttributeError, match=message):
-            module.atribute  # noqa: B018
-
-
 # ---- reliability
 
 
@@ -496,9 +455,7 @@ def test_a_package_offers_no_other_names() -> None:
 def test_reliability_is_that_of_the_tables(direction: str, clusters: dict[str, np.ndarray]) -> None:
     scores = {"a": RNG.normal(1, 1, 40), "b": RNG.normal(0, 1, 40), "c": RNG.normal(0, 1, 40)}
     scores["c"][:3] = np.nan
-    assessed = saliency_assay.assess(
-        pd.DataFrame(scores), direction=direction, clusters=clusters, resamples=200
-    )
+    assessed = assess(pd.DataFrame(scores), direction=direction, clusters=clusters, resamples=200)
     parts = [pd.DataFrame({"method": name, "score": of_one}) for name, of_one in scores.items()]
     table = pd.concat(parts).reset_index(names="image")
     table = table.assign(study="s", data="d", model="m", seed=0, metric="aopc", variant="aopc")
@@ -521,54 +478,40 @@ def test_reliability_is_that_of_the_tables(direction: str, clusters: dict[str, n
 def test_an_assessment_ranks_by_means_and_calls_methods_equivalent_within_a_margin() -> None:
     noise = np.random.default_rng(0).normal(size=(2, 300))
     skewed = {"a": np.exp(2 * noise[0]), "b": 1.5 * np.exp(2 * noise[0] + 0.1 * noise[1])}
-    assert saliency_assay.assess(skewed, direction="lower").pairs["finding"].tolist() == ["better"]
-    by_means = saliency_assay.assess(skewed, direction="lower", ranks="means").pairs
+    assert assess(skewed, direction="lower").pairs["finding"].tolist() == ["better"]
+    by_means = assess(skewed, direction="lower", ranks="means").pairs
     assert by_means["finding"].tolist() == ["not tested"]
     assert by_means["skew_images"].item() > 300
     similar = {"a": noise[0], "b": noise[1] + 0.01}
     for options, finding in (({}, "not distinguishable"), ({"margin": 0.3}, "equivalent")):
-        assessed = saliency_assay.assess(similar, direction="higher", **options)  # type: ignore[arg-type]
+        assessed = assess(similar, direction="higher", **options)  # type: ignore[arg-type]
         assert assessed.pairs["finding"].tolist() == [finding]
-
-
-def test_methods_are_compared_on_images_on_which_both_have_a_score() -> None:
-    """b is worse on every image that it has a score on, and has none on the hard ones."""
-    generator = np.random.default_rng(0)
-    easy, hard = generator.normal(10, 1, 50), generator.normal(0, 1, 50)
-    scores = {"a": [*easy, *hard], "b": [*(easy - generator.uniform(0.1, 0.5, 50)), *[np.nan] * 50]}
-    order = saliency_assay.assess(scores, direction="higher", resamples=0).order
-    assert order["mean"].idxmax() == "b"
-    columns = ["images", "rank", "rank_low", "rank_high"]
-    assert order[columns].to_numpy().tolist() == [[100, 1, 1, 1], [50, 2, 2, 2]]
 
 
 def test_results_of_score_are_assessed_as_they_are(network: nn.Module) -> None:
     """The direction and the label are those of the score, and numbers are those of bare arrays."""
     maps = {"gradient": MAPS, "edge": -MAPS, "random": MAPS[::-1].copy()}
     deletion, aopc_scores = (
-        {
-            name: saliency_assay.score(metric, network, IMAGES, TARGETS, of_method, **options)
-            for name, of_method in maps.items()
-        }
+        {name: score(metric, network, of_method, **options) for name, of_method in maps.items()}
         for metric, options in (
             ("deletion", {"steps": 8}),
             ("aopc", {"steps": 8, "every": 4, "fill": "black"}),
         )
     )
     bare = {name: scores["deletion"] for name, scores in deletion.items()}
-    expected = saliency_assay.assess(bare, direction="lower", resamples=50)
+    expected = assess(bare, direction="lower", resamples=50)
     assert expected.label == ""
     frames = {name: pd.DataFrame(scores) for name, scores in deletion.items()}
     frame = pd.concat(frames, axis=1)
     for scores, direction in ((deletion, ""), (deletion, "lower"), (frame, "lower"), (frames, "lower")):
-        assessed = saliency_assay.assess(scores, direction=direction, resamples=50)
+        assessed = assess(scores, direction=direction, resamples=50)
         pd.testing.assert_frame_equal(assessed.order, expected.order)
         assert assessed.alpha == expected.alpha
         assert assessed.label == "Deletion"
     name = "aopc_lerf L=4"
-    selected = saliency_assay.assess(aopc_scores, score=name, resamples=50)
+    selected = assess(aopc_scores, score=name, resamples=50)
     lerf = {method: scores[name] for method, scores in aopc_scores.items()}
-    expected = saliency_assay.assess(lerf, direction="lower", resamples=50)
+    expected = assess(lerf, direction="lower", resamples=50)
     pd.testing.assert_frame_equal(selected.order, expected.order)
     assert selected.label == "AOPC (LeRF, L = 4)"
     wrong: list[tuple[Any, dict[str, Any], str]] = [
@@ -589,13 +532,13 @@ def test_results_of_score_are_assessed_as_they_are(network: nn.Module) -> None:
     ]
     for scores, options, message in wrong:
         with pytest.raises(ValueError, match=f"^{message}"):
-            saliency_assay.assess(scores, **options)
+            assess(scores, **options)
 
 
 def test_correlations_of_an_assessment_are_those_of_pairs_of_methods() -> None:
     first = RNG.normal(size=30)
     scores = {"a": first, "b": 2 * first + 1, "c": -first}
-    assessed = saliency_assay.assess(scores, direction="higher", resamples=10)
+    assessed = assess(scores, direction="higher", resamples=10)
     expected = pd.DataFrame([[1, 1, -1], [1, 1, -1], [-1, -1, 1]], list("abc"), list("abc"))
     pd.testing.assert_frame_equal(assessed.correlations, expected.astype(float), check_names=False)
     assert assessed.correlation.value == pytest.approx(
@@ -613,41 +556,26 @@ def test_scores_have_the_labels_of_the_report(network: nn.Module) -> None:
     configuration = {**TINY, "metrics": {**TINY["metrics"], **{name: {} for name in names}}}
     labels = labels_of(read(configuration, catalog=CATALOG, source="some.yaml"))
     for metric, options in names.items():
-        scores = saliency_assay.score(metric, network, IMAGES, TARGETS, MAPS, **options)
+        scores = score(metric, network, MAPS, **options)
         rows = scores.table()[["metric", "variant"]].drop_duplicates().itertuples(index=False)
         assert list(scores.labels.values()) == [labels.score(*row) for row in rows]
 
     def ink_left(predict: Any, images: Tensor, targets: Tensor, maps: Tensor, *, generator: Any) -> Tensor:
         return maps.sum((1, 2, 3))
 
-    assert saliency_assay.score(ink_left, network, IMAGES, TARGETS, MAPS).labels == {"ink_left": "Ink left"}
-
-
-def test_clusters_of_images_widen_the_rank_sets() -> None:
-    """Twenty copies of four images are no more than four."""
-    generator = np.random.default_rng(0)
-    patients = np.arange(80) // 20
-    scores = dict(zip("abc", generator.normal(size=(3, 4))[:, patients], strict=True))
-    alone = saliency_assay.assess(scores, direction="higher", resamples=10)
-    clustered = saliency_assay.assess(
-        scores, direction="higher", clusters={"patients": patients}, resamples=10
-    )
-    assert alone.order["rank_low"].max() > 1
-    assert set(clustered.order["rank_low"]) == {1}
-    assert set(clustered.order["rank_high"]) == {3}
-    assert np.isnan([clustered.alpha.low, clustered.alpha.high]).all()
+    assert score(ink_left, network, MAPS).labels == {"ink_left": "Ink left"}
 
 
 def test_clusters_have_any_labels_and_infinite_scores_are_missing() -> None:
     scores = {name: RNG.normal(size=40) for name in "abc"}
     named, numbered = (
-        saliency_assay.assess(scores, direction="higher", clusters=clusters, resamples=50)
+        assess(scores, direction="higher", clusters=clusters, resamples=50)
         for clusters in ({"seeds": [f"p{i % 8}" for i in range(40)]}, {"c": np.arange(40) % 8})
     )
     assert named.alpha == numbered.alpha
     pd.testing.assert_frame_equal(named.order, numbered.order)
     infinite, missing = (
-        saliency_assay.assess(
+        assess(
             {**scores, "a": np.where(np.arange(40) == 0, value, scores["a"])},
             direction="higher",
             resamples=10,
@@ -678,7 +606,7 @@ def test_clusters_have_any_labels_and_infinite_scores_are_missing() -> None:
 def test_what_cannot_be_compared(changes: dict[str, Any], message: str) -> None:
     arguments: dict[str, Any] = {"scores": {"a": [1, 2], "b": [3, 4]}, "direction": "lower", **changes}
     with pytest.raises(ValueError, match=f"^{message}"):
-        saliency_assay.assess(**arguments)
+        assess(**arguments)
 
 
 # ---- the whole
@@ -727,7 +655,7 @@ import sys
 for name in {modules}:
     sys.modules[name] = None
 import saliency_assay
-from saliency_assay import methods, metrics, models
+from saliency_assay import assess
 assert not {{"torch", "numpy", "pandas"}} & set(sys.modules), sorted(sys.modules)
 import numpy as np
 import torch
@@ -808,27 +736,17 @@ def test_errors_of_wrap_are_one_line(change: dict[str, Any], message: str) -> No
 
 
 def test_equal_seeds_of_any_type_are_equal(model: Classifier) -> None:
-    maps = saliency_assay.attribute("smoothgrad", model, IMAGES, TARGETS, seed=1, samples=2)
+    maps = attribute("smoothgrad", model, seed=1, samples=2)
     names = {"model": "m", "data": "d", "metric": "road"}
     for seed in (True, np.int64(1), torch.tensor(1)):
-        same = saliency_assay.attribute("smoothgrad", model, IMAGES, TARGETS, seed=seed, samples=2)
+        same = attribute("smoothgrad", model, seed=seed, samples=2)
         np.testing.assert_array_equal(same, maps)
         assert saliency_assay.workflow_seed(seed, **names) == saliency_assay.workflow_seed(1, **names)
     method = {"method": "smoothgrad", "samples": 2}
     one, other = (
-        saliency_assay.score(
-            "sensitivity_max",
-            model,
-            IMAGES,
-            TARGETS,
-            maps,
-            method=method,
-            samples=2,
-            seed=seed,
-            method_seed=seed,
-        )
+        score("sensitivity_max", model, maps, method=method, samples=2, seed=seed, method_seed=seed)
         for seed in (1, np.int64(1))
     )
     np.testing.assert_array_equal(one["sensitivity_max"], other["sensitivity_max"])
     with pytest.raises(ValueError, match=r"^method_seed: found '1', expected an integer"):
-        saliency_assay.score("sensitivity_max", model, IMAGES, TARGETS, maps, method=method, method_seed="1")
+        score("sensitivity_max", model, maps, method=method, method_seed="1")

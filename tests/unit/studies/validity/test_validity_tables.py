@@ -53,10 +53,10 @@ def no_rescored() -> pd.DataFrame:
 def test_share_of_images_on_which_a_baseline_is_best(metric: str, sign: int) -> None:
     values = {"a": [1, 1, 1, 1], "b": [0, 2, 0, np.nan], "random": [0, 3, 1, 2], "edge": [2, 2, 2, 2]}
     table = scores({name: [sign * value for value in of_name] for name, of_name in values.items()}, metric)
-    found = baselines_table(table, no_rescored(), DIRECTIONS, ["random", "edge"]).set_index("baseline")
-    assert found["best"].to_dict() == {"random": 0.5, "edge": 0.75}  # a tie is not better
-    assert found["chance"].tolist() == [0.375, 0.375]  # a single method has a score on the last image
-    assert found["images"].tolist() == [4, 4]
+    shares = baselines_table(table, no_rescored(), DIRECTIONS, ["random", "edge"]).set_index("baseline")
+    assert shares["best"].to_dict() == {"random": 0.5, "edge": 0.75}  # a tie is not better
+    assert shares["chance"].tolist() == [0.375, 0.375]  # a single method has a score on the last image
+    assert shares["images"].tolist() == [4, 4]
 
 
 def test_share_of_blurred_copies_that_are_better() -> None:
@@ -70,8 +70,8 @@ def test_share_of_blurred_copies_that_are_better() -> None:
         for image, score in enumerate(of_test)
     ]
     rescored = pd.DataFrame(rows, columns=no_rescored().columns)
-    found = baselines_table(scores({"a": [1]}), rescored, DIRECTIONS, [])
-    assert found[["baseline", "images", "best", "chance"]].to_numpy().tolist() == [[BLURRED, 4, 0.75, 0.5]]
+    shares = baselines_table(scores({"a": [1]}), rescored, DIRECTIONS, [])
+    assert shares[["baseline", "images", "best", "chance"]].to_numpy().tolist() == [[BLURRED, 4, 0.75, 0.5]]
 
 
 def test_pairs_that_differ_in_one_setting() -> None:
@@ -84,8 +84,8 @@ def test_pairs_that_differ_in_one_setting() -> None:
         ("deletion", "deletion", "insertion", "insertion", 5, 10, 0.0),
     ]
     rankings = pd.DataFrame(rows, columns=columns)
-    found = pairs_table(rankings, [{"first": "mean", "second": "aopc", "setting": "fill"}])
-    assert found[["setting", "correlation"]].to_numpy().tolist() == [["direction", 0.4], ["fill", 0.2]]
+    pairs = pairs_table(rankings, [{"first": "mean", "second": "aopc", "setting": "fill"}])
+    assert pairs[["setting", "correlation"]].to_numpy().tolist() == [["direction", 0.4], ["fill", 0.2]]
 
 
 GOOD = {"measures": "faithfulness", "rho": 0.8, "rho_low": 0.7, "rho_high": 0.9, "baseline_best": 0.1}
