@@ -177,18 +177,15 @@ def test_figures_have_labels_and_no_keys(tmp_path: Path) -> None:
     ("html", "keys"),
     [
         ("<p>gradcam is first</p>", ["gradcam"]),
-        ("<p>Smoothing of gradcam.</p>", ["gradcam"]),
         ("<th>random</th>", ["random"]),
-        ("<td>edge</td>", ["edge"]),
         ("<h2>sensitivity_max: scores</h2>", ["sensitivity_max"]),
         ('<img alt="aopc_morf">', ["aopc_morf"]),
         ("<p>random pixels, edge detection and gradients</p>", []),
         ("<td>Grad-CAM <small><code>gradcam</code></small></td>", []),
         ("<pre>methods: {gradcam: {}}</pre><script>gradcam</script>", []),
-        ("<p>figures/digits/gradcam.svg</p>", []),
     ],
 )
-def test_keys_are_found_outside_code(html: str, keys: list[str]) -> None:
+def test_keys_outside_code_are_listed(html: str, keys: list[str]) -> None:
     messages = list(keys_in(texts_of_page(html), KEYS))
     assert len(messages) == len(keys)
     for message, key in zip(messages, keys, strict=True):

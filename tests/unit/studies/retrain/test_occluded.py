@@ -147,19 +147,6 @@ def test_noise_of_interpolated_pixels_depends_on_the_image_alone(opened: Open) -
     assert torch.equal(states[2], Occluded(IMAGES[3], layers_of(stores, "linear", 2), CPU)[2:5])
 
 
-def test_stored_images_are_read_where_they_lie(opened: Open, tmp_path: Path) -> None:
-    """As the jobs do: images from a store, batch by batch in any order."""
-    zarr_store.write(tmp_path / "data.zarr.zip", [{"image": IMAGES[3]}], kind="data", attributes={})
-    layers = layers_of(opened(3, (2, 1, 2)), "mean", MASKS)
-    expected = plain_states(3, "mean", MASKS)[-1]
-    order = torch.from_numpy(np.random.default_rng(1).permutation(COUNT))
-    with zarr_store.open_store(tmp_path / "data.zarr.zip", kind="data") as data:
-        images = Occluded(data["image"], layers, CPU)
-        assert images.shape == (COUNT, 3, *SIZE)
-        assert torch.equal(torch.cat(list(batches(images, order, 4, CPU))), torch.from_numpy(expected)[order])
-        assert torch.equal(torch.cat(list(batches(images, None, 4, CPU))), torch.from_numpy(expected))
-
-
 @pytest.mark.parametrize("split", SPLITS)
 def test_shapes_are_unions_of_masks(opened: Open, split: tuple[int, ...]) -> None:
     stores = opened(1, split)

@@ -37,6 +37,7 @@ AREA, OCCLUDED, ITERATIONS, CLASSES = 40, 10, 3, 5
 SIZES = {"area": AREA, "occluded": OCCLUDED, "iterations": ITERATIONS}
 METHODS = ("smoothgrad", "random", "edge")  # not in the alphabet's order
 ARMS = (("iteroar", "zero"), ("iteroar", "mean"), ("roar", "zero"))
+FILLS = ("zero", "mean")
 IMAGES = (3, 4, 8, 9)
 Row = tuple[int, str, str, str, int, float]
 
@@ -320,6 +321,16 @@ def test_leakage_table_tests_all_repeats_and_seeds_together() -> None:
     assert single["reason"] == "found 1 with labels, 1 with permuted ones, expected at least 2 of each"
 
 
+def test_leakage_is_displayed_in_percent() -> None:
+    table = leakage_table(means(leaking(OWN, PERMUTED)), CLASSES, 0.01)
+    shown = displayed_leakage(table)
+    assert list(shown["leaks"])[:2] == ["leaks", "no"]
+    assert list(shown["protocol"].unique()) == ["ROAR", "IteROAR"]
+    np.testing.assert_allclose(shown["accuracy on masks (%)"], 100 * table["accuracy"])
+    np.testing.assert_allclose(shown["loss with permuted labels (nats)"], table["random_loss"])
+    assert (shown["p"].iloc[2], shown["p (Holm)"].iloc[2]) == ("–", "–")
+
+
 def test_leaks_are_below_alpha() -> None:
     scores = means(leaking(OWN, PERMUTED))
     first = leakage_table(scores, CLASSES, 0.5).set_index(["protocol", "method"])
@@ -392,19 +403,6 @@ def test_undefined_leakage_is_left_out() -> None:
     assert row["p"] == pytest.approx(p_by_hand([0.4, 0.5], [0.2, 0.1], TESTED, 0.2))
 
 
-def test_leakage_to_read() -> None:
-    shown = displayed_leakage(leakage_table(means(leaking(OWN, PERMUTED)), CLASSES, 0.01))
-    assert list(shown["leaks"])[:2] == ["leaks", "no"]
-    assert shown["leaks"].iloc[2].startswith("found 1 with labels")
-    assert list(shown["protocol"].unique()) == ["ROAR", "IteROAR"]
-    assert shown["accuracy on masks (%)"].iloc[0] == pytest.approx(42)
-    for name in ("p", "p (Holm)"):
-        assert 0 < float(shown[name].iloc[0]) < 0.01
-        assert shown[name].iloc[2] == "–"
-    assert shown["loss (nats)"].iloc[0] == pytest.approx(3 - 0.84)
-    assert shown["loss with permuted labels (nats)"].iloc[0] == pytest.approx(3 - 2 * 0.21)
-
-
 def words(axes: Axes) -> dict[float, str]:
     """Return the texts in the axes by their position on the vertical axis."""
     return {text.get_position()[1]: text.get_text() for text in axes.texts if text.get_text()}
@@ -466,34 +464,24 @@ def test_leakage_of_arms_that_differ_in_what_they_have() -> None:
 
 
 def test_accuracy_is_plotted_against_what_is_occluded() -> None:
-    table = study()
-    chart = accuracy_curves(means(table), **SIZES, classes=CLASSES)
-    assert [(panel.title, "measured" in panel.x_title) for panel in chart.panels] == [
-        ("IteROAR, zero fill: nominal share", False),
-        ("IteROAR, mean fill: nominal share", False),
-        ("IteROAR, zero fill: measured share", True),
-        ("IteROAR, mean fill: measured share", True),
-        ("ROAR, zero fill: nominal share", False),
-        ("ROAR, mean fill: nominal share", False),
+    chart = accuracy_curves(means(study()), **SIZES, classes=CLASSES)
+    assert [panel.title for panel in chart.panels] == [
+        *(f"IteROAR, {fill} fill: {share} share" for share in ("nominal", "measured") for fill in FILLS),
+        *(f"ROAR, {fill} fill: nominal share" for fill in FILLS),
     ]
     assert chart.panels[-1].x_title.endswith("\nno score")
-    for panel, fill in zip(chart.panels[:4], ("zero", "mean") * 2, strict=True):
-        measured, lines = "measured" in panel.x_title, chart_lines(panel)
+    rows = summary(means(study()), **SIZES, classes=CLASSES).set_index(["protocol", "fill", "method"])
+    for panel, fill in zip(chart.panels[:4], FILLS * 2, strict=True):
+        share, lines = "masked" if "measured" in panel.x_title else "nominal", chart_lines(panel)
         for method in METHODS:
-            line = lines[method]
-            for i in range(ITERATIONS + 1):
-                at = {"method": method, "variant": f"iteroar/{fill}/{i}"}
-                of_seeds = [
-                    100 * np.mean(scores_where(table, metric="accuracy", seed=seed, **at)) for seed in (0, 7)
-                ]
-                assert line["mean"][i] == pytest.approx(np.mean(of_seeds))
-                before = {**at, "variant": f"iteroar/{fill}/{i - 1}"}
-                lacking = 100 * np.mean(scores_where(table, metric="cma", **before)) / AREA if i else 0
-                assert line["x"][i] == pytest.approx(lacking if measured else 100 * i * OCCLUDED / AREA)
-                assert (line["low"][i], line["high"][i]) == pytest.approx((min(of_seeds), max(of_seeds)))
+            arm, line = rows.loc[("iteroar", fill, method)], lines[method]
+            np.testing.assert_allclose(line["mean"], 100 * arm["accuracy_test"])
+            np.testing.assert_allclose(line["x"], 100 * arm[share])
+            spread = 100 * arm["accuracy_test_sd"] / 2**0.5  # of two seeds, half of their distance
+            np.testing.assert_allclose(line["high"] - line["mean"], spread, atol=1e-9)
+            np.testing.assert_allclose(line["mean"] - line["low"], spread, atol=1e-9)
         assert list(lines["chance: 20 %"]["mean"]) == [20, 20]
-    title = "mean and range of 2 seeds; n = 4 test images; masks of k = 10 of A = 40 pixels"
-    assert chart.legend_title == title
+    assert "2 seeds; n = 4 test images; masks of k = 10 of A = 40 pixels" in chart.legend_title
     assert list(chart.looks) == [*METHODS, "chance: 20 %"]
 
 
@@ -505,41 +493,26 @@ def test_masks_that_never_overlap_need_no_panel_of_what_is_measured() -> None:
     assert chart.legend_title.startswith("one seed (no band); n = 4 test images; ")
 
 
-def test_chance_is_visible_above_every_accuracy() -> None:
-    table = study()
-    table["score"] = table["score"].where(table["metric"] != "accuracy", 0.1)
-    limits = accuracy_curves(means(table), **SIZES, classes=2).panels[0].y_limits
-    assert limits is not None
-    assert limits[1] > 50
-
-
 def test_overlap_is_plotted_beside_that_of_random_masks() -> None:
     table = study()
     chart = overlap_curves(means(table), **SIZES)
-    names = [panel.y_title.split(":")[0] for panel in chart.panels]
-    assert names == ["MMO", "MAMO", "CMA"] * 3
     titles = ["IteROAR, zero fill", "IteROAR, mean fill", "ROAR, zero fill"]
     assert [panel.title for panel in chart.panels] == [title for title in titles for _ in range(3)]
-    for place, panel in enumerate(chart.panels):
-        metric, (protocol, fill) = names[place].lower(), ARMS[place // 3]
+    panels = zip(chart.panels, product(ARMS, ("mmo", "mamo", "cma")), strict=True)
+    for panel, ((protocol, fill), metric) in panels:
+        assert panel.y_title.startswith(f"{metric.upper()}:")
         whole, count = (AREA, ITERATIONS) if metric == "cma" else (OCCLUDED, ITERATIONS - 1)
         lines = chart_lines(panel)
-        for method in METHODS:
-            assert list(lines[method]["x"]) == list(range(count))
-            for i in range(count):
-                at = {"metric": metric, "method": method, "variant": f"{protocol}/{fill}/{i}"}
-                of_seeds = [100 * np.mean(scores_where(table, seed=seed, **at)) / whole for seed in (0, 7)]
-                assert lines[method]["mean"][i] == pytest.approx(np.mean(of_seeds))
-                ends = lines[method]["low"][i], lines[method]["high"][i]
-                assert ends == pytest.approx((min(of_seeds), max(of_seeds)))
+        for method, i in product(METHODS, range(count)):
+            at = {"metric": metric, "method": method, "variant": f"{protocol}/{fill}/{i}"}
+            of_seeds = [100 * np.mean(scores_where(table, seed=seed, **at)) / whole for seed in (0, 7)]
+            point = [lines[method][name][i] for name in ("x", "mean", "low", "high")]
+            assert point == pytest.approx([i, np.mean(of_seeds), min(of_seeds), max(of_seeds)])
         by_hand = [100 * expected(metric, i, area=AREA, occluded=OCCLUDED) / whole for i in range(count)]
         np.testing.assert_allclose(lines["expected of random masks"]["mean"], by_hand)
         assert ("no overlap: (i + 1)·k" in lines) == (metric == "cma")
         if metric == "cma":
             np.testing.assert_allclose(lines["no overlap: (i + 1)·k"]["mean"], [25, 50, 75])
-        assert panel.y_limits is not None
-        assert panel.y_limits[0] == 0
-        assert panel.y_limits[1] > 1.05 * panel.rows["mean"].max()
 
 
 def test_overlap_of_two_iterations_and_of_one() -> None:
@@ -585,14 +558,8 @@ def test_matrices_hold_every_two_masks() -> None:
 
 
 def test_one_iteration_has_no_two_masks() -> None:
-    figure = overlap_matrices(
-        means(study(iterations=1)),
-        protocol="iteroar",
-        fill="zero",
-        area=AREA,
-        occluded=OCCLUDED,
-        iterations=1,
-    )
+    table, sizes = means(study(iterations=1)), {**SIZES, "iterations": 1}
+    figure = overlap_matrices(table, protocol="iteroar", fill="zero", **sizes)
     assert [text.get_text() for text in figure.texts] == ["one iteration: no pairs of masks"]
 
 
@@ -605,9 +572,7 @@ def test_one_iteration_has_no_two_masks() -> None:
 )
 def test_matrices_of_what_is_not_there(fill: str, iterations: int, message: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        overlap_matrices(
-            means(study()), protocol="roar", fill=fill, area=AREA, occluded=OCCLUDED, iterations=iterations
-        )
+        overlap_matrices(means(study()), protocol="roar", fill=fill, **{**SIZES, "iterations": iterations})
 
 
 def example() -> tuple[np.ndarray, np.ndarray]:
