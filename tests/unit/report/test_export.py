@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -34,40 +35,32 @@ def tables(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Of METHODS, whose means are 0, 10 and 20: the order of two metrics and its reliability."""
     count = 3 if baselines else 2
-    ordered, reliable = [], []
-    for metric, direction in DIRECTIONS.items():
-        for variant in range(variants):
-            named = {"metric": metric, "variant": f"{metric} L={variant}", "data": "set_1", "model": model}
-            for place, method in enumerate(METHODS[:count]):
-                rank = count - place if direction == "higher" else place + 1
-                ordered.append(
-                    {
-                        **{**named, "direction": direction, "method": method, "baseline": method == "random"},
-                        **{"seeds": seeds, "over": "images × seeds" if seeds > 1 else "images"},
-                        **{"images": 12, "undefined": 0.0, "mean": 10.0 * place, "low": 10.0 * place - 1},
-                        **{"high": 10.0 * place + 1, "rank_low": float(rank), "rank_high": float(rank)},
-                        **{
-                            **{"mean_worst": 10.0 * place, "mean_best": 10.0 * place, "win_rate": 1 / rank},
-                            **{"lead": 10.0 if rank == 1 else -10.0, "lead_low": np.nan, "lead_high": np.nan},
-                            "lead_over": METHODS[place == 0],
-                            "lead_p": 0.01 if rank == 1 else 1.0,
-                        },
-                        **{"above_baselines": np.nan, "best_share": float(rank == 1), "ranked_by": "wins"},
-                    }
-                )
-            for seed in range(seeds):
-                for kind in ("with", "without") if baselines else ("none",):
-                    value = 0.5 + 0.1 * seed + 0.2 * (kind == "with")
-                    reliable.append(
-                        {
-                            **{**named, "seed": seed, "baselines": kind, "methods": count, "images": 12},
-                            **{"alpha": value, "alpha_low": value - 0.1, "alpha_high": value + 0.1},
-                            **{"correlation_images": 12, "correlation": value / 2},
-                            **{"correlation_low": value / 2 - 0.1, "correlation_high": value / 2 + 0.1},
-                            "printed": np.nan,
-                        }
-                    )
-    return pd.DataFrame(ordered), pd.DataFrame(reliable)
+    rows = product(DIRECTIONS, range(variants), range(count))
+    order = pd.DataFrame(rows, columns=["metric", "variant", "place"])
+    place, direction = order.pop("place"), order["metric"].map(DIRECTIONS)
+    rank = (count - place).where(direction == "higher", place + 1).astype(float)
+    over = "images × seeds" if seeds > 1 else "images"
+    order = order.assign(
+        variant=order["metric"] + " L=" + order["variant"].astype(str), direction=direction, data="set_1",
+        model=model, method=[METHODS[number] for number in place], baseline=place == 2, seeds=seeds, over=over,
+        images=12, undefined=0.0, mean=10.0 * place, low=10.0 * place - 1, high=10.0 * place + 1,
+        mean_worst=10.0 * place, mean_best=10.0 * place, win_rate=1 / rank, rank_low=rank, rank_high=rank,
+        lead=np.where(rank == 1, 10.0, -10.0), lead_low=np.nan, lead_high=np.nan,
+        lead_over=[METHODS[number == 0] for number in place], lead_p=np.where(rank == 1, 0.01, 1.0),
+        above_baselines=np.nan, best_share=(rank == 1).astype(float), ranked_by="wins",
+    )  # fmt: skip
+    kinds = ("with", "without") if baselines else ("none",)
+    rows = product(dict.fromkeys(zip(order["metric"], order["variant"], strict=True)), range(seeds), kinds)
+    reliability = pd.DataFrame(
+        [(*score, seed, kind, 0.5 + 0.1 * seed + 0.2 * (kind == "with")) for score, seed, kind in rows],
+        columns=["metric", "variant", "seed", "baselines", "alpha"],
+    )
+    alpha = reliability["alpha"]
+    return order, reliability.assign(
+        data="set_1", model=model, methods=count, images=12, alpha_low=alpha - 0.1, alpha_high=alpha + 0.1,
+        correlation_images=12, correlation=alpha / 2, correlation_low=alpha / 2 - 0.1,
+        correlation_high=alpha / 2 + 0.1, printed=np.nan,
+    )  # fmt: skip
 
 
 def tidy(printed: pd.DataFrame | None = None, **options: Any) -> pd.DataFrame:
@@ -158,7 +151,6 @@ def test_what_a_paper_printed_stands_beside_its_own_score() -> None:
     assert rows.to_numpy().tolist() == [["infidelity", "random", 4.12]]
 
 
-
 def test_scores_of_several_models_stay_apart() -> None:
     table = pd.concat([tidy(), tidy(model="other")])
     assert len(table) == 12
@@ -218,6 +210,10 @@ def shown_labels() -> list[str]:
     texts = [*(record.sub_variants for record in (*CATALOG.metrics.values(), *kinds))]
     texts += [kind.method_labels for kind in kinds]
     return [*labels, *(score.label for score in scores), *(text for part in texts for text in part.values())]
+
+
+def test_every_label_is_ascii_in_latex() -> None:
+    assert [text for text in map(latex.escaped, shown_labels()) if not text.isascii()] == []
 
 
 # ---- tables in LaTeX

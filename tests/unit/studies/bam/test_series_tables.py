@@ -291,25 +291,24 @@ def curves(figure: Figure) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("seeds", [(0,), SEEDS])
-def test_lines_are_means_over_seeds(seeds: tuple[int, ...]) -> None:
+def test_lines_are_means_over_seeds_with_their_range_or_the_standard_error(seeds: tuple[int, ...]) -> None:
     figure, series, _ = plotted(seeds)
-    lines = curves(figure)
-    assert set(lines) == {"accuracy drop\n(right axis)", "TCAV", *METHODS}
-    for name, line in lines.items():
-        if "drop" in name:
-            values = commonality(seeds=seeds).groupby("k")["drop"].mean()
-            assert line.axes is figure.axes[1]
-        else:
-            method = "tcav" if name == "TCAV" else name
-            values = series[series["method"] == method].groupby("k")["mcs"].mean()
+    drop, *lines = curves(figure).items()
+    at_first = series[series["k"] == 0.1].groupby("method")["mcs"].mean().sort_values(ascending=False)
+    assert [name.lower() for name, _ in lines] == [str(name).lower() for name in at_first.index]
+    for (name, line), method in zip([drop, *lines], ["drop", *at_first.index], strict=True):
+        of_drop = commonality(seeds=seeds).assign(mcs=lambda table: table["drop"])
+        rows = of_drop if method == "drop" else series[series["method"] == method]
         np.testing.assert_allclose(line.get_xdata(), [0.1, 0.3, 0.7, 1.0])
-        np.testing.assert_allclose(line.get_ydata(), values)
-    assert lines["TCAV"].get_linestyle() == ":"
-    assert lines["accuracy drop\n(right axis)"].get_linestyle() == "--"
-    label = figure.axes[0].get_xlabel().splitlines()[1]
-    assert label == ("n = 0–5 images per point" + (" × 2 seeds" if len(seeds) > 1 else ""))
-    ticks = [tick.get_text() for tick in figure.axes[0].get_xticklabels()]
-    assert ticks == ["0.1", "0.3", "0.7", "1"]
+        np.testing.assert_allclose(line.get_ydata(), rows.groupby("k")["mcs"].mean())
+        assert line.axes is figure.axes[method == "drop"]
+        assert line.get_linestyle() == {"drop": "--", "tcav": ":"}.get(method, "-"), name
+    first = series[(series["method"] == "gradcam") & (series["k"] == 0.1)]
+    mean, error = first["mcs"].mean(), first["standard_error"].mean()
+    ends = (first["mcs"].min(), first["mcs"].max()) if len(seeds) > 1 else (mean - error, mean + error)
+    assert band(figure, 0) == pytest.approx(ends)
+    assert ("× 2 seeds" in figure.axes[0].get_xlabel()) == (len(seeds) > 1)
+    assert "n = 0–5 images per point" in figure.axes[0].get_xlabel()
 
 
 def band(figure: Figure, place: int) -> tuple[float, float]:
@@ -317,24 +316,6 @@ def band(figure: Figure, place: int) -> tuple[float, float]:
     vertices = np.concatenate([path.vertices for path in figure.axes[0].collections[place].get_paths()])
     heights = np.asarray(vertices)[np.isclose(np.asarray(vertices)[:, 0], 0.1), 1]
     return float(heights.min()), float(heights.max())
-
-
-def test_bands_are_the_range_of_seeds_or_the_standard_error() -> None:
-    figure, series, _ = plotted()
-    first = series[(series["method"] == "gradcam") & (series["k"] == 0.1)]
-    assert band(figure, 0) == pytest.approx((first["mcs"].min(), first["mcs"].max()))
-    assert first["mcs"].nunique() == 2
-    figure, series, _ = plotted(seeds=(0,))
-    row = series.iloc[0]
-    error = row["standard_error"]
-    assert band(figure, 0) == pytest.approx((row["mcs"] - error, row["mcs"] + error))
-
-
-def test_the_legend_is_in_the_order_of_the_first_values() -> None:
-    figure, series, _ = plotted()
-    named = [text.get_text() for text in figure.axes[2].get_legend().get_texts()]  # type: ignore[union-attr]
-    first = series[series["k"] == 0.1].groupby("method")["mcs"].mean().sort_values(ascending=False)
-    assert named[1:] == ["TCAV" if name == "tcav" else name for name in first.index]
 
 
 @pytest.mark.parametrize(
@@ -389,15 +370,13 @@ def test_the_image_is_the_one_that_most_models_know() -> None:
     rows = predictions()
     candidates = np.array([14, 2, 9, 11])
     image, right = select_image(rows, SERIES, seed=7, images=candidates)
-    known: dict[int, list[bool]] = {}
-    for candidate in candidates.tolist():
-        known[candidate] = []
-        for member in SERIES:
-            at = (rows["model"] == member.model) & (rows["data"] == member.data) & (rows["seed"] == 7)
-            row = rows[at & (rows["image"] == candidate)].iloc[0]
-            known[candidate].append(bool(row["predicted"] == row["label"]))
-    most = max(sum(of) for of in known.values())
-    assert image == min(candidate for candidate, of in known.items() if sum(of) == most)
+    of_seed = rows[rows["seed"] == 7].assign(right=rows["predicted"] == rows["label"])
+    by_key = of_seed.set_index(["model", "data", "image"])["right"]
+    known = {
+        candidate: [by_key[member.model, member.data, candidate] for member in SERIES]
+        for candidate in sorted(candidates.tolist())
+    }
+    assert image == max(known, key=lambda candidate: sum(known[candidate]))  # the first of those
     assert right == known[image]
     even = rows.assign(predicted=rows["label"])
     assert select_image(even, SERIES, seed=0, images=candidates) == (2, [True] * 4)
