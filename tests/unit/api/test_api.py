@@ -287,6 +287,14 @@ def test_optional_inputs_of_a_custom_metric_may_be_absent(network: nn.Module) ->
         assert set(score(area, network, MAPS, **inputs)["area"]) == {expected}
 
 
+def test_images_may_require_gradients_or_be_a_reversed_view(network: nn.Module) -> None:
+    pixels = torch.tensor(IMAGES) / 255
+    expected = saliency_assay.score("road", network, pixels, TARGETS, MAPS)
+    for images in (pixels.clone().requires_grad_(), pixels.numpy()[:, ::-1].copy()[:, ::-1]):
+        scores = saliency_assay.score("road", network, images, TARGETS, MAPS)
+        np.testing.assert_array_equal(scores["road_morf"], expected["road_morf"])
+
+
 def test_gradients_in_inference_mode_are_one_line(network: nn.Module) -> None:
     with (
         torch.inference_mode(),
@@ -444,6 +452,13 @@ def test_errors_of_score_are_one_line(network: nn.Module, changes: dict[str, Any
     with pytest.raises(ValueError, match=f"^{message}") as error:
         saliency_assay.score(**{**arguments, **changes})
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["methods", "metrics", "models", "reliability.statistics"])
+def test_a_package_offers_no_other_names(name: str) -> None:
+    module = import_module(f"saliency_assay.{name}")
+    with pytest.raises(AttributeError, match=f"^module '{module.__name__}' has no attribute 'atribute'$"):
+        module.atribute  # noqa: B018
 
 
 # ---- reliability
