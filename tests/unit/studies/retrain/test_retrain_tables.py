@@ -55,30 +55,22 @@ def study(
     """Numbers at random; in ROAR masks are disjoint."""
     rng = np.random.default_rng(5)
     rows: list[Row] = []
-    for method in methods:
-        for protocol, fill in ARMS:
-            for seed in seeds:
-
-                def add(
-                    metric: str, at: object, image: int, score: float, where=(seed, method, protocol, fill)
-                ) -> None:
-                    variant = f"{where[2]}/{where[3]}/{at}"
-                    rows.append((where[0], where[1], metric, variant, image, float(score)))
-
-                for i in range(iterations + 1):
-                    for image in IMAGES:
-                        add("accuracy", i, image, rng.random() < 0.7)
-                    add("accuracy_train", i, -1, rng.uniform(0.8, 1))
-                    add("accuracy_validation", i, -1, rng.uniform(0.6, 0.9))
-                for i in range(iterations):
-                    for image in IMAGES:
-                        least = (i + 1) * OCCLUDED if protocol == "roar" else OCCLUDED + i
-                        add("cma", i, image, rng.integers(least, (i + 1) * OCCLUDED + 1))
-                        if i < iterations - 1:
-                            add("mmo", i, image, rng.integers(0, OCCLUDED + 1))
-                            add("mamo", i, image, rng.integers(0, OCCLUDED + 1))
-                        for second in range(i + 1, iterations):
-                            add("overlap", f"{i}-{second}", image, rng.integers(0, OCCLUDED + 1))
+    for method, (protocol, fill), seed, i in product(methods, ARMS, seeds, range(iterations + 1)):
+        scores: list[tuple[str, object, int, float]] = [
+            ("accuracy_train", i, -1, rng.uniform(0.8, 1)),
+            ("accuracy_validation", i, -1, rng.uniform(0.6, 0.9)),
+            *(("accuracy", i, image, rng.random() < 0.7) for image in IMAGES),
+        ]
+        for image in IMAGES if i < iterations else ():
+            least = (i + 1) * OCCLUDED if protocol == "roar" else OCCLUDED + i
+            scores.append(("cma", i, image, rng.integers(least, (i + 1) * OCCLUDED + 1)))
+            pairs = [("overlap", f"{i}-{second}") for second in range(i + 1, iterations)]
+            pairs += [("mmo", str(i)), ("mamo", str(i))] if i < iterations - 1 else []
+            scores += [(metric, at, image, rng.integers(0, OCCLUDED + 1)) for metric, at in pairs]
+        rows += [
+            (seed, method, metric, f"{protocol}/{fill}/{at}", image, float(score))
+            for metric, at, image, score in scores
+        ]
     return scored(rows)
 
 
@@ -127,50 +119,33 @@ def test_means_of_arms_one_by_one_are_those_of_all(compact: bool) -> None:
 def test_summary_is_means_and_spreads_of_rows() -> None:
     table = study()
     rows = summary(means(table), **SIZES, classes=CLASSES).to_dict("records")
-    assert [tuple(row[key] for key in KEYS) for row in rows] == [
-        (protocol, fill, method, i)
-        for protocol, fill in ARMS
-        for method in METHODS
-        for i in range(ITERATIONS + 1)
-    ]
+    order = product(ARMS, METHODS, range(ITERATIONS + 1))
+    assert [tuple(row[key] for key in KEYS) for row in rows] == [(*arm, name, i) for arm, name, i in order]
     for row in rows:
         i = row["iteration"]
         arm = {"method": row["method"], "variant": f"{row['protocol']}/{row['fill']}/{i}"}
-        for metric, name in (
-            ("accuracy", "test"),
-            ("accuracy_train", "train"),
-            ("accuracy_validation", "validation"),
-        ):
+        for metric in ("accuracy", "accuracy_train", "accuracy_validation"):
             of_seeds = [np.mean(scores_where(table, metric=metric, seed=seed, **arm)) for seed in (0, 7)]
-            assert row[f"accuracy_{name}"] == pytest.approx(sum(of_seeds) / 2)
-            assert row[f"accuracy_{name}_sd"] == pytest.approx(abs(of_seeds[0] - of_seeds[1]) / 2**0.5)
-        for metric, last, whole in (
-            ("mmo", ITERATIONS - 2, OCCLUDED),
-            ("mamo", ITERATIONS - 2, OCCLUDED),
-            ("cma", 2, AREA),
-        ):
+            name = "accuracy_test" if metric == "accuracy" else metric
+            assert row[name] == pytest.approx(sum(of_seeds) / 2)
+            assert row[f"{name}_sd"] == pytest.approx(abs(of_seeds[0] - of_seeds[1]) / 2**0.5)
+        for metric, last, whole in (("mmo", 1, OCCLUDED), ("mamo", 1, OCCLUDED), ("cma", 2, AREA)):
+            measured = [row[f"{metric}{end}"] for end in ("", "_sd", "_share", "_sd_share")]
             if i > last:
-                assert all(
-                    np.isnan(row[f"{metric}{end}"])
-                    for end in ("", "_sd", "_random", "_share", "_random_share")
-                )
+                assert np.isnan([*measured, row[f"{metric}_random"], row[f"{metric}_random_share"]]).all()
                 continue
             by_image = [np.mean(scores_where(table, metric=metric, image=image, **arm)) for image in IMAGES]
-            assert row[metric] == pytest.approx(np.mean(by_image))
-            assert row[f"{metric}_sd"] == pytest.approx(np.std(by_image, ddof=1))
-            assert row[f"{metric}_share"] == pytest.approx(np.mean(by_image) / whole)
-            assert row[f"{metric}_sd_share"] == pytest.approx(np.std(by_image, ddof=1) / whole)
+            mean, deviation = np.mean(by_image), np.std(by_image, ddof=1)
+            assert measured == pytest.approx([mean, deviation, mean / whole, deviation / whole])
             assert row[f"{metric}_random"] == expected(metric, i, area=AREA, occluded=OCCLUDED)
             assert row[f"{metric}_random_share"] == pytest.approx(row[f"{metric}_random"] / whole)
         assert row["nominal"] == i * OCCLUDED / AREA
         before = {**arm, "variant": f"{row['protocol']}/{row['fill']}/{i - 1}"}
-        lacking = np.mean(scores_where(table, metric="cma", **before)) / AREA if i else 0
-        assert row["masked"] == pytest.approx(lacking)
-        if i < ITERATIONS:
-            assert row["cma_most"] == (i + 1) * OCCLUDED
-            assert row["cma_of_most"] == pytest.approx(row["cma"] / ((i + 1) * OCCLUDED))
-        else:
-            assert np.isnan(row["cma_most"])
+        occluded = np.mean(scores_where(table, metric="cma", **before)) / AREA if i else 0
+        assert row["masked"] == pytest.approx(occluded)
+        most = (i + 1) * OCCLUDED if i < ITERATIONS else NAN
+        expected_most = [most, row["cma"] / most]
+        assert [row["cma_most"], row["cma_of_most"]] == pytest.approx(expected_most, nan_ok=True)
         assert (row["seeds"], row["images"], row["chance"]) == (2, 4, 0.2)
 
 
