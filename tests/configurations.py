@@ -1,5 +1,6 @@
 """A small configuration that is valid, a small catalog that it is valid against, and changes to it."""
 
+import re
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -153,15 +154,19 @@ def base() -> Any:
     return yaml.safe_load(BASE)
 
 
-def changed(place: str, value: object) -> Any:
-    """BASE with ``value`` at ``place``, whose keys are joined by dots."""
-    raw = base()
+def replaced(raw: Any, place: str, value: object) -> Any:
+    """Return ``raw`` itself, with ``value`` at ``place``, whose keys are joined by dots."""
     *parents, last = place.split(".")
     inner = raw
     for key in parents:
         inner = inner.setdefault(key, {})
     inner[last] = value
     return raw
+
+
+def changed(place: str, value: object) -> Any:
+    """BASE with ``value`` at ``place``."""
+    return replaced(base(), place, value)
 
 
 def without(place: str) -> Any:
@@ -196,10 +201,10 @@ def with_bam(root: Path, **changes: object) -> Any:
     return changed("data.bam", {"kind": "bam", "coco": str(coco), "miniplaces": str(miniplaces), **changes})
 
 
-def fault(raw: Any) -> str:
+def fault(raw: Any, catalog: Catalog = CATALOG) -> str:
     """The message for ``raw``, one line, without the file that it starts with."""
     with pytest.raises(ConfigError) as error:
-        reading(raw)
+        read(raw, catalog=catalog, source=FILE)
     message = str(error.value)
     assert message.splitlines() == [message]
     assert message.startswith(f"{FILE}: ")
@@ -207,6 +212,15 @@ def fault(raw: Any) -> str:
 
 
 def cases(text: str) -> list[tuple[str, str]]:
-    """Change and message of each paragraph."""
-    paragraphs = (paragraph.split("\n", 1) for paragraph in text.strip().split("\n\n"))
-    return [(change, " ".join(message.split())) for change, message in paragraphs]
+    """Change and expected message of each line; the message may stand on a line of its own that begins with ``=>``."""
+    lines = re.sub(r"\n +=>", " =>", text.strip()).splitlines()
+    return [(change, message) for change, _, message in (line.partition(" => ") for line in lines)]
+
+
+def agrees(message: str, expected: str) -> bool:
+    """Return whether a message begins with the first part of what is expected and has the others, in order.
+
+    Parts are separated by an ellipsis, and each of them ends where a word or a number ends.
+    """
+    parts = [re.escape(part.strip()) for part in expected.split("…")]
+    return re.match("".join(rf".*?{part}(?!\.?\w)" for part in parts)[3:], message) is not None
