@@ -7,21 +7,21 @@ import pytest
 
 from saliency_assay.registry.directions import Direction
 
-WORDS = {
-    "higher": ("↑", "higher is better"),
-    "lower": ("↓", "lower is better"),
-    "target 0": ("→ 0", "closer to 0 is better"),
-    "target 1": ("→ 1", "closer to 1 is better"),
-    "target -0.25": ("→ -0.25", "closer to -0.25 is better"),
-}
-
 
 @pytest.mark.parametrize(
-    ("direction", "target"),
-    [("higher", None), ("lower", None), ("target 0", 0), ("target -0.25", -0.25), ("target 1e-3", 0.001)],
+    ("text", "target", "arrow", "phrase"),
+    [
+        ("higher", None, "↑", "higher is better"),
+        ("lower", None, "↓", "lower is better"),
+        ("target 0", 0, "→ 0", "closer to 0 is better"),
+        ("target -0.25", -0.25, "→ -0.25", "closer to -0.25 is better"),
+    ],
 )
-def test_the_target_of_a_direction(direction: str, target: float | None) -> None:
-    assert Direction(direction).target == target
+def test_a_direction_has_a_target_an_arrow_and_a_phrase(
+    text: str, target: float | None, arrow: str, phrase: str
+) -> None:
+    direction = Direction(text)
+    assert (direction.target, direction.arrow, direction.phrase) == (target, arrow, phrase)
 
 
 @pytest.mark.parametrize(
@@ -40,11 +40,6 @@ def test_other_directions_are_refused_in_one_line(direction: str) -> None:
 )
 def test_of_oriented_scores_higher_ones_are_better(direction: str, expected: list[float]) -> None:
     np.testing.assert_array_equal(Direction(direction).oriented(np.array([-1, 0, 0.5, nan])), expected)
-
-
-@pytest.mark.parametrize("direction", WORDS)
-def test_arrows_and_phrases(direction: str) -> None:
-    assert (Direction(direction).arrow, Direction(direction).phrase) == WORDS[direction]
 
 
 def test_an_ideal_value_has_a_text() -> None:

@@ -1,8 +1,8 @@
 """Parameters, references to callables, and the one-line errors that every registry shares."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,78 +59,54 @@ def test_values_in_range_have_no_problem(parameter: Parameter, value: object) ->
         (Parameter(3, minimum=1), 0, "expected at least 1"),
         (Parameter(3, maximum=5), 6, "expected at most 5"),
         (Parameter(0.5, minimum=0.25), 0.2, "expected at least 0.25"),
-        (Parameter(0.5, maximum=1), 1.5, "expected at most 1"),
         (Parameter(0.5), float("nan"), "expected a finite number"),
         (Parameter(0.5, minimum=0), float("inf"), "expected a finite number"),
         (Parameter(0.5), "much", "expected a number (YAML reads 1e-3 as text, 1.0e-3 as a number)"),
         (Parameter(0.5), None, "expected a number"),
         (Parameter(3), 3.0, "expected an integer"),
-        (Parameter(3), "3", "expected an integer"),
         (Parameter(3), True, "expected an integer"),  # to Python, True is 1
         (Parameter(0.5), True, "expected a number"),
         (Parameter(True), 1, "expected true or false"),
         (Parameter("free"), 7, "expected a string"),
         (Parameter("left", choices=("left", "right")), "up", "valid: left, right"),
-        (Parameter("left", choices=("left", "right")), ["left"], "expected a string"),
         (Parameter(3, minimum=1, words=("exact",)), "exactly", "expected an integer or 'exact'"),
         (Parameter(3, minimum=1, words=("exact", "all")), 3.0, "expected an integer or 'exact' or 'all'"),
-        (Parameter(3, minimum=1, words=("exact",)), ["exact"], "expected an integer or 'exact'"),
         (Parameter(3, minimum=1, words=("exact",)), 0, "expected at least 1"),
-        (
-            Parameter(0.5, words=("auto",)),
-            "1e-3",
-            "expected a number or 'auto' (YAML reads 1e-3 as text, 1.0e-3 as a number)",
-        ),
     ],
 )
-def test_a_problem_says_what_is_valid(parameter: Parameter, value: object, problem: str) -> None:
+def test_a_problem_names_what_is_valid(parameter: Parameter, value: object, problem: str) -> None:
     assert parameter.problem(value) == problem
 
 
-def test_defaults_fill_what_is_not_given() -> None:
-    given = {"rule": "right", "noise": 1}
-    assert with_defaults(PARAMETERS, given) == {"samples": 25, "noise": 1, "rule": "right", "relu": True}
-    assert list(with_defaults(PARAMETERS, given)) == list(PARAMETERS)
-    assert given == {"rule": "right", "noise": 1}
+def test_missing_parameters_have_their_defaults() -> None:
+    parameters = {"rule": "right", "noise": 1}
+    complete = with_defaults(PARAMETERS, parameters)
+    assert list(complete.items()) == [("samples", 25), ("noise", 1), ("rule", "right"), ("relu", True)]
+    assert parameters == {"rule": "right", "noise": 1}
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("parameters", "message"),
     [
-        (
-            {"sample": 3},
-            "unknown parameter 'sample'; did you mean 'samples'? valid: noise, relu, rule, samples",
-        ),
-        ({"x": 3}, "unknown parameter 'x'; valid: noise, relu, rule, samples"),
+        ({"sample": 3}, r"unknown parameter 'sample'; .*'samples'.* valid: noise, relu"),
+        ({"x": 3}, r"unknown parameter 'x'; valid: noise, relu"),
         ({"noise": 2}, "noise: found 2, expected at most 1"),
-        ({"relu": "yes"}, "relu: found 'yes', expected true or false"),
-        ({"samples": True}, "samples: found true, expected an integer"),
         ({"samples": None}, "samples: found null, expected an integer"),
     ],
 )
-def test_wrong_parameters_are_named(given: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=r"found|unknown") as error:
-        with_defaults(PARAMETERS, given)
-    assert str(error.value) == message
+def test_wrong_parameters_are_named(parameters: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{message}"):
+        with_defaults(PARAMETERS, parameters)
 
 
-def test_a_record_is_found_by_its_name() -> None:
+def test_a_record_has_its_name() -> None:
     assert record_of(RECORDS, "gradcam", "method") is RECORDS[1]
-
-
-def test_a_record_that_does_not_exist_is_named() -> None:
-    with pytest.raises(ValueError, match="unknown") as error:
+    with pytest.raises(ValueError, match=r"^unknown method 'smoothgrd'; .*'smoothgrad'.* valid: gradcam"):
         record_of(RECORDS, "smoothgrd", "method")
-    assert str(error.value) == (
-        "unknown method 'smoothgrd'; did you mean 'smoothgrad'? valid: gradcam, smoothgrad"
-    )
 
 
-def test_of_nothing_there_is_none() -> None:
+def test_unknown_names() -> None:
     assert unknown("set", "bam", []) == "unknown set 'bam'; valid: none"
-
-
-def test_a_name_may_be_no_string() -> None:
     assert unknown("key", 7, ["seeds"]) == "unknown key 7; valid: seeds"
     assert unknown("key", None, ["seeds"]) == "unknown key null; valid: seeds"
 
@@ -139,21 +115,16 @@ def test_a_name_may_be_no_string() -> None:
     ("value", "text"),
     [
         (None, "null"),
-        (True, "true"),
         (False, "false"),
-        (1, "1"),
         (0.1, "0.1"),
         ("two\nlines", r"'two\nlines'"),
         ([None], "[None]"),
+        ("a" * 78, f"'{'a' * 78}'"),
+        ("a" * 79, f"'{'a' * 78}…"),
     ],
 )
-def test_values_are_shown_in_one_line(value: object, text: str) -> None:
+def test_values_have_a_short_text_of_one_line(value: object, text: str) -> None:
     assert short_repr(value) == text
-
-
-def test_a_long_value_is_cut_off() -> None:
-    assert short_repr("a" * 78) == f"'{'a' * 78}'"
-    assert short_repr("a" * 79) == f"'{'a' * 78}…"
 
 
 def test_references_are_resolved() -> None:
@@ -167,36 +138,33 @@ def test_references_are_resolved() -> None:
         ("os.path.join", "'os.path.join': expected package.module:name"),
         ("os.path:", "'os.path:': expected package.module:name"),
         (":join", "':join': expected package.module:name"),
-        ("no_such_package.module:name", "'no_such_package.module:name': No module named 'no_such_package'"),
-        ("math:sqroot", "'math:sqroot': module 'math' has no attribute 'sqroot'"),
+        ("no_such_package.module:name", "'no_such_package.module:name': .*'no_such_package'"),
+        ("math:sqroot", "'math:sqroot': .*no attribute 'sqroot'"),
         ("math:pi", "'math:pi': expected a function, found float"),
     ],
 )
 def test_a_wrong_reference_is_named(reference: str, message: str) -> None:
-    with pytest.raises(ValueError, match=r"^'") as error:
+    with pytest.raises(ValueError, match=f"^{message}"):
         resolve(reference)
-    assert str(error.value) == message
 
 
 def test_a_module_that_exits_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "leaves_at_once.py").write_text("raise SystemExit\n")
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(ValueError, match=r"^'leaves_at_once:f': its module exits when it is imported$"):
+    with pytest.raises(ValueError, match=r"^'leaves_at_once:f': its module exits"):
         resolve("leaves_at_once:f")
 
 
 @pytest.mark.parametrize(
-    ("kind", "name", "renamed", "valid"),
+    ("kind", "records", "old", "new"),
     [
-        ("method", "square", "optimal_square", (record.name for record in METHODS)),
-        ("method", "halves", "optimal_halves", (record.name for record in METHODS)),
-        ("method", "noisy_baseline", "optimal_noisy_baseline", (record.name for record in METHODS)),
-        ("metric", "criteria", "necessity_sufficiency", (record.name for record in METRICS)),
-        ("metric", "randomisation", "randomization", (record.name for record in METRICS)),
+        ("method", METHODS, "square", "optimal_square"),
+        ("method", METHODS, "halves", "optimal_halves"),
+        ("method", METHODS, "noisy_baseline", "optimal_noisy_baseline"),
+        ("metric", METRICS, "criteria", "necessity_sufficiency"),
+        ("metric", METRICS, "randomisation", "randomization"),
     ],
 )
-def test_an_old_name_is_answered_with_the_new_one(
-    kind: str, name: str, renamed: str, valid: Iterator[str]
-) -> None:
-    message = unknown(kind, name, valid)
-    assert message.startswith(f"unknown {kind} {name!r}; it is called {renamed!r} since version 0.2; valid: ")
+def test_an_old_name_is_answered_with_the_new_one(kind: str, records: Any, old: str, new: str) -> None:
+    message = unknown(kind, old, (record.name for record in records))
+    assert message.startswith(f"unknown {kind} {old!r}; it is called {new!r}")
