@@ -19,11 +19,15 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     paths = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
     score_tables.write(paths[0], table())
     score_tables.write(paths[1], table(method="random"))
-    found = score_tables.read(paths)
-    assert list(found.columns) == list(score_tables.COLUMNS)
-    assert found["method"].tolist() == ["edge", "edge", "random", "random"]
-    assert found["score"].isna().tolist() == [False, True, False, True]
+    scores = score_tables.read(paths)
+    assert list(scores.columns) == list(score_tables.COLUMNS)
+    assert scores["method"].tolist() == ["edge", "edge", "random", "random"]
+    assert scores["score"].isna().tolist() == [False, True, False, True]
     assert sorted(tmp_path.iterdir()) == paths
+    compact = score_tables.read(paths, compact=True)
+    text = [name for name, kind in score_tables.COLUMNS.items() if kind == "str"]
+    assert {str(compact[name].dtype) for name in text} == {"category"}
+    pd.testing.assert_frame_equal(compact.astype(score_tables.COLUMNS), scores)
 
 
 def test_tables_record_the_packages_that_made_them(tmp_path: Path) -> None:
@@ -41,29 +45,25 @@ def test_predictions_record_the_packages_behind_the_weights(tmp_path: Path) -> N
     pd.testing.assert_frame_equal(pd.read_parquet(path), predictions)
 
 
-def test_columns_are_named(tmp_path: Path) -> None:
-    with pytest.raises(ScoreError, match=r"t\.parquet: columns .*'value'.*expected .*'variant'"):
-        score_tables.write(tmp_path / "t.parquet", table().rename(columns={"score": "value"}))
+@pytest.mark.parametrize(
+    ("scores", "message"),
+    [
+        (table().rename(columns={"score": "value"}), r"t\.parquet: columns .*'value'.*expected .*'variant'"),
+        (table(image=[4, 4]), r"found two scores of .*'image': 4"),
+        (table(score=["high", "low"]), "'high'"),
+    ],
+    ids=["columns", "repeated row", "no number"],
+)
+def test_wrong_tables_are_not_written(tmp_path: Path, scores: pd.DataFrame, message: str) -> None:
+    with pytest.raises(ScoreError, match=message):
+        score_tables.write(tmp_path / "t.parquet", scores)
     assert not list(tmp_path.iterdir())
 
 
-def test_a_repeated_row_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ScoreError, match=r"found two scores of .*'image': 4"):
-        score_tables.write(tmp_path / "t.parquet", table(image=[4, 4]))
-
-
-def test_a_score_that_is_no_number_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ScoreError, match="'high'"):
-        score_tables.write(tmp_path / "t.parquet", table(score=["high", "low"]))
-
-
-def test_a_file_that_is_no_table_is_named(tmp_path: Path) -> None:
+def test_what_is_no_table_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "t.parquet").write_text("no table")
     with pytest.raises(ScoreError, match=r"t\.parquet: not a parquet file"):
         score_tables.read([tmp_path / "t.parquet"])
-
-
-def test_no_table_at_all_is_refused() -> None:
     with pytest.raises(ScoreError, match="expected at least one path"):
         score_tables.read([])
 
@@ -86,9 +86,8 @@ def test_tables_of_parts_are_read_as_that_of_the_whole(compact: bool, tmp_path: 
     whole = score_tables.read(paths["whole"], compact=compact)
     assert whole["image"].tolist() == list(range(9)) * 6
     pd.testing.assert_frame_equal(score_tables.read(paths["parts"], compact=compact), whole)
-    only = [("metric", "==", "b")]
-    found = score_tables.read(paths["parts"], compact=compact, only=only)
-    assert found["image"].tolist() == list(range(9)) * 2
+    of_b = score_tables.read(paths["parts"], compact=compact, only=[("metric", "==", "b")])
+    assert of_b["image"].tolist() == list(range(9)) * 2
     assert len(score_tables.read(paths["parts"], compact=compact, only=[("metric", "==", "c")])) == 0
 
 
@@ -104,22 +103,12 @@ def test_a_table_written_in_parts_is_the_whole(
         for name in "ab":
             append(score_tables.read([tmp_path / f"{name}.parquet"], compact=compact))
     score_tables.write(tmp_path / "whole.parquet", pd.concat(parts))
-    found, whole = (pd.read_parquet(tmp_path / f"{name}.parquet") for name in ("parts", "whole"))
-    pd.testing.assert_frame_equal(found, whole)
+    joined, whole = (pd.read_parquet(tmp_path / f"{name}.parquet") for name in ("parts", "whole"))
+    pd.testing.assert_frame_equal(joined, whole)
     schemas = [pq.read_schema(tmp_path / f"{name}.parquet") for name in ("parts", "whole")]
     assert schemas[0].equals(schemas[1])
     assert pq.ParquetFile(tmp_path / "parts.parquet").num_row_groups == 4
     assert not list(tmp_path.glob(".*"))
-
-
-def test_compact_tables_hold_the_same(tmp_path: Path) -> None:
-    paths = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
-    score_tables.write(paths[0], table())
-    score_tables.write(paths[1], table(method="random"))
-    found = score_tables.read(paths, compact=True)
-    text = [name for name, kind in score_tables.COLUMNS.items() if kind == "str"]
-    assert {str(found[name].dtype) for name in text} == {"category"}
-    pd.testing.assert_frame_equal(found.astype(score_tables.COLUMNS), score_tables.read(paths))
 
 
 def test_parts_that_fail_leave_nothing(tmp_path: Path) -> None:
@@ -175,11 +164,11 @@ def test_tables_carry_their_format_however_they_are_written(tmp_path: Path) -> N
     pd.testing.assert_frame_equal(score_tables.read([newer]), score_tables.read([tmp_path / "parts.parquet"]))
 
 
-@pytest.mark.parametrize(("version", "said"), [(b"2.0", "'2.0'"), (b"0.1", "'0.1'"), (None, "missing")])
-def test_tables_of_other_formats_are_refused(tmp_path: Path, version: bytes | None, said: str) -> None:
+@pytest.mark.parametrize(("version", "text"), [(b"2.0", "'2.0'"), (b"0.1", "'0.1'"), (None, "missing")])
+def test_tables_of_other_formats_are_refused(tmp_path: Path, version: bytes | None, text: str) -> None:
     score_tables.write(tmp_path / "t.parquet", table())
     other = with_format(tmp_path / "t.parquet", version)
-    with pytest.raises(ScoreError, match=rf"/t\.parquet: format is {said}, expected 1\.x; "):
+    with pytest.raises(ScoreError, match=rf"/t\.parquet: format is {text}, expected 1\.x; "):
         score_tables.read([other])
 
 
@@ -188,6 +177,6 @@ def test_the_column_of_files_is_read_only_on_request(tmp_path: Path) -> None:
     score_tables.write(path, named)
     assert list(score_tables.read([path]).columns) == list(score_tables.COLUMNS)
     assert list(score_tables.read([path], compact=True).columns) == list(score_tables.COLUMNS)
-    found = score_tables.read([path], with_files=True)
-    assert list(found.columns) == [*score_tables.COLUMNS, "file"]
-    assert set(found["file"]) == {"cat/a.png"}
+    scores = score_tables.read([path], with_files=True)
+    assert list(scores.columns) == [*score_tables.COLUMNS, "file"]
+    assert set(scores["file"]) == {"cat/a.png"}
