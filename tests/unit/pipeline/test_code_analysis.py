@@ -55,8 +55,8 @@ def test_an_unchanged_file_is_read_from_the_cache(
         *((0, "typing", "TYPE_CHECKING"), (0, "numpy.linalg", ""), (1, "", "beside"), (0, "runs_always", "")),
     ]
     assert analysis.companions == [(1, "pages")]
-    found = next_process(module, monkeypatch)
-    assert (found.digest, list(map(tuple, found.imports)), list(map(tuple, found.companions))) == analysis
+    cached = next_process(module, monkeypatch)
+    assert (cached.digest, list(map(tuple, cached.imports)), list(map(tuple, cached.companions))) == analysis
 
 
 def test_another_content_with_the_same_size_and_date_is_analyzed_again(cache: Path, module: Path) -> None:

@@ -61,23 +61,14 @@ def test_comments_docstrings_and_layout_are_not_code(package: Path) -> None:
     assert digest_after(package / "saliency_assay/methods/one.py", text, ONE) == before
 
 
-def test_code_in_the_module_changes_the_digest(package: Path) -> None:
+@pytest.mark.parametrize(
+    ("module", "counts"), [("one", True), ("shared", True), ("two", False), ("__init__", False)]
+)
+def test_a_module_and_what_it_imports_count(package: Path, module: str, counts: bool) -> None:
+    """Another method and the registry do not."""
     before = code_of(ONE).digest
-    assert (
-        digest_after(package / "saliency_assay/methods/one.py", "def one():\n    return 3\n", ONE) != before
-    )
-
-
-def test_code_in_an_imported_module_changes_the_digest(package: Path) -> None:
-    before = code_of(ONE).digest
-    edited = package / "saliency_assay/methods/shared.py"
-    assert digest_after(edited, "def help():\n    return 7\n", ONE) != before
-
-
-@pytest.mark.parametrize("other", ["methods/two.py", "methods/__init__.py"])
-def test_another_method_and_the_registry_do_not(package: Path, other: str) -> None:
-    before = code_of(ONE).digest
-    assert digest_after(package / "saliency_assay" / other, "changed = 1\n", ONE) == before
+    after = digest_after(package / f"saliency_assay/methods/{module}.py", "changed = 1\n", ONE)
+    assert (after != before) == counts
 
 
 def test_the_registry_counts_where_a_name_is_imported_from_it(package: Path) -> None:
@@ -88,25 +79,15 @@ def test_the_registry_counts_where_a_name_is_imported_from_it(package: Path) -> 
     assert digest_after(registry, "NAMES = ('one', 'two', 'three')\n", str(script)) != before
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "import saliency_assay.methods.two",
-        "from saliency_assay.methods import two",
-        "from saliency_assay.methods.two import two",
-        "def later():\n    from saliency_assay.methods.two import two\n    return two",
-    ],
-)
-def test_all_forms_of_import_are_followed(package: Path, line: str) -> None:
-    script = package / "script.py"
-    script.write_text(line + "\n")
-    before = code_of(str(script)).digest
-    edited = package / "saliency_assay/methods/two.py"
-    assert digest_after(edited, "def two():\n    return 22\n", str(script)) != before
+def test_what_a_script_imports_counts(package: Path) -> None:
+    script, edited = str(package / "script.py"), package / "saliency_assay/methods/two.py"
+    before = code_of(script).digest
+    assert digest_after(edited, "import numpy\n", script) != before
+    assert code_of(script).packages == ("numpy",)
 
 
 def test_a_root_that_does_not_exist_is_named() -> None:
-    with pytest.raises(ValueError, match=r"'saliency_assay\.nowhere': expected a Python module or the path"):
+    with pytest.raises(ValueError, match=r"'saliency_assay\.nowhere': expected a Python module"):
         code_of("saliency_assay.nowhere")
 
 
@@ -115,13 +96,9 @@ def test_a_root_that_does_not_exist_is_named() -> None:
     "line",
     [
         "from . import near",
-        "from .near import help",
-        "from ..inner import near",
         "from ..inner.near import help",
         "from outer.inner import near",
-        "from outer.inner.near import help",
         "import outer.inner.near",
-        "import beside",
         "from beside import help",
         "def later():\n    from outer.inner.near import help\n    return help",
     ],
@@ -214,12 +191,6 @@ def test_of_an_installed_module_its_own_content_counts(
     assert digest_after(folder / "labkit.py", "import beside\nSIZE = 4\n", "labkit") != before.digest
 
 
-def test_a_script_counts_the_packages_of_all_its_modules(package: Path) -> None:
-    (package / "saliency_assay/methods/two.py").write_text("import numpy\n")
-    forget()
-    assert code_of(str(package / "script.py")).packages == ("numpy",)
-
-
 SNIPPET = """
 import ast
 
@@ -253,15 +224,14 @@ def test_other_pythons_that_are_there_agree(name: str) -> None:
     assert other.stdout == here.stdout
 
 
-@pytest.mark.parametrize("name", ["random", "colorsys", "torch"])
+@pytest.mark.parametrize("name", ["random", "torch"])
 def test_a_file_beside_the_configuration_that_hides_a_module_is_refused(name: str, tmp_path: Path) -> None:
     (tmp_path / "fine_and_unheard_of.py").touch()
     (tmp_path / f"{name}.py").touch()
     before = list(sys.path), os.environ.get("PYTHONPATH")
     with pytest.raises(SystemExit) as stopped:
         run_this_source(tmp_path)
-    said = f"has the name of another module, {name}, and jobs would import it instead; rename it"
-    assert stopped.value.code == f"{tmp_path / name}.py: {said}"
+    assert str(stopped.value.code).startswith(f"{tmp_path / name}.py: has the name of another module, {name}")
     assert (list(sys.path), os.environ.get("PYTHONPATH")) == before
 
 
@@ -289,20 +259,10 @@ def test_files_that_a_module_reads_beside_itself_count(expression: str, folder: 
     assert digest_after(templates / "inner/page.css", "changed", ONE) != changed
 
 
-def read_files(root: str) -> set[Path]:
-    """Files other than modules that count for a script."""
-    pending, seen = [Path(root)], set[Path]()
-    while pending:
-        path = pending.pop()
-        if path not in seen:
-            seen.add(path)
-            pending += [file for file in code_digest._read(path)[1] if file.is_relative_to(SOURCE)]
-    return {path for path in seen if path.suffix != ".py"}
-
-
 def test_templates_and_assets_count_for_the_pages_that_show_them() -> None:
+    scripts = SOURCE.parent / "workflow/scripts"
     files = {
-        script: {path.name for path in read_files(f"{SOURCE.parent}/workflow/scripts/{script}.py")}
+        script: {path.name for path in code_of(str(scripts / f"{script}.py")).files if path.suffix != ".py"}
         for script in ("report", "overview", "plot_bam", "score")
     }
     shared = {"page.html.j2", "table.html.j2", "page.css", "page.js"}

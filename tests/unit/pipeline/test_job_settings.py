@@ -26,15 +26,6 @@ def test_values_are_plain_and_stand_beside_code_and_environment(script: Callable
     assert list(settings["environment"]) == ["numpy"]
 
 
-def test_another_code_is_another_digest_and_a_comment_is_not(tmp_path: Path) -> None:
-    digests = []
-    for folder, text in (("a", "x = 1\n"), ("b", "x = 1  # why\n"), ("c", "x = 2\n")):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "plot.py").write_text(text)
-        digests.append(JobSettings(tmp_path / folder)("plot")["code"])
-    assert digests[0] == digests[1] != digests[2]
-
-
 def test_code_of_functions_counts_with_that_of_the_script(script: Callable[..., Path]) -> None:
     settings = JobSettings(script("attribute", "x = 1\n"))
     gradient = "saliency_assay.methods.gradient:gradient"
@@ -48,13 +39,13 @@ def test_packages_that_only_write_tables_run_no_model_again(script: Callable[...
     assert list(JobSettings(script("plot", text))("plot")["environment"]) == ["numpy", "pandas", "pyarrow"]
 
 
-def test_packages_of_a_users_own_function_count_all(
+def test_all_packages_of_a_custom_function_count(
     script: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = script("attribute", "x = 1\n")
-    (folder / "own_function_of_a_user.py").write_text("import pandas\n")
+    (folder / "a_custom_function.py").write_text("import pandas\n")
     monkeypatch.syspath_prepend(folder)
-    settings = JobSettings(folder)("attribute", ["own_function_of_a_user:f"])
+    settings = JobSettings(folder)("attribute", ["a_custom_function:f"])
     assert list(settings["environment"]) == ["pandas"]
 
 

@@ -23,10 +23,8 @@ def test_a_score_takes_responses_only_where_its_metric_does() -> None:
     assert tiny.responses({**at, "metric": "faithfulness"}) == responses
 
 
-def test_files_of_a_study_are_whole_or_in_shards() -> None:
-    of = inputs(RETRAIN)
-    assert of.all_shards("{data}{shard}", "digits") == ["digits.shard1of2", "digits.shard2of2"]
-    assert of.shard_suffixes("bam_delta_seed0") == [""]
+def test_image_pairs_are_never_split() -> None:
+    assert inputs(RETRAIN).shard_suffixes("bam_delta_seed0") == [""]
 
 
 def test_scores_of_a_study_come_metric_by_metric_then_method_by_method() -> None:
@@ -49,10 +47,8 @@ def test_bam_compares_two_models_on_sets_with_and_without_objects() -> None:
     assert bam.variant_maps_s(at) == ["results/maps/f_s/seed0/bam_os_scale/edge.zarr.zip"]
     assert bam.predictions_o(at) == "results/models/f_o/seed0/predictions.parquet"
     assert bam.predictions_s(at) == "results/models/f_s/seed0/predictions.parquet"
-    assert (bam.data_os(at), bam.data_0s(at)) == (
-        "results/data/bam_os.zarr.zip",
-        "results/data/bam_0s.zarr.zip",
-    )
+    assert bam.data_os(at) == "results/data/bam_os.zarr.zip"
+    assert bam.data_0s(at) == "results/data/bam_0s.zarr.zip"
 
 
 def test_a_series_has_each_models_maps_of_its_own_set() -> None:
@@ -222,11 +218,9 @@ def test_the_export_has_a_copy_of_every_table() -> None:
 def test_a_study_shows_whether_any_of_its_models_is_at_chance() -> None:
     """Also those of a series."""
     tiny = params(TINY)
-    models = tiny.inputs.studies.study("bam").all_models
+    models = list(tiny.descriptions.study("bam")["models"])
     assert {"f_o", "f_s", "f_k01", "f_k10"} <= set(models)
-    assert (
-        list(tiny.inputs.evaluations("bam")) == list(tiny.descriptions.study("bam")["models"]) == list(models)
-    )
+    assert list(tiny.inputs.evaluations("bam")) == models
 
 
 @pytest.mark.parametrize(("epochs", "trains"), [(0, False), (1, True)])
