@@ -13,8 +13,9 @@ def test_configurations_are_listed_and_printed(capsys: pytest.CaptureFixture[str
     assert main(["config"]) == 0
     names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
     assert names == [file.stem for file in sorted(PROJECT.glob("config/*.yaml")) if file.stem != "schema"]
-    assert main(["config", "metrics"]) == 0
-    assert capsys.readouterr().out == (PROJECT / "config/metrics.yaml").read_text()
+    for name, path in (("metrics", "config/metrics.yaml"), ("profiles/slurm", "profiles/slurm/config.yaml")):
+        assert main(["config", name]) == 0
+        assert capsys.readouterr().out == (PROJECT / path).read_text()
 
 
 def test_a_file_comes_before_a_configuration_of_its_name(
@@ -51,7 +52,7 @@ def test_an_unknown_command(capsys: pytest.CaptureFixture[str]) -> None:
         (["--profile", "my_cluster", "--profile", "slurm"], ["my_cluster", PROJECT / "profiles/slurm"], []),
     ],
 )
-def test_the_profile_is_that_of_one_machine_unless_given(
+def test_the_profile_is_that_of_one_machine_by_default(
     options: list[str],
     profiles: list[Path | str],
     others: list[str],
@@ -59,10 +60,15 @@ def test_the_profile_is_that_of_one_machine_unless_given(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    given = [word for profile in profiles for word in ("--profile", str(profile))]
+    profile_options = [word for profile in profiles for word in ("--profile", str(profile))]
     start = ["--configfile", "a.yaml", "--snakefile", SNAKEFILE]
-    assert snakemake_arguments(Path("a.yaml"), options) == [*start, *given, *others]
-    assert snakemake_arguments(Path("a.yaml"), options, "table") == [*start, *given, "table", *others]
+    assert snakemake_arguments(Path("a.yaml"), options) == [*start, *profile_options, *others]
+    assert snakemake_arguments(Path("a.yaml"), options, "table") == [
+        *start,
+        *profile_options,
+        "table",
+        *others,
+    ]
 
 
 @pytest.mark.parametrize("place", ["slurm", "home/snakemake/slurm"])
@@ -75,12 +81,7 @@ def test_a_profile_of_the_user_comes_before_one_of_the_package(
     assert "slurm" in snakemake_arguments(Path("a.yaml"), ["--profile", "slurm"])
 
 
-def test_profiles_can_be_copied(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["config", "profiles/slurm"]) == 0
-    assert capsys.readouterr().out == (PROJECT / "profiles/slurm/config.yaml").read_text()
-
-
-@pytest.mark.parametrize("command", ["run", "dry", "table"])
+@pytest.mark.parametrize("command", ["run", "table"])
 def test_a_configuration_after_options_is_not_a_target_of_the_demo(
     command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -126,7 +126,7 @@ def test_a_label_may_not_be_the_default_of_another_entry() -> None:
         (3, "a string"),
     ],
 )
-@pytest.mark.parametrize("place", ["data.bam", "models.d", "methods.gradient", "studies.digits"])
+@pytest.mark.parametrize("place", ["data.bam", "studies.digits"])
 def test_a_label_is_one_line_without_markup(place: str, label: object, expected: str) -> None:
     assert fault(changed(f"{place}.label", label)).startswith(
         f"{place}.label: found {label!r}, expected {expected}"

@@ -286,5 +286,5 @@ def test_templates_and_assets_count_for_the_pages_that_show_them() -> None:
         ("zennit", "methods.relevance"),
     ],
 )
-def test_packages_that_results_depend_on_are_found(package: str, module: str) -> None:
+def test_packages_that_results_depend_on_count(package: str, module: str) -> None:
     assert package in code_of(f"saliency_assay.{module}").packages

@@ -10,8 +10,14 @@ from saliency_assay.pipeline.descriptions import range_text
 from saliency_assay.pipeline.params import paths_digest, read_by, select
 
 ATTRIBUTE = {"model": "f_s", "seed": "0", "data": "bam_os", "method": "gradcam", "shard": ""}
-ARM = {"study": "retrain", "protocol": "roar", "method": "gradient", "fill": "mean", "seed": "3"}
-ARM["iteration"] = "1"
+ARM = {
+    "study": "retrain",
+    "protocol": "roar",
+    "method": "gradient",
+    "fill": "mean",
+    "seed": "3",
+    "iteration": "1",
+}
 
 
 def test_maps_depend_on_the_model_the_images_and_the_method() -> None:

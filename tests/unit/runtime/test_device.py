@@ -1,4 +1,4 @@
-"""The device that a configuration asks for."""
+"""The device of a job."""
 
 import os
 import platform
@@ -44,11 +44,10 @@ def test_device(monkeypatch: pytest.MonkeyPatch, name: str, there: bool, device:
     assert prepare(name, 1) == torch.device(device)
 
 
-def test_no_gpu_where_one_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cuda_without_a_gpu_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     gpu(monkeypatch, there=False)
-    with pytest.raises(ValueError, match="device") as error:
+    with pytest.raises(ValueError, match=r"^device: found 'cuda', .*valid: auto, cpu$"):
         prepare("cuda", 1)
-    assert str(error.value) == "device: found 'cuda', but no GPU is available; valid: auto, cpu"
 
 
 @pytest.mark.parametrize("resources", [{"gpu": 1}, {"gres": "gpu:1"}])
@@ -57,11 +56,8 @@ def test_a_job_of_a_cluster_does_not_occupy_a_gpu_that_it_cannot_use(
 ) -> None:
     monkeypatch.setenv(SUBMITTED, "1")
     gpu(monkeypatch, there=False)
-    with pytest.raises(
-        ValueError, match=f"^device: .* finds none on {socket.gethostname()}; .*gpu: 0"
-    ) as error:
+    with pytest.raises(ValueError, match=rf"^device: .* {socket.gethostname()}; .*gpu: 0[^\n]*$"):
         prepare("auto", 1, resources)
-    assert len(str(error.value).splitlines()) == 1
     assert prepare("cpu", 1, resources).type == "cpu"
     gpu(monkeypatch, there=True)
     assert prepare("auto", 1, resources).type == "cuda"
@@ -99,7 +95,7 @@ def test_a_gpu_of_this_machine_that_cannot_be_used_is_mentioned(
     assert sum(record.levelname == "WARNING" for record in caplog.records) == lines
 
 
-def test_a_job_is_pinned_before_cuda_is_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_job_is_pinned_before_cuda_is_initialized(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     seen: list[str] = []
 
     def is_available() -> bool:
@@ -119,13 +115,13 @@ def test_a_job_is_pinned_before_cuda_is_asked(monkeypatch: pytest.MonkeyPatch, t
     assert seen == ["0", "0", "1,2", "1,2"]
 
 
-@pytest.mark.parametrize("count", [1, 2])
-def test_threads_are_set(count: int) -> None:
-    prepare("cpu", count)
-    assert torch.get_num_threads() == count
+def test_threads_are_set() -> None:
+    for count in (2, 1):
+        prepare("cpu", count)
+        assert torch.get_num_threads() == count
 
 
-def test_the_log_says_where_a_job_ran(
+def test_the_log_names_where_a_job_ran(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("SLURM_JOB_ID", "4711")
@@ -144,7 +140,7 @@ from saliency_assay.runtime import gpus
 from saliency_assay.runtime.device import prepare
 prepare("cpu", 1)
 def work():
-    for _ in range(20):
+    for _ in range(5):
         torch.ones(16 << 20)  # 64 MB, a block that glibc by default returns to the kernel at once
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 print(-work() + work())
@@ -152,4 +148,4 @@ print(-work() + work())
     printed = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     ).stdout
-    assert int(printed) < 20 * 16384 / 10, "pages were cleared again"  # a block has 16,384 pages of 4 KB
+    assert int(printed) < 5 * 16384 / 10, "pages were cleared again"  # a block has 16,384 pages of 4 KB

@@ -25,13 +25,11 @@ def test_versions_are_those_of_distributions() -> None:
         "scikit-learn": version("scikit-learn"),
         "torch": version("torch"),
     }
-
-
-def test_modules_of_no_distribution_and_without_effect_have_none() -> None:
+    # Modules of no distribution, and those without an effect on results.
     assert versions_of(["no_such_module", "tqdm", "yaml"]) == {}
 
 
-def test_a_module_named_unlike_its_distribution_is_found(
+def test_a_module_named_unlike_its_distribution_has_its_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "lab_tools-3.1.dist-info"
@@ -48,9 +46,9 @@ def test_a_module_named_unlike_its_distribution_is_found(
 def test_loaded_versions_are_those_of_loaded_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "zennit", raising=False)
     monkeypatch.setitem(sys.modules, "numpy", sys)
-    found = loaded_versions()
-    assert found["numpy"] == version("numpy")
-    assert "zennit" not in found
+    versions = loaded_versions()
+    assert versions["numpy"] == version("numpy")
+    assert "zennit" not in versions
 
 
 def test_a_job_refuses_another_environment_than_the_planned_one(monkeypatch: pytest.MonkeyPatch) -> None:

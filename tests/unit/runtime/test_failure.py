@@ -68,15 +68,13 @@ def test_an_exception_of_a_method_is_recorded_in_all_outputs(
     ],
     ids=repr,
 )
-@pytest.mark.parametrize("is_cause", [False, True])
+@pytest.mark.parametrize("is_cause", [False, True], ids=["raised", "cause"])
 def test_what_may_be_due_to_the_environment_fails_the_job(
     tmp_path: Path, error: BaseException, is_cause: bool
 ) -> None:
     output = tmp_path / "maps.zarr.zip"
-    with (
-        pytest.raises((SystemExit, KeyboardInterrupt)),
-        run_job(snakemake_of("attribute", tmp_path / "log", {}, (), [output], **WILDCARDS)),
-    ):
+    job = snakemake_of("attribute", tmp_path / "log", {}, (), [output], **WILDCARDS)
+    with pytest.raises((SystemExit, KeyboardInterrupt)), run_job(job):
         fail(error, is_cause=is_cause)
     assert not output.exists()
 
@@ -98,17 +96,13 @@ def test_jobs_of_other_rules_and_of_several_processes_fail(
     output = tmp_path / "output"
     figure = {"study": "s", "metric": "aopc", "figure": "curves"}
     for rule, wildcards in {"tabulate_bam": {"study": "s"}, "plot_metric": figure}.items():
-        with (
-            pytest.raises(SystemExit),
-            run_job(snakemake_of(rule, tmp_path / "log", {}, (), [output], **wildcards)),
-        ):
+        job = snakemake_of(rule, tmp_path / "log", {}, (), [output], **wildcards)
+        with pytest.raises(SystemExit), run_job(job):
             raise ValueError("no table")
     monkeypatch.setenv("SALIENCY_ASSAY_FAULT", str(tmp_path / "fault"))
     monkeypatch.setenv("RANK", "0")
-    with (
-        pytest.raises(SystemExit),
-        run_job(snakemake_of("finetune", tmp_path / "log", {}, (), [output], metric="rise")),
-    ):
+    job = snakemake_of("finetune", tmp_path / "log", {}, (), [output], metric="rise")
+    with pytest.raises(SystemExit), run_job(job):
         raise ValueError("diverged")
     assert not output.exists()
 

@@ -1,4 +1,4 @@
-"""A job's log, and what the terminal and the exit status say of its faults."""
+"""A job's log, and its faults on the terminal and in the exit status."""
 
 import logging
 import re
@@ -14,7 +14,7 @@ from jobs import snakemake_of
 from saliency_assay.runtime.job import LONGEST, run_job
 
 
-def test_a_job_that_works_says_nothing_on_the_terminal(
+def test_a_job_that_works_prints_nothing_on_the_terminal(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log = tmp_path / "logs" / "train" / "seed0.log"  # no such folder yet
@@ -34,39 +34,38 @@ def test_a_fault_is_one_line_on_the_terminal_and_a_traceback_in_the_log(
 ) -> None:
     log = tmp_path / "collect.log"
     with pytest.raises(SystemExit) as stopped, run_job(snakemake_of("collect_bam", log, {})):
-        raise ValueError("instances.json: no category 'dgo'\nand more than anyone asked")
+        raise ValueError("instances.json: no category 'dgo'\nand more")
     assert stopped.value.code == 1
     assert stopped.value.__suppress_context__  # no second traceback on the terminal
     assert capsys.readouterr() == ("", "collect_bam: instances.json: no category 'dgo'\n")
     text = log.read_text()
     assert text.startswith("Traceback (most recent call last):\n")
     assert 'raise ValueError("instances.json' in text
-    assert "\nValueError: instances.json: no category 'dgo'\nand more than anyone asked\n" in text
+    assert "\nValueError: instances.json: no category 'dgo'\nand more\n" in text
     assert text.splitlines()[-1] == "collect_bam: instances.json: no category 'dgo'"
 
 
 @pytest.mark.parametrize(
     ("error", "line"),
     [
-        (MemoryError(), "MemoryError (test_job.py, line LINE)"),
         (RuntimeError("  \n "), "RuntimeError (test_job.py, line LINE)"),
         (KeyError("a"), "KeyError: 'a' (test_job.py, line LINE)"),
         (RuntimeError("one\ntwo"), "RuntimeError: one (test_job.py, line LINE)"),
         (OSError(28, "No space left on device"), "[Errno 28] No space left on device"),
     ],
 )
-def test_a_fault_of_few_words_is_told_as_well(
+def test_a_fault_of_few_words_has_its_place(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], error: Exception, line: str
 ) -> None:
     with pytest.raises(SystemExit) as stopped, run_job(snakemake_of("train", tmp_path / "log", {})):
         raise error
     assert stopped.value.code == 1
-    said = re.sub(r"line \d+", "line LINE", capsys.readouterr().err)
-    assert said == f"train: {line}\n"
+    printed = re.sub(r"line \d+", "line LINE", capsys.readouterr().err)
+    assert printed == f"train: {line}\n"
 
 
 @pytest.mark.parametrize("error", [SystemExit(143), KeyboardInterrupt()])
-def test_a_job_that_is_told_to_stop_stops_as_it_wants(
+def test_a_signal_stops_a_job_with_its_own_exception(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], error: BaseException
 ) -> None:
     log = tmp_path / "train.log"
@@ -126,7 +125,7 @@ def test_a_log_is_written_anew_in_utf8_and_line_by_line(tmp_path: Path) -> None:
         assert log.read_bytes() == "Δ → 0\n".encode()  # readable while the job runs
 
 
-def test_what_a_data_file_holds_does_not_steer_the_terminal(
+def test_text_of_a_data_file_does_not_control_the_terminal(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Escape sequences, and half of a character, which no encoding can write."""
@@ -142,10 +141,10 @@ def test_a_line_of_a_million_characters_is_cut_in_its_middle(
 ) -> None:
     with pytest.raises(SystemExit), run_job(snakemake_of("collect_bam", tmp_path / "collect.log", {})):
         raise ValueError(f"lists.txt: found {'x' * 10**6}, expected a path")
-    said = capsys.readouterr().err
-    assert len(said) == len("collect_bam: \n") + LONGEST + len(" … ")
-    assert said.startswith("collect_bam: lists.txt: found xxx")
-    assert said.endswith("xxx, expected a path\n")
+    line = capsys.readouterr().err
+    assert len(line) == len("collect_bam: \n") + LONGEST + len(" … ")
+    assert line.startswith("collect_bam: lists.txt: found xxx")
+    assert line.endswith("xxx, expected a path\n")
 
 
 def test_a_function_that_exits_does_not_pass_for_work_that_is_done(
@@ -155,14 +154,8 @@ def test_a_function_that_exits_does_not_pass_for_work_that_is_done(
     with pytest.raises(SystemExit) as stopped, run_job(snakemake_of("attribute", log, {})):
         sys.exit()
     assert stopped.value.code == 1
-    assert capsys.readouterr().err == (
-        "attribute: exited before its work was done; custom functions must not call exit\n"
-    )
+    assert capsys.readouterr().err.startswith("attribute: exited before its work was done")
     assert "sys.exit()" in log.read_text()
-    with pytest.raises(SystemExit) as stopped, run_job(snakemake_of("train", log, {})):
-        sys.exit(143)  # told to end, its state saved
-    assert stopped.value.code == 143
-    assert capsys.readouterr().err == ""
 
 
 # ---- what a script has of its job

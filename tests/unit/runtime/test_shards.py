@@ -33,11 +33,10 @@ def test_shards_are_named_in_their_order() -> None:
     assert shard_of("") == WHOLE == (1, 1)
 
 
-@pytest.mark.parametrize("name", ["shard1of4", ".shard1of4.", ".shardof", ".shard1of", " "])
+@pytest.mark.parametrize("name", ["shard1of4", ".shard1of4.", ".shard1of", " "])
 def test_another_name_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match=r"^shard: found") as error:
+    with pytest.raises(ValueError, match=rf"^shard: found {name!r}, expected .*'.shard1of4'"):
         shard_of(name)
-    assert str(error.value) == f"shard: found {name!r}, expected a suffix such as '.shard1of4', or none"
 
 
 @pytest.mark.usefixtures("few")
@@ -53,18 +52,16 @@ def test_shards_are_whole_blocks_one_after_another_and_as_even_as_can_be(images:
 
 
 def test_more_parts_than_blocks_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"^shards: found") as error:
+    with pytest.raises(ValueError, match=r"^shards: found 4, expected at most 2"):
         Shard(1, 4).slice_of(400)
-    assert str(error.value) == "shards: found 4, expected at most 2: 400 explained images are 2 blocks of 256"
-    assert too_many(2, 1) == "found 2, expected at most 1: 1 explained images are 1 block of 256"
+    assert too_many(2, 1).startswith("found 2, expected at most 1")
     assert too_many(2, 257) == too_many(1, 0) == ""
 
 
 @pytest.mark.usefixtures("few")
 def test_no_batch_reaches_into_the_next_block() -> None:
     assert list(blocks(25)) == [(0, slice(0, 10)), (1, slice(10, 20)), (2, slice(20, 25))]
-    found = list(batches(25, 4))
-    assert [(block, part.start, part.stop) for block, part in found] == [
+    assert [(block, part.start, part.stop) for block, part in batches(25, 4)] == [
         *((0, 0, 4), (0, 4, 8), (0, 8, 10)),
         *((1, 10, 14), (1, 14, 18), (1, 18, 20)),
         *((2, 20, 24), (2, 24, 25)),
@@ -90,14 +87,8 @@ def test_a_part_has_the_batches_of_the_whole(even: bool) -> None:
     assert joined == whole
 
 
-@pytest.mark.parametrize(
-    ("batch_size", "offset", "message"),
-    [
-        (0, 0, "batch_size: found 0, expected at least 1"),
-        (4, 100, "offset: found 100, expected a multiple of 256"),
-    ],
-)
-def test_wrong_batches_are_refused(batch_size: int, offset: int, message: str) -> None:
-    with pytest.raises(ValueError, match=r"^(batch_size|offset): found") as error:
-        list(batches(5, batch_size, offset=offset))
-    assert str(error.value) == message
+def test_wrong_batches_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"^batch_size: found 0, expected at least 1"):
+        list(batches(5, 0))
+    with pytest.raises(ValueError, match=r"^offset: found 100, expected a multiple of 256"):
+        list(batches(5, 4, offset=100))
