@@ -80,9 +80,9 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
     original = zarr_store.StoredArray.__getitem__
 
     def getitem(self: zarr_store.StoredArray, index: Any) -> np.ndarray:
-        found = original(self, index)
-        shapes.append(found.shape)
-        return found
+        array = original(self, index)
+        shapes.append(array.shape)
+        return array
 
     monkeypatch.setattr(zarr_store.StoredArray, "__getitem__", getitem)
     return shapes
@@ -101,10 +101,10 @@ def test_own_weights_come_out_as_they_went_in(tmp_path: Path, read: list[tuple[i
 def test_published_weights_are_normalized_as_imagenet(tmp_path: Path, read: list[tuple[int, ...]]) -> None:
     source = small_resnet()
     torch.save({"state_dict": source.network.state_dict()}, tmp_path / "initial.pt")
-    found = weights.load_classifier(run(tmp_path, epochs=0)["weights"], RESNET)
-    assert digest(found.network.state_dict()) == digest(source.network.state_dict())
-    assert found.mean.flatten().tolist() == pytest.approx(IMAGENET[0])
-    assert found.std.flatten().tolist() == pytest.approx(IMAGENET[1])
+    model = weights.load_classifier(run(tmp_path, epochs=0)["weights"], RESNET)
+    assert digest(model.network.state_dict()) == digest(source.network.state_dict())
+    assert model.mean.flatten().tolist() == pytest.approx(IMAGENET[0])
+    assert model.std.flatten().tolist() == pytest.approx(IMAGENET[1])
     assert read == [(20,), (20,)]
 
 
@@ -112,23 +112,21 @@ def test_published_weights_for_gray_images_are_normalized_as_those(
     tmp_path: Path, read: list[tuple[int, ...]]
 ) -> None:
     torch.save(small_resnet(channels=1).network.state_dict(), tmp_path / "initial.pt")
-    found = weights.load_classifier(run(tmp_path, channels=1, epochs=0)["weights"], RESNET)
+    model = weights.load_classifier(run(tmp_path, channels=1, epochs=0)["weights"], RESNET)
     assert (14, 1, 8, 8) in read  # those of training
     with zarr_store.open_store(tmp_path / "data.zarr.zip", kind="data") as data:
         pixels = data["image"][:14] / 255
-    assert found.mean.flatten().tolist() == pytest.approx([pixels.mean()])
-    assert found.std.flatten().tolist() == pytest.approx([pixels.std()])
+    assert model.mean.flatten().tolist() == pytest.approx([pixels.mean()])
+    assert model.std.flatten().tolist() == pytest.approx([pixels.std()])
 
 
 def test_weights_of_other_classes_need_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     torch.save(small_resnet(classes=7).network.state_dict(), tmp_path / "initial.pt")
     with pytest.raises(SystemExit):
         run(tmp_path, epochs=0)
-    assert capsys.readouterr().err == (
-        f"train: {tmp_path}/initial.pt: not weights of resnet20 with 3 classes, and linear "
-        "cannot keep random weights without training: "
-        "2 of another shape (linear.weight [7, 8] for [3, 8], linear.bias [7] for [3])\n"
-    )
+    message = capsys.readouterr().err
+    assert message.startswith(f"train: {tmp_path}/initial.pt: not weights of resnet20 with 3 classes")
+    assert "linear.weight [7, 8] for [3, 8], linear.bias [7] for [3]" in message
     assert not (tmp_path / "weights.pt").exists()
 
 
@@ -136,12 +134,11 @@ def test_training_starts_from_the_weights(tmp_path: Path, caplog: pytest.LogCapt
     torch.save(small_resnet(classes=7).network.state_dict(), tmp_path / "initial.pt")
     with caplog.at_level(logging.WARNING):
         curve = pd.read_csv(run(tmp_path, epochs=1, batch_size=7, learning_rate=0)["curve"])
-    assert caplog.messages == [
-        f"{tmp_path}/initial.pt: linear.weight is [7, 8], expected [3, 8]; linear keeps its random weights"
-    ]
+    [message] = caplog.messages
+    assert message.startswith(f"{tmp_path}/initial.pt: linear.weight is [7, 8], expected [3, 8]")
     assert (list(curve.columns), len(curve)) == (list(COLUMNS), 1)
-    found = weights.load_classifier(tmp_path / "weights.pt", RESNET)
-    assert torch.equal(found.layer("conv1").weight, small_resnet(classes=7).layer("conv1").weight)
+    model = weights.load_classifier(tmp_path / "weights.pt", RESNET)
+    assert torch.equal(model.layer("conv1").weight, small_resnet(classes=7).layer("conv1").weight)
 
 
 def test_a_trial_is_a_training_that_leaves_its_curve_alone(tmp_path: Path) -> None:
@@ -204,7 +201,7 @@ def test_a_network_that_takes_contiguous_images_alone(tmp_path: Path, channels: 
         zarr_store.open_store(maps, kind="maps") as drawn,
         zarr_store.open_store(Path(paths["data"]), kind="data") as data,
     ):
-        chosen, targets, found = drawn["image"][:], drawn["target"][:], drawn["map"][:]
+        chosen, targets, drawn_maps = drawn["image"][:], drawn["target"][:], drawn["map"][:]
         pixels = torch.from_numpy(data["image"][:] / 255).float()
     model = weights.load_classifier(trained["weights"], Blueprint(**VIEW))
     network = model.network.eval()
@@ -213,4 +210,4 @@ def test_a_network_that_takes_contiguous_images_alone(tmp_path: Path, channels: 
     images = pixels[chosen].requires_grad_()
     logits = network((images - model.mean) / model.std)
     expected = torch.autograd.grad(logits[torch.arange(len(chosen)), targets].sum(), images)[0]
-    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(drawn_maps, expected, rtol=1e-4, atol=1e-6)
