@@ -187,5 +187,5 @@ def test_shares_are_exact_whole_numbers() -> None:
 
 def test_points_beyond_the_image_are_refused() -> None:
     images, targets, maps = random_images(2), cyclic_targets(2), some_maps(5)[:2]
-    with pytest.raises(ValueError, match=r"^points: found 144, expected 1 to 143\b"):
+    with pytest.raises(ValueError, match=r"^points: found 144, expected at most 143\b"):
         road(conv_classifier(), images, targets, maps, generator=generator(), points=144)
