@@ -71,11 +71,11 @@ def member(
     def write(root: Path) -> None:
         (path,) = root.iterdir()
         with zipfile.ZipFile(path) as archive:
-            members = {found: archive.read(found) for found in archive.namelist()}
+            members = {entry: archive.read(entry) for entry in archive.namelist()}
         with zipfile.ZipFile(path, "w") as archive:
-            for found, data in members.items():
-                hit = found.endswith(name)
-                archive.writestr(found, change(data) if hit else data, packing if hit else None)
+            for entry, data in members.items():
+                hit = entry.endswith(name)
+                archive.writestr(entry, change(data) if hit else data, packing if hit else None)
 
     return write
 
@@ -271,13 +271,13 @@ def answer(name: str) -> tuple[str, float]:
         os.chdir(folder)
         try:
             READERS[reader].read(folder)
-            said = ""
+            message = ""
         except (ValueError, OSError) as error:
-            said = str(error).replace(str(folder), "HERE")
+            message = str(error).replace(str(folder), "HERE")
         os.chdir("/")
         seconds = time.monotonic() - began
         assert {path for path in files_below(Path(scratch)) - before if "__pycache__" not in path} == set()
-    return said, seconds
+    return message, seconds
 
 
 def main() -> int:
@@ -290,12 +290,12 @@ def main() -> int:
     wrong, before = 0, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with bounded():
         for name, (_, _, expected) in BOMBS.items():
-            said, seconds = answer(name)
-            good = "HERE" in said and len(said.splitlines()) == 1 and re.search(expected, said)
+            message, seconds = answer(name)
+            good = "HERE" in message and len(message.splitlines()) == 1 and re.search(expected, message)
             wrong += not good
             grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10
             print(
-                f"{'refused' if good else 'WRONG'}: {name}: {said[:200] or 'read'} ({grown} MiB, {seconds:.1f} s)",
+                f"{'refused' if good else 'WRONG'}: {name}: {message[:200] or 'read'} ({grown} MiB, {seconds:.1f} s)",
                 flush=True,
             )
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10

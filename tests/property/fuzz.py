@@ -57,9 +57,9 @@ def tried(reader: Reader, folder: Path, whole: object, damaged: bool) -> str:
     before = files_below(folder.parent)
     try:
         signal.alarm(SECONDS)
-        found = reader.read(folder)
+        content = reader.read(folder)
         outcome = "read"
-        if reader.checked and damaged and found != whole:
+        if reader.checked and damaged and content != whole:
             outcome = "fault: read as something else, though damaged"
     except (ValueError, OSError) as error:
         outcome, line = "refused", in_one_line(error)
@@ -116,7 +116,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--reader", choices=sorted(READERS), action="append")
     parser.add_argument("--show", type=int, default=3, help="faults of each reader to show in full")
-    given = parser.parse_args()
+    options = parser.parse_args()
 
     def too_slow(number: int, frame: object) -> None:
         raise TooSlowError(f"{SECONDS} s")
@@ -124,27 +124,27 @@ def main() -> int:
     signal.signal(signal.SIGALRM, too_slow)
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("ignore")  # as in a job, where they go to the log
-    total, found = Counter[str](), 0
+    total, faulty = Counter[str](), 0
     with bounded():
-        for name in given.reader or READERS:
+        for name in options.reader or READERS:
             faults: list[str] = []
             began, before = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-            counts = fuzz(name, given.rounds, given.seed, faults)
+            counts = fuzz(name, options.rounds, options.seed, faults)
             grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10
             seconds = time.monotonic() - began
             print(
-                f"{name:16} {given.rounds} mutated files: {counts['refused']} refused, {counts['read']} read, "
+                f"{name:16} {options.rounds} mutated files: {counts['refused']} refused, {counts['read']} read, "
                 f"{counts['fault']} faults; {grown} MiB more at the peak, {seconds:.0f} s",
                 flush=True,
             )
-            for fault in faults[: given.show]:
+            for fault in faults[: options.show]:
                 print(f"  {fault}", flush=True)
             total += counts
-            found += len(faults)
+            faulty += len(faults)
     print(
-        f"{'all':16} {total.total()} mutated files: {total['refused']} refused, {total['read']} read, {found} faults"
+        f"{'all':16} {total.total()} mutated files: {total['refused']} refused, {total['read']} read, {faulty} faults"
     )
-    return 1 if found else 0
+    return 1 if faulty else 0
 
 
 if __name__ == "__main__":

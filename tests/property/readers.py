@@ -104,8 +104,8 @@ def make_coco(root: Path) -> None:
 
 def read_coco(root: Path) -> object:
     source = Source(root / "instances.json", root / "images")
-    found, _ = find_instances([source], ["dog"], min_area=1, limit=9)
-    pixels = [cut_out(instance) for instance in found]
+    instances, _ = find_instances([source], ["dog"], min_area=1, limit=9)
+    pixels = [cut_out(instance) for instance in instances]
     assert all(image.shape[2] == 4 and image[..., 3].any() for image in pixels)
     return [image.tobytes() for image in pixels]
 
@@ -160,14 +160,14 @@ def make_folder(root: Path) -> None:
 def blocks(built: tuple[dict[str, tuple[str, ...]], Iterator[dict[str, np.ndarray]]]) -> object:
     """All that a data set has, its shapes and types checked."""
     names, parts = built
-    found = list(parts)
-    for part in found:
+    built_parts = list(parts)
+    for part in built_parts:
         image, split, label = part["image"], part["split"], part["label_class"]
         assert image.dtype == split.dtype == np.uint8
         assert image.shape[1] in (1, 3)
         assert len(image) == len(split) == len(label)
         assert 0 <= label.min() <= label.max() < len(names["class"])
-    return [(name, array.tobytes()) for part in found for name, array in part.items()]
+    return [(name, array.tobytes()) for part in built_parts for name, array in part.items()]
 
 
 def read_folder(root: Path, masks: str = "") -> object:
@@ -269,13 +269,13 @@ def make_store(root: Path) -> None:
 
 def read_store(root: Path) -> object:
     with open_store(root / "maps.zarr.zip", kind="maps") as store:
-        found = {name: store[name][:] for name in store.names}
+        stored = {name: store[name][:] for name in store.names}
         rows = {name: store[name][np.array([2, 0])] for name in store.names}
     assert all(
         np.array_equal(array[[2, 0]], rows[name], equal_nan=array.dtype.kind == "f")
-        for name, array in found.items()
+        for name, array in stored.items()
     )
-    return {name: (array.shape, str(array.dtype), array.tobytes()) for name, array in found.items()}
+    return {name: (array.shape, str(array.dtype), array.tobytes()) for name, array in stored.items()}
 
 
 def make_scores(root: Path) -> None:

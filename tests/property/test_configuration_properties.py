@@ -32,8 +32,8 @@ VALUES = st.recursive(
 
 def places(node: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     inner = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
-    found = [(*path, key) for key, _ in inner]
-    return found + [place for key, value in inner for place in places(value, (*path, key))]
+    here = [(*path, key) for key, _ in inner]
+    return here + [place for key, value in inner for place in places(value, (*path, key))]
 
 
 def taken(raw: Any, catalog: Catalog) -> str:

@@ -32,12 +32,12 @@ def test_damaged_files_are_read_whole_or_refused_in_a_line() -> None:
         assert faults == 0
 
 
-def test_what_asks_for_much_is_refused_before_memory_is_taken() -> None:
+def test_files_that_claim_much_are_refused_before_memory_is_taken() -> None:
     ran = run("bombs.py")
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    told = ran.stdout.splitlines()
-    assert len(told) > 25
-    assert all(line.startswith("refused: ") for line in told[:-1])
+    lines = ran.stdout.splitlines()
+    assert len(lines) > 25
+    assert all(line.startswith("refused: ") for line in lines[:-1])
     assert re.fullmatch(
-        rf"{len(told) - 1} files, 0 not refused as they should be, \d+ MiB at the peak .*", told[-1]
+        rf"{len(lines) - 1} files, 0 not refused as they should be, \d+ MiB at the peak .*", lines[-1]
     )

@@ -29,11 +29,11 @@ BYTES = SHAPES.flatmap(lambda shape: arrays(np.uint8, shape)).map(torch.from_num
 @given(maps=MAPS, data=st.data())
 def test_reductions_know_no_order(reduction: str, maps: torch.Tensor, data: st.DataObject) -> None:
     """Of images, channels or pixels."""
-    found = reduce(maps, reduction)
-    assert found.shape == (len(maps), *maps.shape[2:])
+    reduced = reduce(maps, reduction)
+    assert reduced.shape == (len(maps), *maps.shape[2:])
     for dimension, of_result in ((0, 0), (1, None), (2, 1), (3, 2)):
         order = torch.tensor(data.draw(st.permutations(range(maps.shape[dimension]))))
-        expected = found if of_result is None else found.index_select(of_result, order)
+        expected = reduced if of_result is None else reduced.index_select(of_result, order)
         assert torch.equal(
             reduce(maps.index_select(dimension, order), reduction).nan_to_num(-1), expected.nan_to_num(-1)
         )
@@ -56,11 +56,11 @@ def test_reductions_bound_each_other(maps: torch.Tensor) -> None:
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 @given(maps=ANY)
 def test_a_value_that_is_no_number_is_its_own_maps_alone(reduction: str, maps: torch.Tensor) -> None:
-    found, finite = reduce(maps, reduction), maps.isfinite().flatten(1).all(1)
-    assert found[~finite].isnan().all()
+    reduced, finite = reduce(maps, reduction), maps.isfinite().flatten(1).all(1)
+    assert reduced[~finite].isnan().all()
     for row in torch.arange(len(maps))[finite]:
         assert torch.equal(
-            reduce(maps[row : row + 1], reduction).nan_to_num(-1), found[row : row + 1].nan_to_num(-1)
+            reduce(maps[row : row + 1], reduction).nan_to_num(-1), reduced[row : row + 1].nan_to_num(-1)
         )
 
 
@@ -71,8 +71,8 @@ def test_a_value_that_is_no_number_is_its_own_maps_alone(reduction: str, maps: t
     percent=st.integers(0, 100),
 )
 def test_percentiles_are_numpys(values: np.ndarray, percent: int) -> None:
-    found = percentile(torch.from_numpy(values), percent)
-    np.testing.assert_allclose(found, np.percentile(values, percent, axis=1), rtol=1e-12, atol=1e-9)
+    percentiles = percentile(torch.from_numpy(values), percent)
+    np.testing.assert_allclose(percentiles, np.percentile(values, percent, axis=1), rtol=1e-12, atol=1e-9)
 
 
 @given(maps=ANY, data=st.data())
@@ -82,11 +82,11 @@ def test_each_mask_takes_its_exact_share(maps: torch.Tensor, data: st.DataObject
     pixels = flat[0].numel()
     count = data.draw(st.integers(1, pixels))
     masks = data.draw(st.integers(1, pixels // count))
-    found = highest(flat, count, masks)
-    assert found.dtype == torch.bool
-    assert (found.flatten(2).sum(2) == count).all()
-    assert (found.sum(1) <= 1).all()
-    for image, taken in zip(flat.numpy().reshape(len(flat), -1), found.flatten(2).numpy(), strict=True):
+    taken_masks = highest(flat, count, masks)
+    assert taken_masks.dtype == torch.bool
+    assert (taken_masks.flatten(2).sum(2) == count).all()
+    assert (taken_masks.sum(1) <= 1).all()
+    for image, taken in zip(flat.numpy().reshape(len(flat), -1), taken_masks.flatten(2).numpy(), strict=True):
         # By hand: from the highest value, equal ones in reading order, NaN as the lowest.
         order = sorted(range(pixels), key=lambda at: (-(-np.inf if np.isnan(image[at]) else image[at]), at))
         for number, mask in enumerate(taken):
@@ -96,14 +96,14 @@ def test_each_mask_takes_its_exact_share(maps: torch.Tensor, data: st.DataObject
 @given(images=BYTES, data=st.data())
 def test_colors_are_means_rounded_half_up(images: torch.Tensor, data: st.DataObject) -> None:
     mask = torch.from_numpy(data.draw(arrays(bool, (len(images), *images.shape[2:]))))
-    found = mean_under(images, mask)
-    for image, where, colors in zip(images.numpy(), mask.numpy(), found.tolist(), strict=True):
+    means = mean_under(images, mask)
+    for image, where, colors in zip(images.numpy(), mask.numpy(), means.tolist(), strict=True):
         for channel, color in zip(image, colors, strict=True):
             values = [int(value) for value in channel[where]]
             assert color == ((2 * sum(values) + len(values)) // (2 * len(values)) if values else 0)
-    changed = occlude(images, mask, found)
+    changed = occlude(images, mask, means)
     assert torch.equal(changed.movedim(1, -1)[~mask], images.movedim(1, -1)[~mask])
-    assert (changed == torch.where(mask[:, None], found[:, :, None, None], images)).all()
+    assert (changed == torch.where(mask[:, None], means[:, :, None, None], images)).all()
 
 
 @given(images=BYTES, data=st.data())
@@ -111,11 +111,11 @@ def test_fills_are_pixels_of_the_images_own_size(images: torch.Tensor, data: st.
     name, pixels = data.draw(st.sampled_from(FILLS)), images.float() / 255
     seeds = [data.draw(st.integers(0, 2**63 - 1)) for _ in images]
     mean = torch.full((images.shape[1],), 0.5)
-    found = fill(name, pixels, mean=mean, seeds=seeds)
-    assert torch.broadcast_shapes(found.shape, pixels.shape) == pixels.shape
-    assert found.dtype == pixels.dtype
-    assert ((found >= -1e-6) & (found <= 1 + 1e-6)).all()
-    assert torch.equal(found, fill(name, pixels, mean=mean, seeds=seeds))
+    filled = fill(name, pixels, mean=mean, seeds=seeds)
+    assert torch.broadcast_shapes(filled.shape, pixels.shape) == pixels.shape
+    assert filled.dtype == pixels.dtype
+    assert ((filled >= -1e-6) & (filled <= 1 + 1e-6)).all()
+    assert torch.equal(filled, fill(name, pixels, mean=mean, seeds=seeds))
 
 
 # ---- metrics
@@ -151,9 +151,9 @@ def scores_of(metric: Metric, maps: np.ndarray) -> dict[tuple[str, str], np.ndar
 @settings(max_examples=4)
 @given(maps=SOME_MAPS, shift=st.integers(-12, 12))
 def test_scores_lie_in_their_registered_range(metric: Metric, maps: np.ndarray, shift: int) -> None:
-    found = scores_of(metric, maps * np.float32(2.0**shift))
-    assert found
-    for (name, _), values in found.items():
+    scores = scores_of(metric, maps * np.float32(2.0**shift))
+    assert scores
+    for (name, _), values in scores.items():
         low, high = ranges()[name]
         assert values.shape == (COUNT,)
         slack = 1e-5 * max(1.0, float(np.nanmax(np.abs(values), initial=0)))
@@ -161,7 +161,7 @@ def test_scores_lie_in_their_registered_range(metric: Metric, maps: np.ndarray, 
     # A power of two changes no bit but the exponent's.
     if metric.name in SCALE_FREE:
         again = scores_of(metric, maps)
-        for key, values in found.items():
+        for key, values in scores.items():
             np.testing.assert_allclose(values, again[key], rtol=1e-4, atol=1e-5, err_msg=str(key))
 
 
@@ -174,12 +174,12 @@ def test_a_spoilt_map_has_no_score_and_spoils_no_other(
     """In any batches."""
     whole, damaged = scores_of(metric, maps), maps.copy()
     damaged[spoilt, 1, 3, 4] = np.inf
-    found = {
+    scores = {
         key: values
         for key, values in scored_by(metric, batch_size=batch, maps=damaged).items()
         if isinstance(key, tuple)
     }
     others = np.arange(COUNT) != spoilt
-    for key, values in found.items():
+    for key, values in scores.items():
         assert np.isnan(values[spoilt]), key
         np.testing.assert_allclose(values[others], whole[key][others], rtol=1e-4, atol=1e-5, err_msg=str(key))
