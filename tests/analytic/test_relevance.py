@@ -541,6 +541,21 @@ def test_every_layer_that_sees_pixels_takes_the_input_rule() -> None:
     exact(maps.flatten(), torch.tensor([1 + 10 / 3, 1 + 5 / 3], dtype=torch.float64))
 
 
+@EVERY_METHOD
+def test_float32_is_near_float64(method: Method) -> None:
+    images = IMAGES.clone()
+    images[0], images[1] = 0, 1
+    single, double = (
+        explain(
+            method, wrapped(ResidualNet(bias=True)).to(dtype), images.to(dtype), TARGETS, input_rule="z_box"
+        )
+        for dtype in (torch.float32, torch.float64)
+    )
+    assert (single.dtype, double.dtype) == (torch.float32, torch.float64)
+    scale = double.abs().amax((1, 2, 3), keepdim=True)
+    exact(single.double() / scale, double / scale, tolerance=0, floor=1e-3)
+
+
 # ------------------------------------------------------------------------- what a call leaves behind
 
 
