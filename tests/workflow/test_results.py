@@ -142,6 +142,7 @@ RESULTS = {
         for method in ("gradient", "optimal_halves")
     ),
     *(f"tables/captions/{name}.csv" for name in ("premise", "table")),
+    *(f"tables/{study}/not_computed.csv" for study in ("bam", "captions", "digits", "retrain")),
     *(f"figures/captions/{name}" for name in ("caption.html", "infidelity.svg", "attribution.svg")),
     *(f"figures/captions/{name}" for name in ("gallery.png", "gallery.json", "gallery.html")),
     *(f"tables/bam/{name}.csv" for name in TABLES),
