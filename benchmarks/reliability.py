@@ -17,7 +17,7 @@ import pandas as pd
 
 from saliency_assay.reliability.agreement import agreement_table
 from saliency_assay.reliability.order_tables import order_tables
-from saliency_assay.reliability.tables import (
+from saliency_assay.reliability.reliability_tables import (
     consistency_table,
     rankings_table,
     reliability_table,

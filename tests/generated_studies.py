@@ -10,7 +10,7 @@ from saliency_assay.registry.labels import Labels
 from saliency_assay.registry.properties import PROPERTIES
 from saliency_assay.reliability import statistics
 from saliency_assay.reliability.order_tables import order_tables
-from saliency_assay.reliability.tables import SCORED, by_method, groups, rankings_table
+from saliency_assay.reliability.reliability_tables import SCORED, by_method, groups, rankings_table
 from saliency_assay.report.pages.study import StudyResult
 
 METHODS = (

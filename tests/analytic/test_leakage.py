@@ -17,8 +17,8 @@ from saliency_assay.studies.retrain.leakage import leakage, shuffled
 from saliency_assay.studies.retrain.leakage_tables import leakage_table
 from saliency_assay.studies.retrain.mask_transforms import transform
 from saliency_assay.studies.retrain.occluded import MaskImages, layers_of
+from saliency_assay.studies.retrain.retrain_tables import means
 from saliency_assay.studies.retrain.scores import leakage_scores
-from saliency_assay.studies.retrain.tables import means
 from saliency_assay.training.task import RuntimeOptions, TrainingTask
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -5,9 +5,9 @@ from saliency_assay.plotting.text import with_minus_signs
 from saliency_assay.registry.labels import Labels
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage.csv_tables import read_table
+from saliency_assay.studies.bam.bam_tables import BamTables
 from saliency_assay.studies.bam.claims import claims, summary
 from saliency_assay.studies.bam.ranking import agreement, displayed_agreement, displayed_ranking, ranking
-from saliency_assay.studies.bam.tables import BamTables
 
 with run_job(snakemake, needs=("premise", "metrics")) as job:
     settings, output = job.settings, job.output

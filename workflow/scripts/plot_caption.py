@@ -6,8 +6,8 @@ from saliency_assay.plotting.style import save, styled
 from saliency_assay.registry.labels import Labels
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage.csv_tables import read_table
+from saliency_assay.studies.caption.caption_tables import HALVES, HEADS, compare_with_printed, statements
 from saliency_assay.studies.caption.figures import infidelity_bars, share_bars
-from saliency_assay.studies.caption.tables import HALVES, HEADS, compare_with_printed, statements
 
 with run_job(snakemake) as job:
     labels, methods = Labels(**job.settings["labels"]), job.settings["methods"]

@@ -17,7 +17,7 @@ from saliency_assay.storage import zarr_store
 from saliency_assay.studies.retrain.mask_figures import iteration_images, overlap_matrices
 from saliency_assay.studies.retrain.occluded import layers_of, open_masks, states_of
 from saliency_assay.studies.retrain.parameters import pixels
-from saliency_assay.studies.retrain.tables import named
+from saliency_assay.studies.retrain.retrain_tables import named
 
 with run_job(snakemake) as job:
     settings, paths, wildcards = job.settings, job.input, job.wildcards

@@ -11,7 +11,7 @@ from saliency_assay.storage.zarr_store import open_store
 from saliency_assay.studies.retrain.curves import accuracy_curves, overlap_curves
 from saliency_assay.studies.retrain.parameters import pixels
 from saliency_assay.studies.retrain.rank_agreement import displayed_agreement
-from saliency_assay.studies.retrain.tables import summary_tables
+from saliency_assay.studies.retrain.retrain_tables import summary_tables
 
 with run_job(snakemake) as job:
     settings, study, labels = job.settings, job.wildcards.study, Labels(**job.settings["labels"])

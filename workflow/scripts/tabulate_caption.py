@@ -4,7 +4,7 @@ import pandas as pd
 
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import score_tables
-from saliency_assay.studies.caption.tables import caption_table, premise
+from saliency_assay.studies.caption.caption_tables import caption_table, premise
 
 with run_job(snakemake) as job:
     predictions = pd.concat(map(pd.read_parquet, job.input.predictions), ignore_index=True)

@@ -6,7 +6,7 @@ from saliency_assay.registry.records import resolve
 from saliency_assay.reliability.agreement import agreement_table
 from saliency_assay.reliability.order_tables import Rule, order_tables
 from saliency_assay.reliability.rated_scores import clusters_of
-from saliency_assay.reliability.tables import (
+from saliency_assay.reliability.reliability_tables import (
     consistency_table,
     rankings_table,
     reliability_table,

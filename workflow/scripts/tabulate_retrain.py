@@ -6,7 +6,7 @@ from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import score_tables
 from saliency_assay.storage.zarr_store import open_store
 from saliency_assay.studies.retrain.parameters import pixels
-from saliency_assay.studies.retrain.tables import means, summary
+from saliency_assay.studies.retrain.retrain_tables import means, summary
 
 with run_job(snakemake) as job:
     settings, seeds, files, tables = job.settings, job.settings["seeds"], job.input.scores, []

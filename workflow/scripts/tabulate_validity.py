@@ -13,7 +13,11 @@ from saliency_assay.storage.zarr_store import open_store
 from saliency_assay.studies.validity.known_order import known_order_table
 from saliency_assay.studies.validity.meta_consistency import meta_consistency_table
 from saliency_assay.studies.validity.rescoring import ORIGINAL
-from saliency_assay.studies.validity.tables import baselines_table, pairs_table, recommendations_table
+from saliency_assay.studies.validity.validity_tables import (
+    baselines_table,
+    pairs_table,
+    recommendations_table,
+)
 
 with run_job(snakemake) as job:
     settings, directions = job.settings, job.settings["directions"]

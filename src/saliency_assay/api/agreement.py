@@ -15,7 +15,7 @@ from saliency_assay.registry.records import unknown
 from saliency_assay.reliability import statistics
 from saliency_assay.reliability.comparison import MEANS, WINS, RankedBy
 from saliency_assay.reliability.order_tables import COMPARED, ComparedScores, Rule
-from saliency_assay.reliability.tables import SCORED
+from saliency_assay.reliability.reliability_tables import SCORED
 
 
 @dataclass(frozen=True)

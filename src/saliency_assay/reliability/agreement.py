@@ -8,8 +8,8 @@ import pandas as pd
 from numpy import ndarray as Array
 
 from saliency_assay.reliability.raters import SPLITS, agreement, halves
+from saliency_assay.reliability.reliability_tables import SCORED, Scores, by_method, groups
 from saliency_assay.reliability.statistics import paired_means
-from saliency_assay.reliability.tables import SCORED, Scores, by_method, groups
 
 Means: TypeAlias = "pd.Series[float]"
 Row = dict[str, object]

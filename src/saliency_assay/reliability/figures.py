@@ -20,7 +20,7 @@ from saliency_assay.plotting.text import span_text
 from saliency_assay.registry.directions import Direction
 from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.reliability.raters import SPLITS
-from saliency_assay.reliability.tables import PAIR, rank_text
+from saliency_assay.reliability.reliability_tables import PAIR, rank_text
 
 RELIABLE = 0.65
 """Smallest α of reliable raters, by a common rule (Tomsett et al., 2020, "Local saliency metric reliability")."""
@@ -53,7 +53,7 @@ def reliability_figure(table: pd.DataFrame, *, level: float, labels: Labels = UN
     A point has no whiskers if a seed has too few images for an interval.
 
     Args:
-        table: result of ``reliability.tables.reliability_table`` for one set and model.
+        table: result of ``reliability.reliability_tables.reliability_table`` for one set and model.
         level: confidence level of the intervals.
         labels: labels of scores.
     """
@@ -198,7 +198,7 @@ def consistency_figure(
     clustering (average linkage of 1 − agreement). For a study with a single score the figure is a message.
 
     Args:
-        table: result of ``reliability.tables.consistency_table`` for one set and model.
+        table: result of ``reliability.reliability_tables.consistency_table`` for one set and model.
         baselines: methods to leave out.
         labels: labels of scores.
     """

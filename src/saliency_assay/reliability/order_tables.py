@@ -19,7 +19,13 @@ from saliency_assay.reliability.comparison import (
     holm,
     ranks_of,
 )
-from saliency_assay.reliability.tables import NO_CLUSTERS, SCORED, Scores, clusters_of_images, groups
+from saliency_assay.reliability.reliability_tables import (
+    NO_CLUSTERS,
+    SCORED,
+    Scores,
+    clusters_of_images,
+    groups,
+)
 from saliency_assay.reliability.variance import IMAGES, SEEDS, SKEWNESS, Factors, Mean, mean_of, skewness
 
 ORDERED = ["metric", "variant", "direction", "data", "model", "method", "baseline", "seeds", "over", "images"]

@@ -44,7 +44,7 @@ from saliency_assay.metrics.faithfulness import faithfulness, single_pixels
 from saliency_assay.metrics.sensitivity_max import sensitivity_max
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.reliability.order_tables import order_tables
-from saliency_assay.reliability.tables import reliability_table
+from saliency_assay.reliability.reliability_tables import reliability_table
 from saliency_assay.runtime.environment import DISTRIBUTIONS
 from saliency_assay.runtime.provenance import SOURCE
 

@@ -13,7 +13,7 @@ from saliency_assay.registry.records import resolve
 from saliency_assay.reliability.agreement import COLUMNS, agreement_table
 from saliency_assay.reliability.order_tables import order_tables
 from saliency_assay.reliability.raters import agreement, halves
-from saliency_assay.reliability.tables import (
+from saliency_assay.reliability.reliability_tables import (
     consistency_table,
     rankings_table,
     reliability_table,

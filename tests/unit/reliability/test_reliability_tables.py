@@ -11,7 +11,7 @@ from scipy.stats import spearmanr
 from saliency_assay.reliability import comparison, statistics
 from saliency_assay.reliability.comparison import win_rates
 from saliency_assay.reliability.order_tables import ORDERED, Rule, order_tables
-from saliency_assay.reliability.tables import (
+from saliency_assay.reliability.reliability_tables import (
     RANKINGS,
     consistency_table,
     rankings_table,

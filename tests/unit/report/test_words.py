@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from report_tables import NAN, finding, order_rows, pair_rows, ranking_rows, reliability_rows
 
-from saliency_assay.reliability.tables import rank_text
+from saliency_assay.reliability.reliability_tables import rank_text
 from saliency_assay.reliability.verdicts import UNTESTED, alpha_row
 from saliency_assay.report.pages import words as sentences
 from saliency_assay.report.pages.summary import (

@@ -11,7 +11,7 @@ from saliency_assay.registry.directions import Direction
 from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.reliability.figures import scored_names
 from saliency_assay.reliability.order_tables import ORDERED
-from saliency_assay.reliability.tables import SCORED, rank_text
+from saliency_assay.reliability.reliability_tables import SCORED, rank_text
 
 WITHOUT = {
     f"{name}{end}": f"{name}_without_baselines{end}"
@@ -47,8 +47,8 @@ def tidy_table(
         study: name of the study.
         kind: kind of the study.
         order: result of ``reliability.order_tables.order_tables``.
-        reliability: result of ``reliability.tables.reliability_table``.
-        printed: result of ``studies.fidelity.tables.summary``, if the study has one.
+        reliability: result of ``reliability.reliability_tables.reliability_table``.
+        printed: result of ``studies.fidelity.fidelity_tables.summary``, if the study has one.
 
     Returns:
         The columns ``TIDY``. ``seeds`` to ``ranked_by``: see ``order_tables``; ``printed``: a paper's value of this

@@ -118,7 +118,7 @@ def metrics_page(metrics: Sequence[Description], reliability: pd.DataFrame, labe
     Args:
         metrics: ``name, label, metric, summary, reference, formula, reduction, parameters, scores`` (each with ``name,
             label, unit, direction, range``).
-        reliability: ``study`` and the columns of ``reliability.tables.reliability_table`` for all studies.
+        reliability: ``study`` and the columns of ``reliability.reliability_tables.reliability_table`` for all studies.
         labels: labels of the studies, methods, metrics, models and data.
     """
     sections = []

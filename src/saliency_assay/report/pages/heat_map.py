@@ -13,7 +13,7 @@ from saliency_assay.plotting.palette import cell_colors
 from saliency_assay.plotting.text import span_text, with_minus_signs
 from saliency_assay.registry.directions import Direction
 from saliency_assay.registry.properties import OTHER, PROPERTIES
-from saliency_assay.reliability.tables import rank_text
+from saliency_assay.reliability.reliability_tables import rank_text
 from saliency_assay.reliability.verdicts import alpha_row, is_by_means, is_untested
 from saliency_assay.report.pages.words import (
     UNDEFINED,
@@ -151,7 +151,7 @@ def heat_map(
 
     Args:
         order: result of ``reliability.order_tables.order_tables`` for one set and model.
-        reliability: result of ``reliability.tables.reliability_table`` for the same.
+        reliability: result of ``reliability.reliability_tables.reliability_table`` for the same.
         names: labels of the metrics and variants to show.
         measured: for each metric the property that it measures.
         title: title of the heat map.

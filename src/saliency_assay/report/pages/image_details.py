@@ -9,7 +9,7 @@ from numpy import ndarray as Array
 from saliency_assay.plotting.gallery import class_text
 from saliency_assay.registry.directions import Direction
 from saliency_assay.registry.labels import UNLABELED, Labels
-from saliency_assay.reliability.tables import SCORED, by_method, groups
+from saliency_assay.reliability.reliability_tables import SCORED, by_method, groups
 from saliency_assay.report.pages.study import named_scores
 from saliency_assay.report.pages.words import number, percent
 

@@ -9,7 +9,7 @@ from saliency_assay.plotting.display import displayed
 from saliency_assay.plotting.text import with_minus
 from saliency_assay.registry.labels import Labels
 from saliency_assay.reliability.figures import MOST_COLUMNS, scored_names
-from saliency_assay.reliability.tables import PAIR
+from saliency_assay.reliability.reliability_tables import PAIR
 
 SUBSET_LABELS = {"with": "with baselines", "without": "without baselines", "none": "all methods"}
 
@@ -86,7 +86,7 @@ def compare_alphas(table: pd.DataFrame, labels: Labels) -> pd.DataFrame:
     """Return α of the scores with published values: a row for each, with columns for all methods and without baselines.
 
     Args:
-        table: result of ``reliability.tables.reliability_table``. For several seeds, the mean is shown with the
+        table: result of ``reliability_table``. For several seeds, the mean is shown with the
             outermost ends of their intervals, as dashes if a seed has too few images for an interval.
         labels: labels of the scores.
     """
@@ -110,7 +110,7 @@ def compare_correlations(table: pd.DataFrame, labels: Labels) -> pd.DataFrame:
     """Return ρ, averaged over seeds, of the pairs with published values: a row for each pair, a column for each method.
 
     Args:
-        table: result of ``reliability.tables.consistency_table``.
+        table: result of ``reliability.reliability_tables.consistency_table``.
         labels: labels of the scores and methods.
     """
     printed = table[table["printed"].notna()]

@@ -41,7 +41,7 @@ class StudyResult:
     methods: Sequence[str]
     """Labels of its methods."""
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
-    """``order``, ``pairs``, ``reliability``, ``rankings`` and ``agreement`` from ``reliability.tables`` and
+    """``order``, ``pairs``, ``reliability``, ``rankings`` and ``agreement`` from ``reliability.reliability_tables`` and
     ``reliability.agreement``, methods by their labels in ``order`` and ``pairs``; empty if no method is scored."""
     level: float = 0.999
     """Confidence level of the intervals of α."""

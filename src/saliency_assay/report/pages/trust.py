@@ -11,7 +11,7 @@ import pandas as pd
 from saliency_assay.plotting.text import span_text
 from saliency_assay.registry.properties import OTHER
 from saliency_assay.reliability import verdicts
-from saliency_assay.reliability.tables import PAIR
+from saliency_assay.reliability.reliability_tables import PAIR
 from saliency_assay.reliability.verdicts import KINDS, Verdict
 from saliency_assay.report.pages import words
 from saliency_assay.report.pages.render import render

@@ -14,7 +14,7 @@ from saliency_assay.plotting.text import joined, span_text, with_minus
 from saliency_assay.reliability import verdicts
 from saliency_assay.reliability.comparison import MEANS, WINS
 from saliency_assay.reliability.order_tables import BETTER
-from saliency_assay.reliability.tables import PAIR, rank_text
+from saliency_assay.reliability.reliability_tables import PAIR, rank_text
 
 CONFIDENCE = 0.95  # simultaneous coverage of the rank sets of one metric
 POWER = 0.8  # power of the smallest detectable differences and of the required numbers of images in pairs.csv

@@ -19,7 +19,7 @@ import pandas as pd
 from scipy.stats import spearmanr
 
 from saliency_assay.registry.labels import UNLABELED, Labels
-from saliency_assay.studies.bam.tables import (
+from saliency_assay.studies.bam.bam_tables import (
     DECIMALS,
     DIRECTIONS,
     LEAST_METHODS,

@@ -12,7 +12,7 @@ from numpy import ndarray as Array
 from saliency_assay.plotting.palette import BLUE, GRAY, ORANGE, VERMILION
 from saliency_assay.plotting.text import span_text
 from saliency_assay.registry.labels import UNLABELED, Labels
-from saliency_assay.studies.bam.tables import DIRECTIONS
+from saliency_assay.studies.bam.bam_tables import DIRECTIONS
 
 AXIS = {
     "mcs": "MCS: difference of concept attribution\n(saliency on a 0–1 scale)",

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pandas as pd
 
 from saliency_assay.registry.labels import UNLABELED, Labels
-from saliency_assay.studies.bam.tables import label
+from saliency_assay.studies.bam.bam_tables import label
 from saliency_assay.studies.latex_tables import PREMISE, StudyTableSpec, floats_of
 
 TABLES = {

@@ -9,7 +9,7 @@ import pandas as pd
 from scipy.stats import kendalltau, rankdata, spearmanr
 
 from saliency_assay.plotting.text import with_minus
-from saliency_assay.studies.bam.tables import DECIMALS, DIRECTIONS, LEAST_METHODS, SHOWN, BamTables, label
+from saliency_assay.studies.bam.bam_tables import DECIMALS, DIRECTIONS, LEAST_METHODS, SHOWN, BamTables, label
 
 COLUMNS = ["metric", "method", "score", "spread", "rank"]
 

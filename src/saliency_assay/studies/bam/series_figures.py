@@ -16,8 +16,8 @@ from saliency_assay.plotting.gallery import bare, show_image, show_map
 from saliency_assay.plotting.palette import BLACK, looks
 from saliency_assay.plotting.text import seeds_text, span_text
 from saliency_assay.registry.labels import UNLABELED, Labels
+from saliency_assay.studies.bam.bam_tables import TCAV
 from saliency_assay.studies.bam.series_tables import SeriesModel
-from saliency_assay.studies.bam.tables import TCAV
 
 WIDTH = 10.4  # inches: the report's 1,000 pixels
 ABOVE, BELOW = 4.4, 3.2

@@ -16,9 +16,9 @@ from saliency_assay.plotting.labels import with_labels
 from saliency_assay.plotting.statistics import mean_and_error
 from saliency_assay.plotting.text import span_text
 from saliency_assay.registry.labels import UNLABELED, Labels
+from saliency_assay.studies.bam.bam_tables import TCAV
 from saliency_assay.studies.bam.mcs_and_idr import BASELINE_REGIONS
 from saliency_assay.studies.bam.series import contrast
-from saliency_assay.studies.bam.tables import TCAV
 
 # Yang & Kim (2019), Fig. 2, bottom: test accuracy of bamboo forest in percent, for k = 0.1 … 1.0.
 PRINTED_SCENE = "bamboo_forest"

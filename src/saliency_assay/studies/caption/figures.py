@@ -11,7 +11,7 @@ from numpy import ndarray as Array
 from saliency_assay.plotting.palette import BLUE, GRAY, ORANGE
 from saliency_assay.plotting.text import span_text
 from saliency_assay.registry.labels import UNLABELED, Labels
-from saliency_assay.studies.caption.tables import ZERO
+from saliency_assay.studies.caption.caption_tables import ZERO
 
 
 def infidelity_bars(table: pd.DataFrame, labels: Labels = UNLABELED) -> Figure:

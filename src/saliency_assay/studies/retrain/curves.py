@@ -10,7 +10,7 @@ from saliency_assay.plotting.charts import LineChart, Panel, line_rows
 from saliency_assay.plotting.palette import BLACK, GRAY, Look, looks
 from saliency_assay.plotting.text import NO_SCORE, span_text
 from saliency_assay.registry.labels import UNLABELED, Labels
-from saliency_assay.studies.retrain.tables import OVERLAPS, by_iteration, expected, named
+from saliency_assay.studies.retrain.retrain_tables import OVERLAPS, by_iteration, expected, named
 
 CHANCE = Look(BLACK, (1, 3))
 RANDOM = Look(GRAY, (1, 1))

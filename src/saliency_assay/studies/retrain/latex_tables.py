@@ -9,7 +9,7 @@ from saliency_assay.plotting import latex
 from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.studies.latex_tables import METHOD_LETTERS, StudyTableSpec, floats_of, reference_of
 from saliency_assay.studies.retrain.parameters import LEAST_FIRST
-from saliency_assay.studies.retrain.tables import protocol_label
+from saliency_assay.studies.retrain.retrain_tables import protocol_label
 
 MOST_COLUMNS = 8
 TABLES = {
@@ -43,7 +43,7 @@ def _accuracy_tables(study: str, summary: pd.DataFrame, labels: Labels) -> list[
 
     Args:
         study: name of the study.
-        summary: from ``studies.retrain.tables.summary``.
+        summary: from ``studies.retrain.retrain_tables.summary``.
         labels: labels of the study and of methods.
     """
     floats = []

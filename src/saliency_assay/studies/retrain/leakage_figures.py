@@ -16,7 +16,7 @@ from saliency_assay.plotting.palette import BLUE, GRAY, SKY, VERMILION
 from saliency_assay.plotting.text import NO_SCORE, data_set, span_text
 from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.studies.retrain.leakage_tables import METRICS, leakage_values
-from saliency_assay.studies.retrain.tables import KEYS, named, protocol_label
+from saliency_assay.studies.retrain.retrain_tables import KEYS, named, protocol_label
 
 COLUMNS = 5
 WIDTH = 10.4  # inches: the report's 1,000 pixels

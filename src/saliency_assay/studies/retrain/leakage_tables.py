@@ -9,7 +9,7 @@ from numpy import ndarray as Array
 from scipy.stats import norm, t
 
 from saliency_assay.reliability.comparison import holm
-from saliency_assay.studies.retrain.tables import KEYS, ordered, split_variants
+from saliency_assay.studies.retrain.retrain_tables import KEYS, ordered, split_variants
 
 ALPHA = 0.01  # masks leak if the corrected p is below this
 LEAST_VALUES = 2  # accuracies for a variance

@@ -15,7 +15,7 @@ from saliency_assay.reliability.comparison import MEANS, rank_sets
 from saliency_assay.reliability.orders import correlation_range
 from saliency_assay.reliability.statistics import LEAST_IMAGES
 from saliency_assay.studies.retrain.parameters import LEAST_FIRST
-from saliency_assay.studies.retrain.tables import protocol_label, split_variants
+from saliency_assay.studies.retrain.retrain_tables import protocol_label, split_variants
 
 SETTINGS = ("protocol", "fill", "retraining")
 METRICS = {"accuracy": "yes", "accuracy_without_retraining": "no"}

@@ -11,7 +11,7 @@ from numpy import ndarray as Array
 from saliency_assay.plotting.palette import BLUE, GRAY, ORANGE
 from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.registry.properties import PROPERTIES
-from saliency_assay.studies.validity.tables import AGREES, is_usable
+from saliency_assay.studies.validity.validity_tables import AGREES, is_usable
 
 ROW, PANEL = 0.19, 3.6  # inches: height of a name, and least height of a panel
 

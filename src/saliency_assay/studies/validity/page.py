@@ -9,7 +9,7 @@ import pandas as pd
 from saliency_assay.registry.labels import Labels
 from saliency_assay.studies.validity.known_order import ALL
 from saliency_assay.studies.validity.rescoring import INPUT, MODEL
-from saliency_assay.studies.validity.tables import BLURRED, USABLE, is_usable
+from saliency_assay.studies.validity.validity_tables import BLURRED, USABLE, is_usable
 
 HEADS: Mapping[str, str] = MappingProxyType(
     {

@@ -13,6 +13,7 @@ from scipy import stats
 
 from saliency_assay.methods import METHODS as REGISTERED
 from saliency_assay.registry.labels import UNLABELED
+from saliency_assay.studies.bam.bam_tables import PAPER, BamTables
 from saliency_assay.studies.bam.claims import (
     CLAIMS,
     MARGINS,
@@ -27,7 +28,6 @@ from saliency_assay.studies.bam.claims import (
     summary,
 )
 from saliency_assay.studies.bam.ranking import agreement, displayed_agreement, displayed_ranking, ranking
-from saliency_assay.studies.bam.tables import PAPER, BamTables
 
 NAN = float("nan")
 

@@ -11,8 +11,7 @@ from matplotlib.figure import Figure
 
 from saliency_assay.storage import score_tables as score_table
 from saliency_assay.storage import zarr_store
-from saliency_assay.studies.caption.figures import infidelity_bars, share_bars
-from saliency_assay.studies.caption.tables import (
+from saliency_assay.studies.caption.caption_tables import (
     CHECKS,
     caption_table,
     compare_with_printed,
@@ -20,6 +19,7 @@ from saliency_assay.studies.caption.tables import (
     statements,
     used_half,
 )
+from saliency_assay.studies.caption.figures import infidelity_bars, share_bars
 
 NAN = float("nan")
 MODELS = {"image_model": "looks", "caption_model": "reads"}

@@ -19,9 +19,9 @@ from saliency_assay.plotting.statistics import mean_and_band, over_seeds
 from saliency_assay.plotting.style import save, spread_out, styled
 from saliency_assay.reliability.printed import printed_values, score_tables, side_by_side
 from saliency_assay.storage.score_tables import COLUMNS
+from saliency_assay.studies.fidelity.fidelity_tables import summary
 from saliency_assay.studies.fidelity.figures import boxes, distributions
 from saliency_assay.studies.fidelity.scatter import infidelity_sensitivity
-from saliency_assay.studies.fidelity.tables import summary
 
 NAN = float("nan")
 LADDER = np.arange(101.0)  # percentiles 5, 25, 50, 75, 95 are these numbers

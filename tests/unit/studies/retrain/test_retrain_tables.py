@@ -23,7 +23,7 @@ from saliency_assay.studies.retrain.curves import accuracy_curves, overlap_curve
 from saliency_assay.studies.retrain.leakage_figures import displayed_leakage, leakage_bars
 from saliency_assay.studies.retrain.leakage_tables import leakage_table, p_above
 from saliency_assay.studies.retrain.mask_figures import iteration_images, overlap_matrices
-from saliency_assay.studies.retrain.tables import (
+from saliency_assay.studies.retrain.retrain_tables import (
     KEYS,
     expected,
     means,

@@ -21,7 +21,7 @@ from saliency_assay.studies.validity.figures import validity_scatter
 from saliency_assay.studies.validity.known_order import KNOWN_ORDER
 from saliency_assay.studies.validity.meta_consistency import META_CONSISTENCY
 from saliency_assay.studies.validity.page import in_words
-from saliency_assay.studies.validity.tables import (
+from saliency_assay.studies.validity.validity_tables import (
     BASELINES,
     BLURRED,
     USABLE,

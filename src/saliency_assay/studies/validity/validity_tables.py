@@ -8,7 +8,7 @@ import pandas as pd
 
 from saliency_assay.registry.directions import Direction
 from saliency_assay.registry.properties import COMPLEXITY, RANDOMIZATION, ROBUSTNESS
-from saliency_assay.reliability.tables import groups
+from saliency_assay.reliability.reliability_tables import groups
 from saliency_assay.reliability.verdicts import Verdict, alpha_row, verdict
 
 SCORE = ["metric", "variant"]
