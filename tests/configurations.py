@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 import pytest
 import yaml
 
-from saliency_assay.config.configuration import Catalog, Configuration, read
+from saliency_assay.config.checks import Catalog
+from saliency_assay.config.configuration import Configuration, read
 from saliency_assay.config.errors import ConfigError
 from saliency_assay.data import DataKind
 from saliency_assay.methods import Method

@@ -53,13 +53,8 @@ def keys_of_rules(file: str) -> dict[str, set[str]]:
     os.environ[SEPARATE] = "1"
     workflow = plan_run(
         [
-            "--configfile",
-            file,
-            "--snakefile",
-            "workflow/Snakefile",
-            "--profile",
-            "profiles/local",
-            "--forceall",
+            *("all", "table", "--configfile", file, "--snakefile", "workflow/Snakefile"),
+            *("--profile", "profiles/local", "--forceall"),
         ]
     )
     reads: set[str] = set()

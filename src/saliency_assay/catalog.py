@@ -1,6 +1,6 @@
 """All registries, by name, for the configuration; importing the records does not import their callables."""
 
-from saliency_assay.config.configuration import Catalog
+from saliency_assay.config.checks import Catalog
 from saliency_assay.data import DATA_KINDS
 from saliency_assay.methods import METHODS
 from saliency_assay.metrics import METRICS

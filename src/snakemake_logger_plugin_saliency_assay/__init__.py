@@ -93,7 +93,7 @@ class LogHandler(LogHandlerBase):
         elif event in (None, LogEvent.ERROR):
             self._message(record.getMessage(), record.levelno)
         elif not self.run:
-            pass
+            pass  # of a dry run, or before the jobs are known
         elif event == LogEvent.JOB_INFO:
             self.jobs[record.jobid] = vars(record)
             self.run.start_job(record.jobid, record.rule_name)

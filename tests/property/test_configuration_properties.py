@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from saliency_assay.catalog import CATALOG as REGISTERED
-from saliency_assay.config.configuration import Catalog, read
+from saliency_assay.config.checks import Catalog
+from saliency_assay.config.configuration import read
 from saliency_assay.config.errors import ConfigError
 
 SMALL = yaml.safe_load(BASE)

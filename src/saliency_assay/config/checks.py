@@ -1,6 +1,7 @@
-"""Checks that all sections of the configuration share: references, parameters of registered objects, paths."""
+"""The registries, and checks that all sections of the configuration share: references, parameters, paths."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from typing import Any, TypeVar
@@ -8,9 +9,22 @@ from typing import Any, TypeVar
 from saliency_assay.config.errors import ConfigError
 from saliency_assay.registry.records import Parameter, module_of, unknown, with_defaults
 from saliency_assay.registry.signatures import source_of
+from saliency_assay.registry.study_kind import StudyKind
 
 Parameters = dict[str, Any]
 V = TypeVar("V")
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """All registries, by name. ``catalog.CATALOG`` is the one of the package."""
+
+    data_kinds: Mapping[str, Any]
+    architectures: Mapping[str, Any]
+    methods: Mapping[str, Any]
+    metrics: Mapping[str, Any]
+    training: Mapping[str, Parameter]
+    study_kinds: Mapping[str, StudyKind]
 
 
 def custom_parameters(place: str, parameters: Mapping[str, Any]) -> Parameters:

@@ -8,7 +8,6 @@ parsed, in every cluster job too.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache, cached_property, reduce
 from operator import or_
 from os.path import normpath
@@ -16,6 +15,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, PrivateAttr, Tag, ValidationError, create_model
 
+from saliency_assay.config.checks import Catalog
 from saliency_assay.config.data import AnyData, DataEntry, check_sets
 from saliency_assay.config.errors import ConfigError, line_of
 from saliency_assay.config.fields import INTEGER, NUMBER, Distinct, Natural, OrAbsent, Settings, Text
@@ -24,22 +24,10 @@ from saliency_assay.config.methods import AnyMethod, check_needs, complete_metho
 from saliency_assay.config.metrics import AnyMetric, check_finetuning, check_scores, complete_metrics
 from saliency_assay.config.models import AnyModel
 from saliency_assay.config.studies import Study
-from saliency_assay.registry.records import Parameter, resolve
+from saliency_assay.registry.records import resolve
 from saliency_assay.registry.study_kind import StudyKind
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
-
-
-@dataclass(frozen=True)
-class Catalog:
-    """All registries, by name. ``catalog.CATALOG`` is the one of the package."""
-
-    data_kinds: Mapping[str, Any]
-    architectures: Mapping[str, Any]
-    methods: Mapping[str, Any]
-    metrics: Mapping[str, Any]
-    training: Mapping[str, Parameter]
-    study_kinds: Mapping[str, StudyKind]
 
 
 class ReliabilitySettings(Settings):

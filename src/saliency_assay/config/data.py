@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from saliency_assay.config.checks import file, folder, look_up, parameters_of
+from saliency_assay.config.checks import Catalog, file, folder, look_up, parameters_of
 from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.fields import (
     LABEL,
@@ -74,13 +74,13 @@ class DataEntry(Entry):
     source: Derived[str] = ""
     """For kind ``caption``: the set of the images without captions."""
 
-    def complete(self, name: str, catalog: Any) -> None:
+    def complete(self, name: str, catalog: Catalog) -> None:
         """Check the entry ``data.name`` and set the derived fields.
 
         Raises:
             ConfigError: a kind, key, value, file or folder does not exist or is not valid.
         """
-        place = f"data.{name}"
+        self.name, place = name, f"data.{name}"
         kind = look_up(f"{place}.kind", "kind of data", self.kind, catalog.data_kinds)
         common_sets = self._common_sets(place)
         parameters = parameters_of(place, kind.parameters, self.parameters, self.own_keys())
@@ -92,7 +92,7 @@ class DataEntry(Entry):
                 raise ConfigError(f"{place}.{least}: {problem}")
         if fault := too_many(self.shards, self.max_explained_images):
             raise ConfigError(f"{place}.shards: {fault}")
-        self.name, self.label = name, label_of(name, self.label, kind)
+        self.label = label_of(name, self.label, kind)
         self.function, self.labels = kind.function, kind.labels
         self.members = {member: kind.set_labels[member] for member in kind.sets} | common_sets
         fixed = (path for pattern in kind.files for path in sorted(Path(sources["path"]).glob(pattern)))
@@ -292,13 +292,13 @@ class BamData(ComposedData):
     )
 
     def _sources(self, place: str, parameters: Mapping[str, Any], keys: Mapping[str, Any]) -> dict[str, str]:
-        for index, (instances, images) in enumerate(self.coco_sources(place)):
+        for index, (instances, images) in enumerate(self.coco_sources()):
             file(f"{place}.coco.{index}.annotations", instances)
             folder(f"{place}.coco.{index}.images", images)
         folder(f"{place}.miniplaces", self.miniplaces)
         return {}
 
-    def coco_sources(self, place: str = "data") -> tuple[tuple[str, str], ...]:
+    def coco_sources(self) -> tuple[tuple[str, str], ...]:
         """Return pairs of an annotation file and its image folder.
 
         Raises:
@@ -306,11 +306,11 @@ class BamData(ComposedData):
         """
         if not isinstance(self.coco, str):
             return tuple((source.annotations, source.images) for source in self.coco)
-        root = Path(folder(f"{place}.coco", self.coco))
+        root = Path(folder(f"data.{self.name}.coco", self.coco))
         annotations = sorted(root.glob("annotations/instances_*.json"))
         if not annotations:
             expected = "expected annotations/instances_NAME.json in it"
-            raise ConfigError(f"{place}.coco: found {self.coco!r}, {expected}")
+            raise ConfigError(f"data.{self.name}.coco: found {self.coco!r}, {expected}")
         return tuple((str(path), str(root / path.stem.removeprefix("instances_"))) for path in annotations)
 
 
@@ -327,7 +327,7 @@ class CaptionData(DataEntry):
         description="The caption of each class, in the order of `classes`; by default the class names.",
     )
 
-    def complete(self, name: str, catalog: Any) -> None:
+    def complete(self, name: str, catalog: Catalog) -> None:
         """Check the entry and set the derived fields, as for every kind of data."""
         super().complete(name, catalog)
         self.captions = self.captions or self.classes

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import Discriminator, Field, Tag
 
-from saliency_assay.config.checks import custom_parameters, files_of, look_up, parameters_of
+from saliency_assay.config.checks import Catalog, custom_parameters, files_of, look_up, parameters_of
 from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.fields import (
     FILES,
@@ -52,7 +52,7 @@ class Method(Entry):
     files: Derived[tuple[str, ...]] = ()
     """Files that a custom function or that of its base reads; their content is part of the settings of jobs."""
 
-    def complete(self, name: str, others: "Mapping[str, Method]", catalog: Any) -> None:
+    def complete(self, name: str, others: "Mapping[str, Method]", catalog: Catalog) -> None:
         """Check the entry ``methods.name``, whose ``base`` may be one of ``others``, and set the derived fields.
 
         Raises:
@@ -84,7 +84,7 @@ class RegisteredMethod(Method):
         100, description="Only for methods that use training images: the number of these images."
     )
 
-    def complete(self, name: str, others: Mapping[str, Method], catalog: Any) -> None:
+    def complete(self, name: str, others: Mapping[str, Method], catalog: Catalog) -> None:
         """Check the entry, and set the fields that follow from the record of the method."""
         place = f"methods.{name}"
         is_named = "method" in self.model_fields_set
@@ -110,7 +110,7 @@ class CustomMethod(Method):
     files: Distinct[Text] = Field((), description=FILES)
     label: Line = Field("", description=LABEL)
 
-    def complete(self, name: str, others: Mapping[str, Method], catalog: Any) -> None:
+    def complete(self, name: str, others: Mapping[str, Method], catalog: Catalog) -> None:
         """Check the call against the source code of the function, which is not run, and set the derived fields."""
         place = f"methods.{name}"
         if "method" in self.parameters:
@@ -132,7 +132,7 @@ AnyMethod = Annotated[
 ]
 
 
-def complete_methods(entries: Mapping[str, Method], catalog: Any) -> None:
+def complete_methods(entries: Mapping[str, Method], catalog: Catalog) -> None:
     """Complete all entries, smoothing methods after the others, which their ``base`` may name."""
     smoothing = {name for name, entry in entries.items() if getattr(entry, "base", None) is not None}
     plain = {name: entry for name, entry in entries.items() if name not in smoothing}
@@ -143,7 +143,7 @@ def complete_methods(entries: Mapping[str, Method], catalog: Any) -> None:
             entries[name].complete(name, plain, catalog)
 
 
-def _base(place: str, name: str, others: Mapping[str, Method], catalog: Any) -> Method:
+def _base(place: str, name: str, others: Mapping[str, Method], catalog: Catalog) -> Method:
     """Return the method to smooth: an entry, or a registered method with its defaults."""
     if name not in others and name in catalog.methods:
         base: Method = RegisteredMethod()

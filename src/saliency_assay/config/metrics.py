@@ -6,7 +6,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from saliency_assay.config.checks import Parameters, custom_parameters, files_of, look_up, parameters_of
+from saliency_assay.config.checks import (
+    Catalog,
+    Parameters,
+    custom_parameters,
+    files_of,
+    look_up,
+    parameters_of,
+)
 from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.fields import (
     FILES,
@@ -58,7 +65,7 @@ class Metric(Entry):
     files: Derived[tuple[str, ...]] = ()
     """Files that a custom function reads; their content is part of the settings of jobs."""
 
-    def complete(self, name: str, catalog: Any) -> None:
+    def complete(self, name: str, catalog: Catalog) -> None:
         """Check the entry ``metrics.name`` and set the derived fields.
 
         Raises:
@@ -86,7 +93,7 @@ class Metric(Entry):
         """Description of each of its scores."""
         return {score.name: score.summary or self.summary for score in self.scores}
 
-    def _check_name(self, name: str, catalog: Any) -> None:
+    def _check_name(self, name: str, catalog: Catalog) -> None:
         """Check that an entry of another metric does not have the name of one that kinds of study use by its name."""
         namesake = catalog.metrics.get(name)
         kinds = [kind.name for kind in catalog.study_kinds.values() if name in kind.metrics]
@@ -112,7 +119,7 @@ class RegisteredMetric(Metric):
         "parameters](models.md#training) that differ from those of the model.",
     )
 
-    def complete(self, name: str, catalog: Any) -> None:
+    def complete(self, name: str, catalog: Catalog) -> None:
         """Check the entry, and set the fields that follow from the record of the metric."""
         place = f"metrics.{name}"
         registered_name = self.metric if "metric" in self.model_fields_set else name
@@ -136,7 +143,7 @@ class RegisteredMetric(Metric):
         self.measures, self.summary = record.measures, record.summary
         self.scores_single_maps = record.scores_single_maps
 
-    def _finetuning(self, place: str, record: Any, catalog: Any) -> Parameters:
+    def _finetuning(self, place: str, record: Any, catalog: Catalog) -> Parameters:
         """Return the training parameters of the fine-tuned model that differ from those of the explained model.
 
         Raises:
@@ -170,7 +177,7 @@ class CustomMetric(Metric):
         " maps group metrics.",
     )
 
-    def complete(self, name: str, catalog: Any) -> None:
+    def complete(self, name: str, catalog: Catalog) -> None:
         """Check the entry, whose only score has its name, against the source code of the function."""
         place = f"metrics.{name}"
         self._check_name(name, catalog)
@@ -211,7 +218,7 @@ AnyMetric = Annotated[
 
 
 def complete_metrics(
-    entries: Mapping[str, Metric], requested: Iterable[str], catalog: Any
+    entries: Mapping[str, Metric], requested: Iterable[str], catalog: Catalog
 ) -> dict[str, Metric]:
     """Complete all entries, and return them with the registered metrics without an entry that studies use.
 

@@ -7,7 +7,15 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from saliency_assay.config.checks import Parameters, custom_parameters, file, files_of, look_up, parameters_of
+from saliency_assay.config.checks import (
+    Catalog,
+    Parameters,
+    custom_parameters,
+    file,
+    files_of,
+    look_up,
+    parameters_of,
+)
 from saliency_assay.config.data import DataEntry
 from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.fields import (
@@ -116,7 +124,7 @@ class Model(Entry):
     has_attention: Derived[bool] = True
     """False for an architecture without attention over all tokens; True for a custom network, as ``has_relu``."""
 
-    def complete(self, name: str, data: Mapping[str, DataEntry], catalog: Any) -> None:
+    def complete(self, name: str, data: Mapping[str, DataEntry], catalog: Catalog) -> None:
         """Check the entry ``models.name`` against the sets of ``data``, and set defaults and derived fields.
 
         Raises:
@@ -142,7 +150,7 @@ class Model(Entry):
         self.name = name
         self.label = label_of(name, self.label, catalog.architectures.get(self.architecture))
 
-    def _complete_network(self, place: str, catalog: Any) -> Layered | None:
+    def _complete_network(self, place: str, catalog: Catalog) -> Layered | None:
         """Check architecture and parameters, and return the record of the architecture, if there is one."""
         raise NotImplementedError
 
@@ -156,7 +164,7 @@ class Model(Entry):
             record and record.head_is_pool_linear and self.cam_layer == record.cam_layer
         )
 
-    def _trials(self, place: str, catalog: Any) -> tuple[Parameters, ...]:
+    def _trials(self, place: str, catalog: Catalog) -> tuple[Parameters, ...]:
         """Return all combinations of the values in ``search``; those of the last parameter vary fastest.
 
         Raises:
@@ -196,7 +204,7 @@ class RegisteredModel(Model):
         "[torchvision or timm](models.md#torchvision-and-timm), such as `timm/vit_small_patch16_224`."
     )
 
-    def _complete_network(self, place: str, catalog: Any) -> Layered | None:
+    def _complete_network(self, place: str, catalog: Catalog) -> Layered | None:
         library, slash, network = self.architecture.partition("/")
         if slash and library in BUILDERS:  # whose builder checks the rest
             if find_spec(library) is None:
@@ -223,7 +231,7 @@ class CustomModel(Model):
     function: str = Field(description=f"The function that builds the network, {FUNCTION}")
     files: Distinct[Text] = Field((), description=FILES)
 
-    def _complete_network(self, place: str, catalog: Any) -> None:
+    def _complete_network(self, place: str, catalog: Catalog) -> None:
         if "architecture" in self.parameters:
             raise ConfigError(f"{place}: found both function and architecture, expected one of them")
         try:

@@ -119,8 +119,7 @@ def lrp_alpha_beta(
     as in Bach et al., equation 60.
 
     Raises:
-        ValueError: the network has no ReLU or a layer
-            without a rule.
+        ValueError: the network has no ReLU or a layer without a rule.
     """
     zeroed = "bias" if biases == "ignored" else None
     # α - 1 instead of β: zennit requires α - β == 1 exactly, and 2.2 - 1.2 is not exactly 1.

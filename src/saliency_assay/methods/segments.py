@@ -21,8 +21,8 @@ def segment(images: Tensor, features: str, segments: int) -> Tensor:
     ``grid`` has exactly ``segments`` cells; ``superpixels`` about as many, with a different number in each image.
 
     Raises:
-        ValueError: a number of segments that does not fit the images, or superpixels of images
-            that are neither RGB nor gray.
+        ValueError: a number of segments that does not fit the images, or superpixels of images that are neither RGB nor
+            gray.
     """
     height, width = images.shape[2:]
     if not 1 <= segments <= height * width:

@@ -19,7 +19,8 @@ from snakemake.exceptions import WorkflowError
 from snakemake.io import report
 from snakemake.iocontainers import Wildcards
 
-from saliency_assay.config.configuration import Catalog, Configuration
+from saliency_assay.config.checks import Catalog
+from saliency_assay.config.configuration import Configuration
 from saliency_assay.config.methods import Method
 from saliency_assay.methods.cost import Map, passes
 from saliency_assay.pipeline.image_sizes import image_shape, image_size

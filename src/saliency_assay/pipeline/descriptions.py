@@ -5,7 +5,8 @@ from dataclasses import asdict
 from math import isfinite
 from typing import Any
 
-from saliency_assay.config.configuration import Catalog, Configuration
+from saliency_assay.config.checks import Catalog
+from saliency_assay.config.configuration import Configuration
 from saliency_assay.config.labels import labels_of
 from saliency_assay.config.methods import Method
 from saliency_assay.config.metrics import Metric

@@ -10,7 +10,8 @@ from typing import Any
 
 import yaml
 
-from saliency_assay.config.configuration import Catalog, Configuration
+from saliency_assay.config.checks import Catalog
+from saliency_assay.config.configuration import Configuration
 from saliency_assay.config.data import BamData, CaptionData
 from saliency_assay.config.methods import Method
 from saliency_assay.config.metrics import Metric
@@ -436,12 +437,12 @@ class Params(EntrySettings):
         studies = self.studies.all
         methods = dict.fromkeys(method for name in studies for method in self.studies.study(name).methods)
         metrics = {metric.name: metric for name in studies for metric in self.studies.metrics(name)}
-        facts = [self.descriptions.method(self.config.methods[name]) for name in methods]
-        passes = [description["passes"] for fact in facts for description in (fact, fact.get("base", fact))]
+        described = [self.descriptions.method(self.config.methods[name]) for name in methods]
+        passes = [each["passes"] for method in described for each in (method, method.get("base", method))]
         return self.settings(
             "document_methods",
             [function for function in passes if isinstance(function, str)],
-            methods=facts,
+            methods=described,
             metrics=[self.descriptions.metric(metric) for metric in metrics.values()],
             gallery_maps=[
                 {
