@@ -249,7 +249,7 @@ def job_work(job: Job, counts: Counts) -> tuple[float, float]:
             model = replace(model, training=finetuning(model.training, changes))
         share, work = counts.share(model), counts.training(model)
         if job.rule == "measure_mask_leakage":
-            retraining = config.studies[wildcards["study"]].settings
+            retraining = config.studies[wildcards["study"]]
             return 2 * retraining.repeats * work * counts.share(model, masks=True), 0
         return work * share, (sum(counts.images(model.data)) * share if job.rule == "retrain" else 0)
     if job.rule in ("attribute", "respond", "score"):
@@ -274,7 +274,7 @@ def job_work(job: Job, counts: Counts) -> tuple[float, float]:
             config.models[name]
         )
     if job.rule == "optimize_patch":
-        independence = config.studies[wildcards["study"]].settings.independence
+        independence = config.studies[wildcards["study"]].independence
         patch_passes = config.metrics["iir"].parameters["steps"] * GRADIENT_PASSES * independence.images
         return 0, patch_passes * counts.share(config.models[independence.model])
     return 0, 0
@@ -296,7 +296,7 @@ def stored_bytes(jobs: list[Job], counts: Counts) -> float:
                 job.wildcards.get("model") or counts.config.studies[str(study)].models[0]
             ]
             if job.rule == "remask":
-                retraining = counts.config.studies[str(study)].settings
+                retraining = counts.config.studies[str(study)]
                 channels, size = counts.size(model.data)
                 masks = retraining.iterations if job.wildcards["protocol"] == "roar" else 1
                 total += mask_bytes(masked_images(job, counts), (channels, size, size), masks)
@@ -353,7 +353,7 @@ def report(file: Path, options: argparse.Namespace) -> None:
         by_rule[job.rule].append(hours[job])
         models += job.rule in ("train", "trial", "finetune", "retrain")
         if job.rule == "measure_mask_leakage":
-            models += 2 * counts.config.studies[job.wildcards["study"]].settings.repeats
+            models += 2 * counts.config.studies[job.wildcards["study"]].repeats
     total, chain = sum(hours.values()), longest_chain(jobs, hours)
     storage = f"{stored_bytes(jobs, counts) / 1e9:,.3g} GB"
     print(f"{file.name}: {len(jobs):,} jobs, {models:,} trainings, {total:,.3g} GPU hours, {storage}")

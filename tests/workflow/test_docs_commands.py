@@ -59,7 +59,7 @@ OUTSIDE = {
     r"\.venv/bin/pip install timm": "the tests' requirements contain it",
     r"\.venv/bin/python -m tools\.support_table": "tests/contract/test_support_table.py",
     r"make (format|lock)": "it would change files of whoever runs the tests",
-    r"make test-all": "the tests, of which this is one",
+    r"make test-(all|python.*)": "the tests, of which this is one",
     r"make test": "the quick part of the tests, of which this is one",
     r"make clean": "it would remove the results of whoever runs the tests",
     r"PYTHONPATH=tests \.venv/bin/python tests/cluster/overhead\.py": "root, and a Slurm of one's own",

@@ -140,7 +140,7 @@ from saliency_assay.runtime import gpus
 from saliency_assay.runtime.device import prepare
 prepare("cpu", 1)
 def work():
-    for _ in range(5):
+    for _ in range(20):
         torch.ones(16 << 20)  # 64 MB, a block that glibc by default returns to the kernel at once
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 print(-work() + work())
@@ -148,4 +148,5 @@ print(-work() + work())
     printed = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     ).stdout
-    assert int(printed) < 5 * 16384 / 10, "pages were cleared again"  # a block has 16,384 pages of 4 KB
+    # A block has 16,384 pages of 4 KB. A few are new wherever a small object has split the freed one.
+    assert int(printed) < 20 * 16384 / 4, "pages were cleared again"

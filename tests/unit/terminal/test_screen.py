@@ -18,10 +18,13 @@ def test_lines_are_printed_above_the_status_which_replaces_itself() -> None:
     screen.update("1 of 3 jobs")
     screen.show(["error"], RED)
     screen.update("")
-    written = os.read(terminal, 1000).decode()
+    expected = "\r\x1b[K1 of 3 j" + "\r\x1b[K\x1b[31merror\x1b[0m\r\n1 of 3 j" + "\r\x1b[K"
+    written = ""
+    while len(written) < len(expected):  # each read returns what the terminal has passed on so far
+        written += os.read(terminal, 1000).decode()
     os.close(end)
     os.close(terminal)
-    assert written == "\r\x1b[K1 of 3 j" + "\r\x1b[K\x1b[31merror\x1b[0m\r\n1 of 3 j" + "\r\x1b[K"
+    assert written == expected
 
 
 def test_a_pipe_gets_lines_alone() -> None:
