@@ -116,6 +116,10 @@ class Kind:
     """True if two passes in evaluation mode return the same logits."""
 
 
+def _resnet() -> nn.Module:
+    return models.ResNet(models.resnet.BasicBlock, [1, 1, 1, 1], num_classes=CLASSES)
+
+
 def _convnext() -> nn.Module:
     blocks = [CNBlockConfig(8, 16, 1), CNBlockConfig(16, None, 1)]
     return models.ConvNeXt(blocks, layer_scale=1.0, num_classes=CLASSES)
@@ -134,8 +138,8 @@ def _vit() -> nn.Module:
 
 
 KINDS = {
-    "resnet18": Kind(lambda: models.resnet18(num_classes=CLASSES), "layer4"),
-    "densenet121": Kind(lambda: models.densenet121(num_classes=CLASSES), "features"),
+    "ResNet": Kind(_resnet, "layer4"),
+    "DenseNet": Kind(lambda: models.DenseNet(8, (2, 2, 2, 2), 16, num_classes=CLASSES), "features"),
     "googlenet": Kind(
         lambda: models.googlenet(num_classes=CLASSES, aux_logits=True, init_weights=False), "inception5b"
     ),

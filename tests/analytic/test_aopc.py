@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from support import cyclic_targets, generator, hard_maps, random_images, seen_batches, smooth_network
+from support import cyclic_targets, generator, hard_maps, random_images, smooth_network
 from torch import Tensor, nn
 
 from saliency_assay.methods.sampling import sample_seeds
@@ -112,14 +112,6 @@ def test_random_orders_equal_plain_loops() -> None:
             np.testing.assert_allclose(responses["random_aopc"][index, number], expected, atol=1e-12)
             curves.append(curve)
         np.testing.assert_allclose(responses["random_curve"][index], np.mean(curves, 0), atol=1e-12)
-
-
-def test_the_original_is_evaluated_once() -> None:
-    model, images, targets = smooth_network(), random_images(2, size=SIZE), cyclic_targets(2)
-    with seen_batches(model) as seen:
-        aopc(model, images, targets, hard_maps()[:2], generator=generator(), fill="black", **FEW)
-        random_orders(model, images, targets, generator=generator(), fill="black", random_orders=3, **FEW)
-    assert sum(map(len, seen)) == 2 * (1 + 2 * 10) + 2 * (1 + 3 * 10)
 
 
 def test_more_steps_than_pixels_are_refused() -> None:

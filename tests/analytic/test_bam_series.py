@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import torch
 from jobs import run_script
+from test_mcs_and_idr import in_blocks, plain_concept, seeded
 
 from saliency_assay.runtime.provenance import seed_of
 from saliency_assay.storage import score_tables, zarr_store
@@ -19,10 +20,6 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 NAN = float("nan")
 MODELS = ("f_k01", "f_k05", "f_k10")
 COUNT = 19
-
-
-def seeded(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
 
 
 def some_series() -> tuple[dict[str, np.ndarray], np.ndarray, dict[str, np.ndarray]]:
@@ -41,23 +38,6 @@ def some_series() -> tuple[dict[str, np.ndarray], np.ndarray, dict[str, np.ndarr
     for model in MODELS:
         correct[model][:6] = True
     return maps, masks, correct
-
-
-def in_blocks(values: np.ndarray, size: int) -> list[np.ndarray]:
-    return [values[start : start + size] for start in range(0, len(values), size)]
-
-
-def plain_concept(raw: np.ndarray, mask: np.ndarray) -> float:
-    """g_c of one raw map, pixel by pixel."""
-    pixels = raw.reshape(len(raw), -1).T
-    positive = [sum(max(value, 0) for value in pixel) for pixel in pixels]
-    inside = [place for place, chosen in enumerate(mask.ravel()) if chosen]
-    if not np.isfinite(pixels).all() or not inside:
-        return NAN
-    high, low = np.percentile(positive, 99), min(positive)
-    if high == low:
-        return NAN
-    return sum((min(positive[place], high) - low) / (high - low) for place in inside) / len(inside)
 
 
 def expected_concepts(masks: np.ndarray, maps: dict[str, np.ndarray]) -> dict[str, list[float]]:

@@ -493,12 +493,6 @@ def test_a_baseline_or_background_that_does_not_fit_is_refused() -> None:
         deep_shap(two_pools(), IMAGES, TARGETS, generator=generator(), background=BACKGROUND.float())
 
 
-def test_a_network_without_logits_is_refused() -> None:
-    network = with_random_state(nn.Sequential(nn.Conv2d(3, 4, 3)), seed=1)
-    with pytest.raises(ValueError, match=r"^model: returned float64 \[5, 4, 10, 10\]"):
-        deeplift(network, IMAGES, TARGETS, generator=generator())
-
-
 def test_contributions_that_do_not_sum_to_the_difference_are_refused() -> None:
     """Norms without variance at the black baseline: rounding errors are larger than the logits."""
     torch.manual_seed(0)

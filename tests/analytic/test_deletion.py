@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from support import cyclic_targets, generator, hard_maps, random_images, seen_batches, smooth_network
+from support import cyclic_targets, generator, hard_maps, random_images, smooth_network
 from torch import Tensor, nn
 
 from saliency_assay.methods.sampling import sample_seeds
@@ -79,12 +79,3 @@ def test_a_linear_output_of_equal_pixels_has_half_the_area() -> None:
         assert float(scored.scores[name, ""]) == pytest.approx(0.4, abs=1e-12)
         ends = [0.8, 0.0] if name == "deletion" else [0.0, 0.8]
         np.testing.assert_allclose(scored.curves["curve"][0, [0, -1]], ends, atol=1e-15)
-
-
-def test_one_pass_for_each_block_and_the_original() -> None:
-    model, images, targets = smooth_network(), random_images(2, size=SIZE), cyclic_targets(2)
-    for function in BOTH.values():
-        for steps, passes in ((9, 10), (100, PIXELS + 1), ("exact", PIXELS + 1)):
-            with seen_batches(model) as seen:
-                function(model, images, targets, hard_maps()[:2], generator=generator(), steps=steps)
-            assert sum(map(len, seen)) == 2 * passes

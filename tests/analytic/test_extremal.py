@@ -214,7 +214,7 @@ def test_the_mask_covers_the_region_that_the_model_sees(variant: str, top: int, 
     weights = torch.zeros(CLASSES, 16, 16, dtype=torch.float64)
     weights[1, top : top + 6, left : left + 6] = 1.0
     images = torch.ones(1, 1, 16, 16, dtype=torch.float64)
-    settings = {"area": 36 / 256, "variant": variant, "perturbation": "black", "steps": 500}
+    settings = {"area": 36 / 256, "variant": variant, "perturbation": "black", "steps": 300}
     maps = extremal_perturbation(
         Weighted(weights), images, torch.tensor([1]), generator=generator(), **settings
     )
@@ -227,12 +227,10 @@ def test_the_mask_covers_the_region_that_the_model_sees(variant: str, top: int, 
 def test_mirrored_images_have_mirrored_masks() -> None:
     """The order of the pixels decides nothing, although all pixels of the first mask inside of the image are equal."""
     weights = torch.randn(CLASSES, 12, 12, generator=generator(), dtype=torch.float64)
-    for flip in ((2,), (3,), (2, 3)):
+    expected = extremal_perturbation(Weighted(weights), IMAGES, TARGETS, generator=generator(), steps=60)
+    for flip in ((2,), (3,)):
         mirrored = Weighted(weights.flip([axis - 1 for axis in flip]))
-        maps, expected = (
-            extremal_perturbation(model, images, TARGETS, generator=generator(), steps=60)
-            for model, images in ((mirrored, IMAGES.flip(flip)), (Weighted(weights), IMAGES))
-        )
+        maps = extremal_perturbation(mirrored, IMAGES.flip(flip), TARGETS, generator=generator(), steps=60)
         exact(maps.flip(flip), expected, 1e-6, floor=1e-9)
         assert (expected - expected.flip(flip)).abs().max() > 0.1
 
@@ -240,14 +238,14 @@ def test_mirrored_images_have_mirrored_masks() -> None:
 def test_shares_are_of_the_shorter_side(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
 
-    def record(*arguments: Any) -> extremal.MaxConvolution:
+    def record(*arguments: Any) -> None:
         seen.append(arguments)
-        return max_convolution(*arguments)
+        raise RuntimeError
 
     monkeypatch.setattr(extremal, "max_convolution", record)
     model = Weighted(torch.ones(CLASSES, 1, 1, dtype=torch.float64))
     for shape in ((224, 230), (40, 32), (8, 8)):
-        extremal_perturbation(
-            model, torch.rand(1, 1, *shape).double(), TARGETS[:1], generator=generator(), steps=1
-        )
+        images = torch.zeros(1, 1, *shape, dtype=torch.float64)
+        with pytest.raises(RuntimeError):
+            extremal_perturbation(model, images, TARGETS[:1], generator=generator(), perturbation="black")
     assert seen == [(224, 230, 7, 21.0), (40, 32, 1, 3.0), (8, 8, 1, 0.75)]

@@ -102,9 +102,6 @@ def test_undefined_scores_are_nan() -> None:
     assert score(model, images, targets, elsewhere, pixels=15, fill="black").isnan().all()
     varying = torch.rand(2, 1, SIZE, SIZE, generator=generator(1), dtype=torch.float64)
     assert score(model, images, targets, varying, pixels=15, fill="black").isfinite().all()
-    rounded = 0.1 + 1e-16 * varying  # constant, as upsampling one value leaves it
-    assert 0 < rounded.max() - rounded.min() < 1e-15
-    assert score(model, images, targets, rounded, pixels=15, fill="black").isnan().all()
     blind = linear(torch.zeros(3, SIZE, SIZE, dtype=torch.float64))
     assert score(blind, images, targets, varying, pixels=15, fill="black").isnan().all()
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from support import conv_classifier, generator, seen_batches, state_of
+from support import conv_classifier, generator, state_of
+from test_mcs_and_idr import plain_concept
 from torch import Tensor, nn
 
 from saliency_assay.data.splits import TEST, TRAIN
@@ -152,20 +153,6 @@ def test_the_model_stays_as_it_is() -> None:
     assert all(map(torch.equal, copies, (images, composites, masks)))
 
 
-def test_an_image_that_rests_costs_no_more_passes() -> None:
-    """One pass for f(x), one for the start, one for the result; an image that is not changed has no gradient."""
-    model, (images, composites, masks) = conv_classifier(), pictures(3)
-    with seen_batches(model) as seen:
-        changed = change_images(model, images, images, masks, Descent(tolerance=0))
-    assert [len(batch) for batch in seen] == [3, 3, 3]
-    assert torch.equal(changed.image, images)
-    assert not torch.stack([changed.output_change, changed.delta_norm, changed.start_distance]).any()
-    mixed = torch.cat([images[:1], composites[1:]])
-    with seen_batches(model) as seen:
-        change_images(model, images, mixed, masks, Descent(steps=2, tolerance=0))
-    assert [len(batch) for batch in seen] == [3, 3, 2, 2, 3]
-
-
 def test_a_model_that_ignores_the_region_leaves_the_composite() -> None:
     """There is no gradient to follow, and the output does not change: the composite itself is kept."""
     images, composites, masks = pictures(2)
@@ -222,14 +209,6 @@ def test_logits_that_are_not_finite_are_refused() -> None:
     composites[:, 0, 0, 0] = images[:, 0, 0, 0]
     with pytest.raises(ValueError, match=r"^logits of 3 of 3 images"):
         change_images(linear_classifier(weights), images, composites, masks, Descent(steps=2))
-
-
-def test_no_image_and_no_batch_are_refused() -> None:
-    arrays = [each.numpy() for each in pictures(2)]
-    for count, size in ((0, 4), (2, 0)):
-        few = [each[:count] for each in arrays]
-        with pytest.raises(ValueError, match=rf"^images, batch_size: found {count}, {size}\b"):
-            change_all(conv_classifier(), *few, Descent(), batch_size=size)
 
 
 # ------------------------------------------------------------------------------------------------ the set
@@ -345,17 +324,6 @@ def scored() -> dict[str, np.ndarray]:
     return score_independence(
         blocks, np.split(masks, cut), correct, threshold=0.02, generator=generator(3), reduction="visual"
     )
-
-
-def plain_concept(raw: np.ndarray, mask: np.ndarray) -> float:
-    """g_c of one raw map, pixel by pixel."""
-    positive = [sum(v if np.isnan(v) else max(v, 0) for v in pixel) for pixel in raw.reshape(len(raw), -1).T]
-    high = np.percentile(positive, 99)
-    clipped = [min(value, high) for value in positive]
-    if np.isnan(positive).any() or high == min(clipped):
-        return NAN
-    inside = [value for value, chosen in zip(clipped, mask.ravel(), strict=True) if chosen]
-    return sum((value - min(clipped)) / (high - min(clipped)) for value in inside) / len(inside)
 
 
 def test_a_study_equals_plain_loops() -> None:

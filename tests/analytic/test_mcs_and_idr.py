@@ -148,13 +148,15 @@ def scored(size: int) -> dict[str, np.ndarray]:
 
 def plain_concept(raw: np.ndarray, mask: np.ndarray) -> float:
     """g_c of one raw map, pixel by pixel."""
-    positive = [sum(v if np.isnan(v) else max(v, 0) for v in pixel) for pixel in raw.reshape(len(raw), -1).T]
-    high = np.percentile(positive, 99)
-    clipped = [min(value, high) for value in positive]
-    inside = [value for value, chosen in zip(clipped, mask.ravel(), strict=True) if chosen]
-    if np.isnan(positive).any() or high == min(clipped) or not inside:
+    pixels = raw.reshape(len(raw), -1).T
+    positive = [sum(max(value, 0) for value in pixel) for pixel in pixels]
+    if not np.isfinite(pixels).all() or not mask.any():
         return NAN
-    return sum((value - min(clipped)) / (high - min(clipped)) for value in inside) / len(inside)
+    high, low = np.percentile(positive, 99), min(positive)
+    if high == low:
+        return NAN
+    inside = [value for value, chosen in zip(positive, mask.ravel(), strict=True) if chosen]
+    return sum((min(value, high) - low) / (high - low) for value in inside) / len(inside)
 
 
 def random_regions(masks: np.ndarray) -> dict[str, np.ndarray]:

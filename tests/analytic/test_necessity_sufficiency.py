@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-from support import cyclic_targets, generator, random_images, seen_batches, smooth_network
+from support import generator, random_images, smooth_network
 from torch import Tensor, nn
 
 from saliency_assay.methods.sampling import sample_seeds
@@ -231,33 +231,6 @@ def test_curves_are_the_outputs_at_equal_intervals(steps: int | str) -> None:
             np.testing.assert_allclose(
                 scored.curves[name][index], curve or [np.nan] * (intervals + 1), atol=1e-12
             )
-
-
-@pytest.mark.parametrize("steps", ["exact", 4, 100])
-def test_no_image_is_evaluated_twice(steps: int | str) -> None:
-    """All four scores and the curves share the original, the fill and whatever else comes to the same image."""
-    model, images, targets = smooth_network(), random_images(COUNT, size=SIZE) + 0.01, cyclic_targets(COUNT)
-    kept = [0, 6]  # fewer positive pixels than pixels, and all of them positive
-    with seen_batches(model) as seen:
-        necessity_sufficiency(
-            model,
-            images[kept],
-            targets[kept],
-            hard_maps()[kept],
-            generator=generator(),
-            steps=steps,
-            fill="mean",
-            mean=MEAN,
-        )
-    rows = torch.cat(seen).flatten(1)
-    fills = (rows == MEAN.repeat_interleave(PIXELS)).all(1)
-    assert int(fills.sum()) == 2  # one for each image
-    assert len(rows[~fills].unique(dim=0)) == len(rows) - 2
-    if steps == "exact":
-        some = int((hard_maps()[0].sum(0) > 0).sum())
-        # Two orders, removed and shown: 4(M + 1) outputs. Of π⁺, the original, the fill, R_M and R′_M are shared;
-        # of an image that is all π⁺, removing the first m is showing the last M − m.
-        assert len(rows) == (4 * (some + 1) - 4) + (4 * (PIXELS + 1) // 2 - 2)
 
 
 # -------------------------------------------------------------------------------------------------- the parts

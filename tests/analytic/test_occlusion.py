@@ -10,7 +10,6 @@ from support import (
     exact,
     generator,
     random_images,
-    seen_batches,
     with_random_state,
 )
 from torch import Tensor, nn
@@ -98,18 +97,6 @@ def test_occlusion_equals_captum(window: float, stride: float) -> None:
     maps = occlusion(model, images, TARGETS, generator=generator(), window=window, stride=stride, fill="mean")
     # captum gives float32 whatever the model's type.
     exact(maps.expand_as(images), expected, 1e-6, floor=1e-9)
-
-
-def test_each_pass_is_the_batch_and_the_image_itself_is_seen_once() -> None:
-    model = conv_classifier()
-    with seen_batches(model) as seen:
-        occlusion(model, IMAGES, TARGETS, generator=generator())
-    assert [len(batch) for batch in seen] == [5] * (1 + 6 * 6)  # windows of 3 pixels at stride 2
-    rows = torch.stack(seen, 1).reshape(5, 37, *IMAGES.shape[1:])
-    assert torch.equal(rows[:, 0], IMAGES)
-    changed = (rows != IMAGES[:, None]).any(2).flatten(2).sum(2)
-    assert torch.equal(changed[:, 1:6], torch.full((5, 5), 9))  # the sixth window of a row is clipped
-    assert torch.equal(changed[:, 6], torch.full((5,), 6))
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 13])

@@ -20,10 +20,8 @@ from support import (
 from torch import Tensor, nn
 
 from saliency_assay.methods.optimal import (
-    Baselines,
     covered,
     every_square,
-    make_design,
     make_scatter,
     optimal_noisy_baseline,
     optimal_square,
@@ -198,15 +196,6 @@ def test_every_batch_sees_the_same_baselines() -> None:
     exact(torch.cat(split), maps, floor=1e-10)
 
 
-@pytest.mark.parametrize("size", [7, 1024, 1500])
-def test_portions_of_any_size_hold_the_same_baselines(size: int) -> None:
-    baselines = Baselines(3, (1, 2, 2), torch.float64, torch.device("cpu"), 0.2, clipped=False)
-    portions = baselines.portions(size)
-    joined = torch.cat([next(portions) for _ in range(-(-4500 // size))])[:4500]
-    assert torch.equal(joined, next(baselines.portions(4500)))
-    assert len(joined.unique()) == 4 * 4500
-
-
 def test_the_scatter_is_factorized_once_for_all_batches() -> None:
     model = conv_classifier()
     serial = partial(optimal_noisy_baseline, model, generator=generator(3), samples=50)
@@ -288,19 +277,6 @@ def test_square_on_a_large_image() -> None:
     exact(maps.ravel(), expected, floor=1e-8 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("squares", [0, 12])
-def test_squares_are_factorized_once_for_all_batches(squares: int) -> None:
-    model = conv_classifier()
-    serial = partial(optimal_square, model, generator=generator(3), largest=3, squares=squares)
-    make_design.cache_clear()
-    for images, targets in zip(IMAGES.split(2), TARGETS.split(2), strict=True):
-        serial(images, targets)
-    cache = make_design.cache_info()
-    assert (cache.misses, cache.hits) == (1, 2)
-    optimal_square(model, IMAGES, TARGETS, generator=generator(4), largest=3, squares=squares)
-    assert make_design.cache_info().misses == (2 if squares else 1)
-
-
 # ------------------------------------------------------------------------------- squares and their designs
 
 
@@ -320,10 +296,6 @@ def test_products_of_the_design_are_those_of_the_explicit_matrix(
     values = np.random.default_rng(1).normal(size=(3, len(design)))
     painted = paint(squares, torch.from_numpy(values), height, width)
     exact(painted.flatten(1), values @ design, floor=1e-12)
-
-
-def test_squares_of_the_released_code_are_counted() -> None:
-    assert len(every_square(28, 28, 1, 10)) == 5605
 
 
 # ------------------------------------------------------------------------------------------------- contract

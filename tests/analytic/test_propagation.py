@@ -26,9 +26,10 @@ timm = pytest.importorskip("timm")
 
 
 def small_vgg() -> nn.Module:
-    """VGG-11 with a narrow classifier: that of the original has a gigabyte of weights."""
-    network = models.VGG(models.vgg.make_layers(models.vgg.cfgs["A"]), init_weights=False)
-    network.classifier[0], network.classifier[3] = nn.Linear(25088, 16), nn.Linear(16, 4096)
+    """VGG with few and narrow layers: the classifier of the original has a gigabyte of weights."""
+    network = models.VGG(models.vgg.make_layers([16, "M", 16, "M", 16, 16, "M"]), init_weights=False)
+    for layer, width in ((0, 16 * 49), (3, 16), (6, 16)):
+        network.classifier[layer] = nn.Linear(width, 16)
     return network
 
 
@@ -49,12 +50,13 @@ NETWORKS = {
     "timm/deit_tiny": lambda: timm.create_model("deit_tiny_distilled_patch16_224", img_size=SIZE),
     "timm/swin": small_swin,
     "timm/convnext_atto": lambda: timm.create_model("convnext_atto"),
-    "timm/efficientnet_b0": lambda: timm.create_model("efficientnet_b0"),
+    "timm/efficientnet": lambda: timm.create_model("test_efficientnet"),
 }
 REPEATED = {
     "torchvision/resnet50": lambda: models.resnet50(),
     "torchvision/convnext_tiny": lambda: models.convnext_tiny(),
     "torchvision/efficientnet_b0": lambda: models.efficientnet_b0(),
+    "timm/efficientnet_b0": lambda: timm.create_model("efficientnet_b0"),
     "timm/resnet18": lambda: timm.create_model("resnet18"),
 }
 """Networks whose operations others have, too."""

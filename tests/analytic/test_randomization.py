@@ -263,19 +263,6 @@ def test_every_stage_is_the_model_changed_by_hand() -> None:
     assert not np.allclose(*ends)
 
 
-def test_maps_of_the_last_layer_are_computed_once_for_both_orders() -> None:
-    model, models = conv_classifier(), []
-
-    def counted(images: Tensor, targets: Tensor, model: nn.Module = model) -> Tensor:
-        models.append(model)
-        return input_gradient(model, images, targets)
-
-    check(model, conv_classifier(seed=2), random_images(3), explain=counted)
-    assert len(models) == 1 + 5  # the maps, three cascading stages, two more independent ones
-    assert model not in models[1:]
-    assert len({id(each) for each in models[1:]}) == 1
-
-
 def test_a_method_that_ignores_the_model_gives_one() -> None:
     def edges(images: Tensor, targets: Tensor, model: nn.Module | None = None) -> Tensor:
         return images - images.roll(1, dims=3)
@@ -336,18 +323,6 @@ def test_a_randomized_model_of_another_architecture_is_refused() -> None:
         ValueError, match=r"^randomized_model: found \[5\] for body\.0\.bias, expected none\b"
     ):
         check(model, model.network, images)
-
-
-def test_a_method_that_returns_another_shape_is_refused() -> None:
-    model = conv_classifier()
-
-    def explain(images: Tensor, targets: Tensor, model: nn.Module = model) -> Tensor:
-        maps = input_gradient(model, images, targets)
-        return maps if isinstance(model, Classifier) and model is trained else maps[:, :, 1:]
-
-    trained = model
-    with pytest.raises(ValueError, match=r"^explain: .*\[2, 3, 11, 12\], expected \[2, 3, 12, 12\]"):
-        check(model, conv_classifier(seed=2), random_images(2), explain=explain)
 
 
 class Cosine(nn.Module):

@@ -143,9 +143,3 @@ def test_the_representation_is_the_input_of_the_layer_that_is_called_last() -> N
     expected = scores(plain)
     for name, values in scores(other).items():
         exact(values, expected[name])
-
-
-def test_maps_of_another_shape_are_refused() -> None:
-    images = random_images(3, size=4)
-    with pytest.raises(ValueError, match=r"returned \[3, 3, 4, 4\], expected \[3, 1, 4, 4\]"):
-        scored_by(lambda images, targets: images, images.sum(1, keepdim=True), images)

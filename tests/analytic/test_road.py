@@ -164,20 +164,6 @@ def test_road_equals_plain_loops(output: str, channels: int, points: int, noise:
     assert scored.scores["road_morf", ""].isnan().tolist() == [False, False, False, True, True, False]
 
 
-def test_the_original_is_evaluated_once_and_each_point_once_an_order() -> None:
-    seen: list[Tensor] = []
-    model = conv_classifier()
-
-    def counted(images: Tensor) -> Tensor:
-        seen.append(images)
-        return model(images)
-
-    images, maps = random_images(3), some_maps(5)[:3]
-    road(counted, images, cyclic_targets(3), maps, generator=generator(), points=4)
-    assert sum(len(batch) for batch in seen) == 3 * (1 + 2 * 4)
-    assert len(torch.cat(seen).flatten(1).unique(dim=0)) == 3 * (1 + 2 * 4)
-
-
 def test_shares_are_exact_whole_numbers() -> None:
     """Floating point makes 28 of 100 pixels at 0.29, as ``int(100 * 0.29)``."""
     assert shares(99, 100) == list(range(1, 100))

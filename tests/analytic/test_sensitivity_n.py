@@ -155,16 +155,6 @@ def test_an_image_that_is_its_fill_has_no_score() -> None:
         assert values.isnan().tolist() == [False, True, False]
 
 
-@pytest.mark.parametrize(("dtype", "rounding"), [(torch.float64, 2e-17), (torch.float32, 1e-8)])
-def test_constant_up_to_rounding_is_constant(dtype: torch.dtype, rounding: float) -> None:
-    images = random_images(2, size=SIZE)
-    maps = torch.full((2, 1, SIZE, SIZE), 0.1, dtype=dtype)
-    maps[0] += rounding * torch.randn(1, SIZE, SIZE, generator=generator(), dtype=dtype)
-    assert maps[0].unique().numel() > 1
-    for values in scored(conv_classifier(), images, maps).scores.values():
-        assert values.isnan().all()
-
-
 @pytest.mark.parametrize(
     ("points", "largest", "pixels", "sizes"),
     [

@@ -380,15 +380,6 @@ def test_scores_are_those_registered_and_in_range(metric: Metric, channels: int)
 
 
 @EVERY_ON_MAPS
-def test_variants_are_the_same_for_all_scores_of_a_name(metric: Metric) -> None:
-    keys = list(scores_of(usual(metric)))
-    variants = [
-        {variant for name, variant in keys if name == registered.name} for registered in metric.scores
-    ]
-    assert all(each == variants[0] for each in variants)
-
-
-@EVERY_ON_MAPS
 def test_batches_change_nothing(metric: Metric) -> None:
     assert_alike(metric, scored_by(metric, 1), usual(metric))
     assert_alike(metric, scored_by(metric, 3), usual(metric))

@@ -9,7 +9,6 @@ import torch
 from torch import nn
 
 from saliency_assay.methods.cam import gradcam
-from saliency_assay.methods.canonical import canonical, normalized
 from saliency_assay.models import ARCHITECTURES, Architecture
 from saliency_assay.models.classifier import Blueprint, Classifier, build, digest
 from saliency_assay.registry.records import resolve, with_defaults
@@ -146,12 +145,3 @@ def test_head_is_linear_over_the_mean_where_declared(architecture: Architecture)
         fits = mean.shape[1] == head.in_features
         same = fits and torch.allclose(head(mean), classifier(pixels), atol=1e-4)
     assert same == architecture.head_is_pool_linear
-
-
-def test_layers_can_be_traced(architecture: Architecture) -> None:
-    """Relevance propagation and DeepLIFT go through a network layer by layer."""
-    classifier = built(architecture).double()
-    pixels = torch.rand(2, CHANNELS, SIZE, SIZE, dtype=torch.float64)
-    with torch.no_grad():
-        logits = canonical(classifier)(normalized(classifier, pixels))
-        torch.testing.assert_close(logits, classifier(pixels), rtol=1e-9, atol=1e-9)

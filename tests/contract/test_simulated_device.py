@@ -99,15 +99,6 @@ def test_launches_and_waits_are_counted() -> None:
     assert reasons == {"value of a tensor": 1, "index by truth values": 1, **copies}
 
 
-def test_gradients_are_those_of_the_cpu() -> None:
-    model = conv_classifier(dtype=torch.float32)
-    expected = gradient(model, IMAGES, TARGETS, generator=torch.Generator())
-    with simulated():
-        moved = to_simulated(deepcopy(model))
-        maps = gradient(moved, SimulatedTensor(IMAGES), SimulatedTensor(TARGETS), generator=torch.Generator())
-    assert torch.equal(maps.value, expected)
-
-
 # ----------------------------------------------------------------------------------------- methods and metrics
 
 
@@ -303,7 +294,7 @@ def test_smoothgrad_adds_few_launches_to_its_passes(noises: Any) -> None:
         moved = to_simulated(network)
         images, targets = map(SimulatedTensor, (IMAGES, TARGETS))
         gradient(moved, images, targets, generator=torch.Generator())
-        passes = 25 * sum(counts.launches.values())
+        passes = 10 * sum(counts.launches.values())
         counts.launches.clear()
-        smoothgrad(moved, images, targets, generator=torch.Generator(), samples=25)
+        smoothgrad(moved, images, targets, generator=torch.Generator(), samples=10)
     assert sum(counts.launches.values()) < 1.05 * passes

@@ -1,7 +1,7 @@
 """Every method and metric on networks as users write them: a right result, or one ValueError."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
@@ -48,18 +48,6 @@ class Plain(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.body, self.fc = body(), nn.Linear(8, CLASSES)
-
-    def forward(self, images: Tensor) -> Tensor:
-        return self.fc(self.body(images).mean((2, 3)))
-
-
-class HeadFirst(nn.Module):
-    """Layers are registered in another order than they are called."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.fc, self.body = nn.Linear(8, CLASSES), body()
-        self.bias = nn.Parameter(torch.zeros(1, 1))
 
     def forward(self, images: Tensor) -> Tensor:
         return self.fc(self.body(images).mean((2, 3)))
@@ -180,13 +168,6 @@ class Auxiliary(Plain):
         return self.fc(features), self.second(features)
 
 
-def parametrized() -> nn.Module:
-    network = trained()
-    for layer in (network.body[0], network.fc):
-        nn.utils.parametrizations.weight_norm(layer)
-    return network
-
-
 def normed_weights() -> nn.Module:
     """The older weight norm, which keeps the weight of the last pass as a result of operations."""
     network = trained()
@@ -248,7 +229,6 @@ OTHER_HEAD = "the head of .* is not average pooling and one linear layer"
 
 NETWORKS = {
     "plain": network(trained),
-    "head first": network(partial(trained, HeadFirst), is_plain=False),
     "residual": network(
         lambda: resnet8(classes=CLASSES, channels=3, generator=torch.Generator(), width=4),
         cam_layer="layer3",
@@ -268,7 +248,6 @@ NETWORKS = {
         each(LAYERS - ATTENTION, "found hooks of Plain that change its logits"),
         is_plain=False,
     ),
-    "watching hook": network(partial(hooked, lambda module, inputs, output: None)),
     "hook of the network": network(
         root_hook,
         each(LAYERS - ATTENTION, "found hooks of Plain that change its logits") | {"cam": OTHER_HEAD},
@@ -298,11 +277,50 @@ NETWORKS = {
     ),
     "backward hooks": network(backward_hooks),
     "auxiliary head": network(partial(trained, Auxiliary)),
-    "parametrized": network(parametrized, same_weights=False),
     "weight norm": network(normed_weights, same_weights=False),
     "float64 logits": network(partial(trained, Converted), no_rule("double")),
 }
-NAMED = pytest.mark.parametrize("name", NETWORKS)
+EVERYTHING = {"plain", "transformer"}
+"""Networks on which ``make test-ci`` tries every method and metric, not only those of ``OWN_WAY``."""
+OWN_WAY = {
+    *(
+        "gradient",
+        "occlusion",
+        "gradcam",
+        "cam",
+        "guided_backprop",
+        "lrp_epsilon",
+        "deeplift",
+        "fullgrad",
+        "attnlrp",
+    ),
+    *(
+        "deletion",
+        "infidelity_subset",
+        "randomization",
+        "relative_stability",
+        "sensitivity_max",
+        "random_logit",
+    ),
+}
+"""One method or metric for each way to take a network apart; the others repeat them."""
+
+
+def on_networks(records: Sequence[Method | Metric]) -> pytest.MarkDecorator:
+    """Each method or metric on each network."""
+    return pytest.mark.parametrize(
+        ("name", "record"),
+        [
+            pytest.param(
+                name,
+                record,
+                id=f"{record.name}-{name}",
+                marks=() if name in EVERYTHING or record.name in OWN_WAY else pytest.mark.exhaustive,
+            )
+            for name in NETWORKS
+            for record in records
+        ],
+    )
 
 
 @cache
@@ -317,6 +335,8 @@ def model_of(name: str) -> Classifier:
 
 def explain(name: str, method: Method, batch_size: int) -> Tensor:
     parameters: dict[str, Any] = few_passes(method)
+    if method.name == "optimal_square":
+        parameters["squares"] = 24
     if "background" in method.takes:
         parameters["background"] = BACKGROUND
     return saliency_assay.attribute(
@@ -340,17 +360,16 @@ def close(values: Any, expected: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@NAMED
-@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
-def test_maps(name: str, method: Method) -> None:
-    if reason := NETWORKS[name].refused.get(method.name):
+@on_networks(METHODS)
+def test_maps(name: str, record: Method) -> None:
+    if reason := NETWORKS[name].refused.get(record.name):
         with pytest.raises(ValueError, match=rf"^\w+: .*{reason}"):
-            explain(name, method, COUNT)
+            explain(name, record, COUNT)
         return
-    maps = explain(name, method, COUNT)
-    close(explain(name, method, 1), maps)
+    maps = explain(name, record, COUNT)
+    close(explain(name, record, 1), maps)
     if NETWORKS[name].is_plain:
-        close(maps, plain_maps(method.name))
+        close(maps, plain_maps(record.name))
 
 
 def scores_of(name: str, metric: Metric, batch_size: int) -> dict[str, np.ndarray]:
@@ -373,20 +392,19 @@ def scores_of(name: str, metric: Metric, batch_size: int) -> dict[str, np.ndarra
 
 
 @pytest.mark.filterwarnings("ignore")
-@NAMED
-@pytest.mark.parametrize("metric", contract.ON_MAPS, ids=lambda metric: metric.name)
-def test_scores(name: str, metric: Metric) -> None:
-    if reason := NETWORKS[name].refused.get(metric.name):
+@on_networks(contract.ON_MAPS)
+def test_scores(name: str, record: Metric) -> None:
+    if reason := NETWORKS[name].refused.get(record.name):
         with pytest.raises(ValueError, match=rf"^\w+: .*{reason}"):
-            scores_of(name, metric, COUNT)
+            scores_of(name, record, COUNT)
         return
-    scores = scores_of(name, metric, COUNT)
-    alone = scores_of(name, metric, 1)
-    is_plain = NETWORKS[name].is_plain and (NETWORKS[name].same_weights or not OTHER_MODELS & {*metric.takes})
-    expected = plain_scores(metric.name) if is_plain else {}
+    scores = scores_of(name, record, COUNT)
+    alone = scores_of(name, record, 1)
+    is_plain = NETWORKS[name].is_plain and (NETWORKS[name].same_weights or not OTHER_MODELS & {*record.takes})
+    expected = plain_scores(record.name) if is_plain else {}
     for key, values in scores.items():
         close(alone[key], values)
         if key in expected:
             close(values, expected[key])
-    if expected and metric.name not in ("randomization", "smprt"):  # the names of layers are in the variants
+    if expected and record.name not in ("randomization", "smprt"):  # the names of layers are in the variants
         assert scores.keys() == expected.keys()

@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from saliency_assay.metrics.fills import FILLS, fill
 from saliency_assay.metrics.reductions import REDUCTIONS, percentile, reduce
-from saliency_assay.studies.retrain.masks import highest, mean_under
+from saliency_assay.studies.retrain.masks import mean_under
 from saliency_assay.studies.retrain.occluded import occlude
 
 SHAPES = array_shapes(min_dims=4, max_dims=4, max_side=6)
@@ -39,20 +38,6 @@ def test_reductions_know_no_order(reduction: str, maps: torch.Tensor, data: st.D
         )
 
 
-@given(maps=MAPS)
-def test_reductions_bound_each_other(maps: torch.Tensor) -> None:
-    by = {name: reduce(maps, name) for name in REDUCTIONS}
-    assert (by["sum"].abs() <= by["abs_sum"]).all()
-    assert (by["abs_max"] <= by["abs_sum"]).all()
-    assert (by["abs_sum"] <= maps.shape[1] * by["abs_max"]).all()
-    assert (by["positive_sum"] >= by["sum"]).all()
-    assert (2 * by["positive_sum"] == by["sum"] + by["abs_sum"]).all()
-    assert (by["squared_sum"] >= by["abs_max"].square()).all()
-    seen = by["visual"]
-    assert ((seen >= 0) & (seen <= 1) | seen.isnan()).all()
-    assert (seen.isnan().flatten(1).all(1) == seen.isnan().flatten(1).any(1)).all()
-
-
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 @given(maps=ANY)
 def test_a_value_that_is_no_number_is_its_own_maps_alone(reduction: str, maps: torch.Tensor) -> None:
@@ -75,24 +60,6 @@ def test_percentiles_are_numpys(values: np.ndarray, percent: int) -> None:
     np.testing.assert_allclose(percentiles, np.percentile(values, percent, axis=1), rtol=1e-12, atol=1e-9)
 
 
-@given(maps=ANY, data=st.data())
-def test_each_mask_takes_its_exact_share(maps: torch.Tensor, data: st.DataObject) -> None:
-    """Whatever the ties, and what is no number last."""
-    flat = maps[:, 0]
-    pixels = flat[0].numel()
-    count = data.draw(st.integers(1, pixels))
-    masks = data.draw(st.integers(1, pixels // count))
-    taken_masks = highest(flat, count, masks)
-    assert taken_masks.dtype == torch.bool
-    assert (taken_masks.flatten(2).sum(2) == count).all()
-    assert (taken_masks.sum(1) <= 1).all()
-    for image, taken in zip(flat.numpy().reshape(len(flat), -1), taken_masks.flatten(2).numpy(), strict=True):
-        # By hand: from the highest value, equal ones in reading order, NaN as the lowest.
-        order = sorted(range(pixels), key=lambda at: (-(-np.inf if np.isnan(image[at]) else image[at]), at))
-        for number, mask in enumerate(taken):
-            assert sorted(order[number * count : (number + 1) * count]) == np.flatnonzero(mask).tolist()
-
-
 @given(images=BYTES, data=st.data())
 def test_colors_are_means_rounded_half_up(images: torch.Tensor, data: st.DataObject) -> None:
     mask = torch.from_numpy(data.draw(arrays(bool, (len(images), *images.shape[2:]))))
@@ -104,18 +71,6 @@ def test_colors_are_means_rounded_half_up(images: torch.Tensor, data: st.DataObj
     changed = occlude(images, mask, means)
     assert torch.equal(changed.movedim(1, -1)[~mask], images.movedim(1, -1)[~mask])
     assert (changed == torch.where(mask[:, None], means[:, :, None, None], images)).all()
-
-
-@given(images=BYTES, data=st.data())
-def test_fills_are_pixels_of_the_images_own_size(images: torch.Tensor, data: st.DataObject) -> None:
-    name, pixels = data.draw(st.sampled_from(FILLS)), images.float() / 255
-    seeds = [data.draw(st.integers(0, 2**63 - 1)) for _ in images]
-    mean = torch.full((images.shape[1],), 0.5)
-    filled = fill(name, pixels, mean=mean, seeds=seeds)
-    assert torch.broadcast_shapes(filled.shape, pixels.shape) == pixels.shape
-    assert filled.dtype == pixels.dtype
-    assert ((filled >= -1e-6) & (filled <= 1 + 1e-6)).all()
-    assert torch.equal(filled, fill(name, pixels, mean=mean, seeds=seeds))
 
 
 # ---- metrics

@@ -73,20 +73,6 @@ def test_balanced_images_depend_on_all_labels_and_targets_on_one(
     assert (chosen.dtype, targets.dtype) == (np.int64, np.int64)
 
 
-@pytest.mark.parametrize("batch_size", [4, 100])
-def test_predicted_is_the_most_probable_class(
-    data: zarr_store.Store, model: Classifier, batch_size: int
-) -> None:
-    chosen, targets, _ = explained(
-        data, model, limit=11, order="first", label="scene", target="predicted", batch_size=batch_size
-    )
-    assert chosen.tolist() == TESTED[:11].tolist()
-    assert targets.tolist() == predictions(model, chosen)
-    assert targets.dtype == np.int64
-    assert targets.tolist() != OBJECT[chosen].tolist()
-    assert len(set(targets.tolist())) > 1
-
-
 @pytest.mark.parametrize("target", ["label", "predicted"])
 @pytest.mark.parametrize(("of", "offsets"), [(2, [0, 10]), (4, [0, 5, 10, 15])])
 def test_shards_are_the_whole_one_after_another(

@@ -12,11 +12,10 @@ import torch
 from support import conv_classifier, state_of
 from torch import Tensor
 
-from saliency_assay.methods.engine import arguments, attribute
+from saliency_assay.methods.engine import attribute
 from saliency_assay.methods.gradient import gradient
 from saliency_assay.methods.model_free import random
 from saliency_assay.methods.optimal import optimal_square
-from saliency_assay.methods.path import integrated_gradients
 from saliency_assay.methods.sampling import BlockGenerator, Role, sample_seeds
 from saliency_assay.methods.smoothing import smoothgrad
 from saliency_assay.models.classifier import Classifier
@@ -228,15 +227,6 @@ def test_maps_that_must_be_finite_are_refused_if_one_is_not(model: Classifier, v
     with pytest.raises(ValueError, match=r"broken: returned NaN or infinity for image 259, "):
         list(attribute(broken, {}, model, IMAGES, TARGETS, seed=0, batch_size=3, finite=True, offset=256))
     list(attribute(gradient, {}, model, IMAGES, TARGETS, seed=0, batch_size=3, finite=True))
-
-
-def test_arguments_are_the_parameters_and_what_a_method_takes_beside_them() -> None:
-    cpu, none = torch.device("cpu"), IMAGES[:0]
-    assert arguments({"samples": 3}, None, none, cpu) == {"samples": 3}
-    complete = arguments({"samples": 3}, integrated_gradients, IMAGES[:2], cpu)
-    assert complete["base"] is integrated_gradients
-    np.testing.assert_allclose(complete["background"], IMAGES[:2] / np.float32(255))
-    assert set(complete) == {"samples", "base", "background"}
 
 
 @pytest.mark.parametrize(

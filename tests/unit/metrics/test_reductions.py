@@ -57,15 +57,6 @@ def test_visual_of_a_constant_map_is_nan_and_the_rest_of_the_batch_is_not(kind: 
     assert visual.isnan().any((1, 2)).tolist() == [False, True, False]
 
 
-@pytest.mark.parametrize("reduction", REDUCTIONS)
-@pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
-def test_a_value_that_is_not_finite_makes_its_map_nan(reduction: str, value: float) -> None:
-    raw = torch.rand(3, 3, 8, 8, generator=torch.Generator().manual_seed(1))
-    raw[1, 2, 4, 4] = value
-    assert reduce(raw, reduction).isnan().flatten(1).all(1).tolist() == [False, True, False]
-    assert reduce(raw, reduction)[::2].isfinite().all()
-
-
 def test_visual_works_beyond_the_limit_of_torch_quantile() -> None:
     """More than 2²⁴ values in one call, most of them views of one map."""
     count, size = 17, 1024
