@@ -91,6 +91,18 @@ def hard_maps(size: int = 6) -> Tensor:
     return maps
 
 
+def hard_case(size: int = 6) -> tuple[nn.Module, Tensor, Tensor, Tensor]:
+    """A network that every pixel moves, five images, their targets and ``hard_maps``."""
+    return smooth_network(size), random_images(5, size=size), cyclic_targets(5), hard_maps(size)
+
+
+def output_of(model: nn.Module, image: Tensor, target: int, output: str = "probability") -> float:
+    """The target's probability or logit, of one image."""
+    with torch.no_grad():
+        logits = model(image[None])[0]
+    return float((logits if output == "logit" else logits.softmax(0))[target])
+
+
 def classifier(
     network: nn.Module, cam_layer: str, channels: int = 3, dtype: torch.dtype = torch.float64
 ) -> Classifier:
@@ -191,10 +203,12 @@ def explain(method: Method, model: nn.Module, images: Tensor, targets: Tensor, s
 
 def bound(method: Method, images: Tensor, **parameters: Any) -> Callable[..., Tensor]:
     """The method's function with few passes, ``parameters`` and a background of three images."""
-    given = {**few_passes(method), **parameters}
+    keywords = {**few_passes(method), **parameters}
     if "background" in method.takes:
-        given["background"] = random_images(3, images.shape[1], images.shape[2], seed=9, dtype=images.dtype)
-    return partial(resolve(method.function), **given)
+        keywords["background"] = random_images(
+            3, images.shape[1], images.shape[2], seed=9, dtype=images.dtype
+        )
+    return partial(resolve(method.function), **keywords)
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -218,7 +232,7 @@ def state_of(model: nn.Module) -> dict[str, object]:
     for name, module in model.named_modules():
         hooks = [getattr(module, kind) for kind in vars(module) if kind.endswith("hooks")]
         state[f"{name} training"] = module.training
-        state[f"{name} hooks"] = [len(found) for found in hooks if found is not None]
+        state[f"{name} hooks"] = [len(registered) for registered in hooks if registered is not None]
     for name, parameter in model.named_parameters():
         state[f"{name} requires_grad"] = parameter.requires_grad
         state[f"{name} grad"] = parameter.grad
@@ -227,7 +241,7 @@ def state_of(model: nn.Module) -> dict[str, object]:
 
 
 def exact(
-    found: Tensor | np.ndarray, expected: Tensor | np.ndarray, tolerance: float = 1e-8, floor: float = 1e-12
+    values: Tensor | np.ndarray, expected: Tensor | np.ndarray, tolerance: float = 1e-8, floor: float = 1e-12
 ) -> None:
     """Assert equality to ``tolerance`` relative to each value, and to ``floor`` where values are near 0."""
-    np.testing.assert_allclose(np.asarray(found), np.asarray(expected), rtol=tolerance, atol=floor)
+    np.testing.assert_allclose(np.asarray(values), np.asarray(expected), rtol=tolerance, atol=floor)

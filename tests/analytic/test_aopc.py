@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from support import cyclic_targets, generator, hard_maps, random_images, smooth_network
+from support import cyclic_targets, generator, hard_case, hard_maps, output_of, random_images, smooth_network
 from torch import Tensor, nn
 
 from saliency_assay.methods.sampling import sample_seeds
@@ -27,21 +27,15 @@ class OnePixel(nn.Module):
         return torch.stack([value, torch.zeros_like(value)], 1)
 
 
-def plain_output(model: nn.Module, image: np.ndarray, target: int, output: str) -> float:
-    with torch.no_grad():
-        logits = model(torch.from_numpy(image)[None])[0].numpy()
-    return float(logits[target] if output == "logit" else np.exp(logits[target]) / np.exp(logits).sum())
-
-
 def plain_curve(
     model: nn.Module, image: Tensor, fill: Tensor, order: list[int], target: int, output: str
 ) -> list[float]:
-    current = image.numpy().copy()
-    curve = [plain_output(model, current, target, output)]
+    current = image.clone()
+    curve = [output_of(model, current, target, output)]
     for pixel in order[:10]:
         row, column = divmod(pixel, SIZE)
-        current[:, row, column] = fill[:, row, column].numpy()
-        curve.append(plain_output(model, current, target, output))
+        current[:, row, column] = fill[:, row, column]
+        curve.append(output_of(model, current, target, output))
     return curve
 
 
@@ -69,12 +63,7 @@ def test_a_model_that_reads_one_pixel_has_a_known_aopc() -> None:
 @pytest.mark.parametrize(("fill", "output"), [("mean", "probability"), ("random", "logit")])
 def test_equals_plain_loops(fill: str, output: str) -> None:
     """Ties in reading order, reversed for LeRF; no score for a constant map or one with a NaN."""
-    model, images, targets, maps = (
-        smooth_network(),
-        random_images(5, size=SIZE),
-        cyclic_targets(5),
-        hard_maps(),
-    )
+    model, images, targets, maps = hard_case()
     options = {"mean": MEAN, "fill": fill, "output": output}
     scored = aopc(model, images, targets, maps, generator=generator(4), **options, **FEW)
     fills = fill_of(fill, images, mean=MEAN, seeds=sample_seeds(5, 2, generator(4))[::2]).expand_as(images)

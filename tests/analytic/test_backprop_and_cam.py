@@ -18,6 +18,7 @@ from support import (
     skip_classifier,
     with_random_state,
 )
+from test_deeplift import convolution_matrix
 from torch import Tensor, nn
 
 from saliency_assay.methods.cam import gradcam
@@ -26,17 +27,6 @@ from saliency_assay.methods.guided import guided_backprop, guided_gradcam
 
 IMAGES, TARGETS = random_images(6, size=6), cyclic_targets(6)
 PIXELS = IMAGES[0].numel()
-
-
-def convolution_matrix(weight: np.ndarray, size: int) -> np.ndarray:
-    """A 3 × 3 convolution with zero padding as a dense matrix ``[out · size², in · size²]``."""
-    outputs, inputs = weight.shape[:2]
-    matrix = np.zeros((outputs, size, size, inputs, size, size))
-    for row, column, down, right in product(range(size), range(size), range(3), range(3)):
-        i, j = row + down - 1, column + right - 1
-        if 0 <= i < size and 0 <= j < size:
-            matrix[:, row, column, :, i, j] += weight[:, :, down, right]
-    return matrix.reshape(outputs * size**2, inputs * size**2)
 
 
 def pooling_matrix(features: np.ndarray) -> np.ndarray:

@@ -7,9 +7,8 @@ from support import (
     cyclic_targets,
     exact,
     generator,
-    hard_maps,
+    hard_case,
     random_images,
-    smooth_network,
 )
 
 from saliency_assay.methods.deeplift import deeplift
@@ -28,12 +27,7 @@ def test_deeplift_of_a_network_is_complete() -> None:
 
 @pytest.mark.parametrize(("fill", "output"), [("black", "logit"), ("mean", "probability")])
 def test_plain_difference(fill: str, output: str) -> None:
-    model, images, targets, maps = (
-        smooth_network(),
-        random_images(5, size=6),
-        cyclic_targets(5),
-        hard_maps(),
-    )
+    model, images, targets, maps = hard_case()
     filled = fill_of(fill, images, mean=MEAN).expand_as(images)
     rows = torch.arange(len(images))
     outputs = [model(pixels).detach() for pixels in (images, filled)]

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from support import cyclic_targets, generator, hard_maps, random_images, smooth_network
+from support import generator, hard_case, output_of
 from torch import Tensor, nn
 
 from saliency_assay.methods.sampling import sample_seeds
@@ -37,9 +37,7 @@ def plain_area(
         for pixel in order[:count]:
             row, column = divmod(pixel, SIZE)
             shown[:, row, column] = (fill if name == "deletion" else image)[:, row, column]
-        with torch.no_grad():
-            logits = model(shown[None])[0].numpy()
-        curve.append(float(np.exp(logits[target]) / np.exp(logits).sum()))
+        curve.append(output_of(model, shown, target))
         shares.append(count / PIXELS)
     area = 0.0
     for block in range(blocks):
@@ -51,12 +49,7 @@ def plain_area(
 @pytest.mark.parametrize("steps", [1, 7, 100, "exact"])
 def test_equals_plain_loops(name: str, steps: int | str) -> None:
     """Of blocks that are not equal, of single pixels, and of maps with ties, without a score and with a NaN."""
-    model, images, targets, maps = (
-        smooth_network(),
-        random_images(5, size=SIZE),
-        cyclic_targets(5),
-        hard_maps(),
-    )
+    model, images, targets, maps = hard_case()
     options: dict[str, Any] = {"steps": steps, "fill": "random"}
     scored = BOTH[name](model, images, targets, maps, generator=generator(4), **options)
     fills = fill_of("random", images, seeds=sample_seeds(5, 1, generator(4))).expand_as(images)

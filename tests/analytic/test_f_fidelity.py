@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from support import conv_classifier, cyclic_targets, exact, generator, hard_maps, random_images
+from support import conv_classifier, cyclic_targets, exact, generator, hard_maps, output_of, random_images
 from torch import Tensor, nn
 
 from saliency_assay.methods.sampling import sample_seeds, uniform
@@ -50,8 +50,8 @@ def plain_curve(
 
     def value(shown: Tensor) -> float:
         with torch.no_grad():
-            logits = model(shown[None])[0]
-        return float(logits.argmax() == target) if output == "accuracy" else float(logits.softmax(0)[target])
+            is_right = model(shown[None])[0].argmax() == target
+        return float(is_right) if output == "accuracy" else output_of(model, shown, target)
 
     pixels, curve = saliency.size, []
     by_relevance = sorted(range(pixels), key=lambda pixel: -saliency.flat[pixel])

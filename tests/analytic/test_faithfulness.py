@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
-from support import cyclic_targets, generator, hard_maps, random_images, smooth_network
+from support import cyclic_targets, generator, hard_case, hard_maps, output_of, random_images, smooth_network
 from torch import Tensor, nn
 
 from saliency_assay.methods.sampling import sample_seeds
@@ -44,34 +44,23 @@ def test_gradient_times_input_of_a_linear_output_is_faithful() -> None:
 
 @pytest.mark.parametrize(("fill", "output"), [("random", "probability"), ("blur", "logit")])
 def test_equals_plain_loops(fill: str, output: str) -> None:
-    model, images, targets, maps = (
-        smooth_network(),
-        random_images(5, size=SIZE),
-        cyclic_targets(5),
-        hard_maps(),
-    )
+    model, images, targets, maps = hard_case()
     options = {"pixels": 15, "fill": fill, "output": output}
     responses = single_pixels(model, images, targets, generator=generator(4), mean=MEAN, **options)
     scores = score(model, images, targets, maps, **options)
     fills = fill_of(fill, images, mean=MEAN, seeds=sample_seeds(5, 1, generator(4))).expand_as(images)
 
-    def output_of(image: Tensor, target: int) -> float:
-        with torch.no_grad():
-            logits = model(image[None])[0].numpy()
-        return float(logits[target] if output == "logit" else np.exp(logits[target]) / np.exp(logits).sum())
-
     for index in range(5):
         target, relevance, drops = int(targets[index]), [], []
+        before = output_of(model, images[index], target, output)
         for pixel in responses["pixel"][index].tolist():
             row, column = divmod(pixel, SIZE)
             perturbed = images[index].clone()
             perturbed[:, row, column] = fills[index, :, row, column]
-            drops.append(output_of(images[index], target) - output_of(perturbed, target))
+            drops.append(before - output_of(model, perturbed, target, output))
             relevance.append(sum(float(maps[index, channel, row, column]) for channel in range(3)))
         np.testing.assert_allclose(responses["drop"][index], drops, atol=1e-13)
-        np.testing.assert_allclose(
-            float(responses["original"][index]), output_of(images[index], target), atol=1e-13
-        )
+        np.testing.assert_allclose(float(responses["original"][index]), before, atol=1e-13)
         expected = np.nan if index > 2 else stats.pearsonr(relevance, drops).statistic
         np.testing.assert_allclose(float(scores[index]), expected, atol=1e-10)
 

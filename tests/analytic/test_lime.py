@@ -11,6 +11,7 @@ from support import (
     cyclic_targets,
     exact,
     generator,
+    output_of,
     random_images,
     with_random_state,
 )
@@ -43,9 +44,7 @@ def outputs(
         masked = image.clone()
         for number in np.flatnonzero(~row):
             masked[:, label == number] = color[:, None]
-        with torch.no_grad():
-            logits = model(masked[None])[0]
-        values.append(float((logits.softmax(0) if output == "probability" else logits)[target]))
+        values.append(output_of(model, masked, target, output))
     return np.array(values)
 
 

@@ -1,11 +1,12 @@
 """N-Ord, S-Ord, TPN and TPS against the paper's example, closed forms and plain loops."""
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
-from support import generator, random_images, smooth_network
+from support import generator, output_of, random_images, smooth_network
 from torch import Tensor, nn
 
 from saliency_assay.methods.sampling import sample_seeds
@@ -13,7 +14,7 @@ from saliency_assay.metrics.fills import fill as fill_of
 from saliency_assay.metrics.necessity_sufficiency import fewest, necessity_sufficiency, positive_shares, ratio
 from saliency_assay.metrics.scored import Scored
 
-SIZE, PIXELS = 6, 36
+SIZE = 6
 MEAN = torch.tensor([0.2, 0.5, 0.9], dtype=torch.float64)
 NAMES = ("n_ord", "s_ord", "tpn", "tps")
 COUNT = 7
@@ -117,16 +118,6 @@ class Plain:
         return sum((shares[i + 1] - shares[i]) * (gaps[i] + gaps[i + 1]) / 2 for i in range(len(shares) - 1))
 
 
-def answer(model: nn.Module, target: int, output: str) -> Callable[[Tensor], float]:
-    def ask(image: Tensor) -> float:
-        with torch.no_grad():
-            logits = model(image[None])[0].numpy()
-        odds = np.exp(logits)
-        return float(logits[target] if output == "logit" else odds[target] / odds.sum())
-
-    return ask
-
-
 # ----------------------------------------------------------------------------------------- the paper's example
 
 
@@ -191,7 +182,10 @@ def test_equals_plain_loops(steps: int | str, fill: str, output: str, protocol: 
     defined = []
     for index in range(COUNT):
         plain = Plain(
-            answer(model, int(targets[index]), output), images[index], fills[index], hard_maps()[index]
+            partial(output_of, model, target=int(targets[index]), output=output),
+            images[index],
+            fills[index],
+            hard_maps()[index],
         )
         expected = plain.all(steps, protocol) if index in PROPORTIONED else [np.nan] * 4
         if index not in ORDERED:
@@ -213,7 +207,10 @@ def test_curves_are_the_outputs_at_equal_intervals(steps: int | str) -> None:
     black = torch.zeros_like(images[0])
     for index in range(COUNT):
         plain = Plain(
-            answer(model, int(targets[index]), "probability"), images[index], black, hard_maps()[index]
+            partial(output_of, model, target=int(targets[index]), output="probability"),
+            images[index],
+            black,
+            hard_maps()[index],
         )
         curves: dict[str, list[float]] = {name: [] for name in scored.curves}
         for number in range(intervals + 1):

@@ -31,7 +31,7 @@ from saliency_assay.methods.optimal import (
 )
 
 IMAGES, TARGETS = random_images(5, size=8), cyclic_targets(5)
-PIXELS, VALUES = 64, 192
+PIXELS = 64
 
 
 def target_logits(model: nn.Module, images: Tensor, targets: Tensor) -> np.ndarray:

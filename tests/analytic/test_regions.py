@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 import torch
-from support import conv_classifier, cyclic_targets, exact, generator, random_images
+from support import conv_classifier, cyclic_targets, exact, generator, output_of, random_images
+from test_deletion import Mean
 from torch import Tensor, nn
 
 from saliency_assay.methods.segments import segment
@@ -14,14 +15,6 @@ MEAN = torch.tensor([0.2, 0.5, 0.9], dtype=torch.float64)
 NAN = float("nan")
 
 
-class Mean(nn.Module):
-    """The logit of class 0 is the mean of all values: a linear output whose pixels count alike."""
-
-    def forward(self, images: Tensor) -> Tensor:
-        value = images.flatten(1).mean(1)
-        return torch.stack([value, torch.zeros_like(value)], 1)
-
-
 def some_maps(count: int, size: int) -> Tensor:
     """Any values, ties, constant, NaN."""
     maps = torch.randn(count, 3, size, size, generator=generator(3), dtype=torch.float64)
@@ -30,24 +23,15 @@ def some_maps(count: int, size: int) -> Tensor:
     return maps
 
 
-def probability(model: nn.Module, image: Tensor, target: int) -> float:
-    with torch.no_grad():
-        return float(model(image[None])[0].softmax(0)[target])
-
-
 def plain_curve(
-    model: nn.Module,
-    image: Tensor,
-    fill: Tensor,
-    regions: list[list[tuple[int, int]]],
-    target: int,
+    model: nn.Module, image: Tensor, fill: Tensor, regions: list[list[tuple[int, int]]], target: int
 ) -> list[float]:
     """Probability after 0, 1, 2 … regions show the fill."""
-    shown, curve = image.clone(), [probability(model, image, target)]
+    shown, curve = image.clone(), [output_of(model, image, target)]
     for region in regions:
         for row, column in region:
             shown[:, row, column] = fill
-        curve.append(probability(model, shown, target))
+        curve.append(output_of(model, shown, target))
     return curve
 
 
@@ -61,17 +45,8 @@ def pixels_of(labels: np.ndarray) -> list[list[tuple[int, int]]]:
 @pytest.mark.parametrize(("side", "regions"), [(1, 5), (5, 3), (5, 100), (20, 7)])
 def test_region_perturbation_in_plain_loops(side: int, regions: int) -> None:
     model, images, targets, maps = conv_classifier(), random_images(5), cyclic_targets(5), some_maps(5, 12)
-    scored = region_perturbation(
-        model,
-        images,
-        targets,
-        maps,
-        generator=generator(),
-        mean=MEAN,
-        side=side,
-        regions=regions,
-        fill="mean",
-    )
+    options = {"mean": MEAN, "side": side, "regions": regions, "fill": "mean"}
+    scored = region_perturbation(model, images, targets, maps, generator=generator(), **options)
     blocks = [
         [
             (row, column)
@@ -86,13 +61,8 @@ def test_region_perturbation_in_plain_loops(side: int, regions: int) -> None:
         means = [sum(float(saliency[place]) for place in block) / len(block) for block in blocks]
         most = sorted(range(len(blocks)), key=lambda number: (-round(means[number], 9), number))
         for name, order in (("morf", most), ("lerf", most[::-1])):
-            curve = plain_curve(
-                model,
-                images[image],
-                MEAN,
-                [blocks[number] for number in order[:regions]],
-                int(targets[image]),
-            )
+            removed = [blocks[number] for number in order[:regions]]
+            curve = plain_curve(model, images[image], MEAN, removed, int(targets[image]))
             exact(scored.curves[name][image], np.array(curve))
             expected = sum(curve[0] - value for value in curve) / len(curve)
             exact(scored.scores[f"region_perturbation_{name}", ""][image], np.array(expected), floor=1e-9)

@@ -9,6 +9,7 @@ from support import (
     cyclic_targets,
     exact,
     generator,
+    output_of,
     random_images,
 )
 
@@ -45,10 +46,7 @@ def test_a_map_is_the_weighted_mean_of_its_masks(output: str, baseline: str, cel
         expected = np.zeros((12, 9))
         for mask in plain_masks(seed, **settings, height=12, width=9):
             masked = image * torch.from_numpy(mask) + color[0] * torch.from_numpy(1 - mask)
-            with torch.no_grad():
-                logits = model(masked[None])[0]
-            value = (logits.softmax(0) if output == "probability" else logits)[target]
-            expected += float(value) * mask / (0.3 * 8)
+            expected += output_of(model, masked, int(target), output) * mask / (0.3 * 8)
         exact(raw[0], expected, 1e-10)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
-from support import conv_classifier, cyclic_targets, exact, generator, random_images
+from support import conv_classifier, cyclic_targets, exact, generator, output_of, random_images
 from torch import Tensor
 
 from saliency_assay.methods.sampling import sample_seeds
@@ -46,21 +46,15 @@ def plain_subsets() -> list[list[list[int]]]:
     return [[row[:n] for row in order[i * COUNT : (i + 1) * COUNT]] for i, n in enumerate(SIZES)]
 
 
-def output_of(model: Any, image: np.ndarray, target: int, output: str) -> float:
-    with torch.no_grad():
-        logits = model(torch.tensor(image)[None])[0]
-    return float((logits.softmax(0) if output == "probability" else logits)[target])
-
-
 def plain(model: Any, images: Tensor, fills: Tensor, maps: Tensor, output: str) -> tuple[list, list]:
     """The mean and the ρ of every size, image by image and subset by subset."""
     means, curves, subsets = [], [], plain_subsets()
-    for i, (image, filled, raw) in enumerate(zip(images.numpy(), fills.numpy(), maps.numpy(), strict=True)):
+    for i, (image, filled, raw) in enumerate(zip(images, fills, maps.numpy(), strict=True)):
         before, curve = output_of(model, image, i % 4, output), []
         for same_size in subsets:
             summed, drop = [], []
             for subset in same_size:
-                shown, total = image.copy(), 0.0
+                shown, total = image.clone(), 0.0
                 for pixel in subset:
                     row, column = divmod(pixel, SIZE)
                     shown[:, row, column] = filled[:, row, column]
