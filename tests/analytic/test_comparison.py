@@ -475,8 +475,8 @@ def test_equal_methods_are_rarely_called_different(
     methods: int,
     by: Literal["wins", "means"],
 ) -> None:
-    """At most 5 %, and three standard errors of 200 studies."""
+    """At most 5 %, and three standard errors of 400 studies."""
     source, wrong = generator(11), 0
-    for _ in range(200):
+    for _ in range(400):
         wrong += int(rank_sets(*study(methods, source), by=by).better.any())
-    assert wrong / 200 <= 0.05 + 3 * (0.05 * 0.95 / 200) ** 0.5
+    assert wrong / 400 <= 0.05 + 3 * (0.05 * 0.95 / 400) ** 0.5
