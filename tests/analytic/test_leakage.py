@@ -191,6 +191,7 @@ class Dying:
         return self.images[index]
 
 
+@pytest.mark.slow
 def test_a_leakage_that_was_killed_goes_on(tmp_path: Path) -> None:
     """States of finished trainings and of the running one stay: the same table, and nothing is learnt twice."""
     base_task, short = task(tmp_path, corner_masks()), {**TRAINING, "epochs": 1, "evaluate": "end"}
