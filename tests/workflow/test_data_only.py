@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 import yaml
 from checkout import Checkout
 
@@ -16,10 +17,15 @@ MODEL = {
 REPORT = {"overview", "provenance", "report"}
 
 
+def test_data_alone_are_planned(fresh: Checkout) -> None:
+    (fresh.root / fresh.configuration).write_text(yaml.safe_dump({"data": DATA}))
+    assert fresh.planned() == {"all", "build_data digits", "build_data large", *REPORT}
+
+
+@pytest.mark.slow
 def test_data_alone_and_then_a_model(fresh: Checkout) -> None:
     configuration = fresh.root / fresh.configuration
     configuration.write_text(yaml.safe_dump({"data": DATA}))
-    assert fresh.planned() == {"all", "build_data digits", "build_data large", *REPORT}
     fresh.make()
     assert {f"data/{name}.zarr.zip" for name in DATA} | {"report.html"} <= set(fresh.files())
     page = Path(fresh.root / "results/figures/overview.html").read_text()

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import pytest
 from checkout import Checkout
 
 import saliency_assay
@@ -13,6 +14,7 @@ METRICS = ["faithfulness", "infidelity", "sensitivity", "ffid"]
 PARAMETERS = {"points": 3, "samples": 2, "output": "probability"}
 
 
+@pytest.mark.slow
 def test_the_fine_tuned_model_is_evaluated(smallest: Checkout) -> None:
     smallest.configure(metrics__ffid={"metric": "f_fidelity", **PARAMETERS}, studies__digits__metrics=METRICS)
     tuned, scored = "finetune ffid digits 0", "score__ffid__digits__seed0__digits"
@@ -47,8 +49,8 @@ def test_the_fine_tuned_model_is_evaluated(smallest: Checkout) -> None:
             **PARAMETERS,
         )
     for name, values in expected.items():
-        found = table[(table["metric"] == name) & (table["method"] == "gradient")]["score"]
-        np.testing.assert_allclose(found, values, rtol=1e-5, atol=1e-6)
+        scores = table[(table["metric"] == name) & (table["method"] == "gradient")]["score"]
+        np.testing.assert_allclose(scores, values, rtol=1e-5, atol=1e-6)
     smallest.configure(metrics__ffid__samples=3)
     assert tuned not in smallest.planned(TABLE)
     smallest.configure(metrics__ffid__beta=0.2)

@@ -66,11 +66,14 @@ def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(params=["wide", "phone"])
+ON_A_PHONE_TOO = pytest.mark.parametrize("page", [1300, 400], indirect=True)
+
+
+@pytest.fixture
 def page(request: pytest.FixtureRequest, browser: Browser, gallery: Path) -> Iterator[Page]:
-    """The page in a window of the named size; leaving it fails on any error, or if the page scrolls sideways."""
+    """The page in a window of the given width; leaving it fails on any error, or if the page scrolls sideways."""
     faults: list[str] = []
-    width = {"wide": 1300, "phone": 400}[request.param]
+    width = getattr(request, "param", 1300)
     context = browser.new_context(viewport=ViewportSize(width=width, height=800), offline=True)
     page = context.new_page()
     page.on("pageerror", lambda error: faults.append(str(error)))
@@ -102,6 +105,7 @@ def sources(page: Page, view: str) -> list[str]:
     return files
 
 
+@ON_A_PHONE_TOO
 def test_a_map_is_enlarged_by_keyboard_and_closed_by_escape(page: Page) -> None:
     dialog = page.get_by_role("dialog")
     assert not dialog.is_visible()
@@ -193,6 +197,7 @@ def test_an_undefined_map_is_a_cross_and_shows_its_image(page: Page) -> None:
     assert len(sources(page, "image")) == len(sources(page, "overlay")) == 1
 
 
+@ON_A_PHONE_TOO
 def test_filters_hide_methods_and_images(page: Page) -> None:
     items, maps = page.locator(".item:visible"), page.locator(".item").first.locator("li:visible")
     assert (items.count(), maps.count()) == (3, 28)
@@ -228,6 +233,7 @@ def test_filters_hide_methods_and_images(page: Page) -> None:
     assert title(page) == "Method 2, Model A, image 32"
 
 
+@ON_A_PHONE_TOO
 def test_images_are_sorted_by_the_score_of_a_method(page: Page) -> None:
     methods, metrics = page.get_by_label("of method"), page.get_by_label("Worst of these images first")
     assert not methods.is_visible()
@@ -264,6 +270,7 @@ def test_wrong_predictions_stand_below_their_images(page: Page) -> None:
     assert texts == [["dog, park", "✗ Model A: beach"], ["cat, park", "✗ Model B: dog"], ["dog, beach"]]
 
 
+@ON_A_PHONE_TOO
 def test_many_methods_wrap_below_each_other(page: Page) -> None:
     tops = "cells => [...new Set(cells.map(cell => cell.getBoundingClientRect().top))].length"
     assert page.locator(".item").first.locator("ul").first.locator("li").evaluate_all(tops) > 1

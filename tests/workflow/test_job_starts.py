@@ -7,7 +7,7 @@ from pathlib import Path
 
 from checkout import LOCAL, Checkout
 
-JOBS, CORES, SECONDS = 40, 4, 0.1
+JOBS, CORES, SECONDS = 20, 4, 0.1
 SLEEPERS = f"""
 rule all:
     input: expand("{{number}}", number=range({JOBS}))

@@ -28,12 +28,13 @@ def undisturbed(smallest_once: Checkout, tmp_path_factory: pytest.TempPathFactor
     return checkout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kill",
     [
         pytest.param(kill_everything, id="SIGKILL to all"),
-        pytest.param(kill_job(signal.SIGKILL, "train"), id="SIGKILL to the job", marks=pytest.mark.slow),
-        pytest.param(kill_job(signal.SIGTERM, "train"), id="SIGTERM to the job", marks=pytest.mark.slow),
+        pytest.param(kill_job(signal.SIGKILL, "train"), id="SIGKILL to the job"),
+        pytest.param(kill_job(signal.SIGTERM, "train"), id="SIGTERM to the job"),
     ],
 )
 def test_a_killed_training_goes_on(
@@ -47,8 +48,8 @@ def test_a_killed_training_goes_on(
     running = smallest.start(WEIGHTS, "--cores=2", "--set-resources=train:save_seconds=0")
     wait_until(lambda: epoch_of(state) >= EPOCHS // 4)
     kill(smallest)
-    said, _ = running.communicate()
-    assert running.returncode != 0, said
+    output, _ = running.communicate()
+    assert running.returncode != 0, output
     reached = epoch_of(state)
     assert EPOCHS // 4 <= reached < EPOCHS
     assert not (smallest.root / WEIGHTS).exists()
@@ -96,8 +97,8 @@ def test_maps_killed_while_they_are_written_do_not_look_finished(smallest: Check
     running = smallest.start(MAPS, "--cores=2")
     wait_until(half_written)
     kill_everything(smallest)
-    said, _ = running.communicate()
-    assert running.returncode == -signal.SIGKILL, said
+    output, _ = running.communicate()
+    assert running.returncode == -signal.SIGKILL, output
     assert [path.is_dir() for path in half_written()] == [True]
     assert not target.exists()
 
@@ -146,8 +147,8 @@ def test_a_retrain_study_that_is_killed_at_every_turn_ends_as_if_never(
         running = finished.start(target, *every_step)
         wait_until(partial(appeared, finished, trace))
         kill_job(signal.SIGKILL, script)(finished)
-        said, _ = running.communicate()
-        assert running.returncode != 0, said
+        output, _ = running.communicate()
+        assert running.returncode != 0, output
         assert not (finished.root / target).exists()
     finished.make(*TABLES)
     for step in (

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
 import yaml
 from checkout import Checkout
 from PIL import Image
@@ -45,6 +46,7 @@ def write_images(root: Path) -> None:
                     Image.fromarray(values).save(root / folder / name)
 
 
+@pytest.mark.slow
 def test_images_with_masks_are_scored_by_localization_metrics(fresh: Checkout) -> None:
     write_images(fresh.root / "shapes")
     (fresh.root / fresh.configuration).write_text(yaml.safe_dump(STUDY))
@@ -62,8 +64,8 @@ def test_images_with_masks_are_scored_by_localization_metrics(fresh: Checkout) -
     with open_store(results / "maps/m/seed0/shapes/edge.zarr.zip", kind="maps") as maps:
         saliency, rows = maps["map"][:].sum(axis=1).clip(min=0), maps["image"][:]
     expected = (saliency * masks[rows]).sum(axis=(1, 2)) / saliency.sum(axis=(1, 2))
-    found = table[(table["metric"] == "relevance_mass_accuracy") & (table["method"] == "edge")]
-    np.testing.assert_allclose(found.set_index("image").loc[rows, "score"], expected, rtol=1e-5)
+    scores = table[(table["metric"] == "relevance_mass_accuracy") & (table["method"] == "edge")]
+    np.testing.assert_allclose(scores.set_index("image").loc[rows, "score"], expected, rtol=1e-5)
     page = (fresh.root / gallery).read_text()
     details = json.loads(page.partition('type="application/json">')[2].partition("</script>")[0])
     assert {image["id"] for image in details["images"]} == names

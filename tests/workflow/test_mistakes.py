@@ -28,6 +28,8 @@ from saliency_assay.registry.records import record_of
 CPU = torch.device("cpu")
 SMALL = {"heads": 2, "width": 4, "hidden": 8, "pooled": 1}
 """Parameters of a small network."""
+QUICK = ("lenet", "reliability_cnn", "resnet8", "vit")
+"""Architectures that differ in the methods that support them."""
 
 
 def checks_of(configuration: dict[str, Any]) -> ModelChecks:
@@ -78,13 +80,22 @@ def test_a_mistake_is_one_line(mistake: Mistake) -> None:
 
 
 def test_mistakes_of_several_models_are_reported_together(folder: Path) -> None:
-    models = {"one": custom("thousand_classes"), "two": custom("plain", concept_layers=["conv3", "act3"])}
+    """Equal models have the same lines; a builder that exits has its own, and none takes those of others away."""
+    models = {
+        "one": custom("thousand_classes"),
+        "two": custom("plain", concept_layers=["conv3", "act3"]),
+        "three": custom("plain"),
+        "four": custom("thousand_classes"),
+        "five": custom("leaving"),
+    }
     with pytest.raises(ValueError, match="check_models") as error:
-        checks_of(with_models(**models, three=custom("plain"))).run()
-    lines = str(error.value).splitlines()
-    places = ("models.one: ", "models.two.concept_layers: ", "models.two.concept_layers: ")
+        checks_of(with_models(**models)).run()
+    lines = [line.removeprefix("check_models: models.") for line in str(error.value).splitlines()]
+    places = ("one: ", "two.concept_layers: ", "two.concept_layers: ", "four: ", "five: ")
     assert len(lines) == len(places)
-    assert all(line.startswith(f"check_models: {place}") for line, place in zip(lines, places, strict=True))
+    assert all(line.startswith(place) for line, place in zip(lines, places, strict=True))
+    assert lines[3] == lines[0].replace("one", "four", 1)
+    assert lines[4].startswith("five: cannot be built: calls exit; ")
     # The log has the traceback of the network's own code.
     assert "expected [N, 10]" in (folder / "results/logs/check_models.log").read_text()
 
@@ -103,19 +114,6 @@ def test_a_passed_check_is_not_repeated_until_something_changes(monkeypatch: pyt
     assert not started
     checks_of(with_models(mine={**model, "cam_layer": "act2"})).run()
     assert len(started) == 1
-
-
-def test_equal_models_have_the_same_lines() -> None:
-    model = custom("thousand_classes")
-    with pytest.raises(ValueError, match="check_models") as error:
-        checks_of(with_models(one=model, two=model)).run()
-    one, two = str(error.value).splitlines()
-    assert two == one.replace("models.one", "models.two")
-
-
-def test_a_builder_that_exits_is_reported() -> None:
-    with pytest.raises(ValueError, match=r"^check_models: models\.mine: cannot be built: calls exit; "):
-        checks_of(with_models(mine=custom("leaving"))).run()
 
 
 def test_a_network_that_needs_values_while_it_is_built_is_not_refused() -> None:
@@ -140,7 +138,13 @@ def test_a_layer_is_checked_though_the_head_begins_with_zeros() -> None:
     assert "gradcam" not in line.partition("methods for this model: ")[2]
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES, ids=lambda record: record.name)
+@pytest.mark.parametrize(
+    "architecture",
+    [
+        pytest.param(record, id=record.name, marks=() if record.name in QUICK else pytest.mark.slow)
+        for record in ARCHITECTURES
+    ],
+)
 def test_no_registered_architecture_is_refused_for_a_method_that_supports_it(
     architecture: Architecture,
 ) -> None:

@@ -2,9 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 from checkout import SMALLEST, Checkout
@@ -187,12 +185,6 @@ RETRAINED = {
     *(EXPLAINED_GRADIENT - GRADIENT),
     *REMASKED,
 }
-# What hangs on the sets of several commonalities alone; TCAV's examples are X_os's.
-OF_SERIES = {
-    *(job for job in ALL if "bam_os_k" in job or "bam_0s_k" in job),
-    *(f"{rule} {model} 0" for rule in ("train", "evaluate") for model in ("f_k01", "f_k10")),
-    *(job for job in ALL if job.startswith("score_series")),
-}
 ON_CAPTIONS = {
     *(job for job in ALL if "caption" in job.replace("score_caption", "")),
     *(f"{rule} {model} 0" for rule in ("train", "evaluate") for model in CAPTIONED),
@@ -258,10 +250,8 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
     "a method's docstring": (prose(f"{METHODS}/cam.py"), NOTHING),
     "a method edited there and back": (there_and_back(f"{METHODS}/cam.py"), NOTHING),
     "a comment in a script": (comment("workflow/scripts/train.py"), NOTHING),
-    "a comment in the rules": (comment("workflow/rules/train.smk"), NOTHING),
     "another method in the registry": (code(f"{METHODS}/__init__.py"), NOTHING),
     "code of one method": (code(f"{METHODS}/cam.py"), of_method("gradcam") | SMOOTH),
-    "code of two methods": (code(f"{METHODS}/model_free.py"), of_method("random", "edge")),
     "code of a method of the other study": (
         code(f"{METHODS}/gradient.py"),
         EXPLAINED_GRADIENT | CAPTIONED_GRADIENT | CAPTIONED_SHOWN,
@@ -287,11 +277,6 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
         code("src/saliency_assay/studies/bam/mcs_and_idr.py"),
         of_rules("score_bam", "score_series", "score_independence") | SERIES | INDEPENDENCE | TABULATED,
     ),
-    "a metric's parameter": (configured(metrics__mcs__samples=4), {"document_methods", *JUDGED}),
-    "the threshold of independence": (
-        configured(metrics__iir__threshold=0.2),
-        of_rules("score_independence", "check_claims") | INDEPENDENCE | rated("bam") | REPORT,
-    ),
     "how changes without effect are sought": (
         configured(metrics__iir__steps=4),
         {"optimize_patch bam 0", *(job for job in ALL if "bam_delta" in job)}
@@ -299,10 +284,6 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
         | INDEPENDENCE
         | rated("bam")
         | REPORT,
-    ),
-    "how concepts are tested": (
-        configured(metrics__tcav__alpha=0.2),
-        of_rules("score_concepts", "check_claims") | CONCEPTS | REPORT,
     ),
     "sizes of a variant": (
         configured(data__bam__variant_smallest=0.2),
@@ -313,15 +294,6 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
         | CONCEPTS
         | INDEPENDENCE
         | TABULATED,
-    ),
-    "an explanation more of what a caption is": (
-        configured(studies__captions__methods=["gradient", "optimal_halves", "edge"]),
-        {
-            f"{job} {model} 0 captioned_both edge"
-            for job in ("attribute", "score infidelity_halves", "score block_attribution")
-            for model in CAPTIONED
-        }
-        | CAPTIONED_SHOWN,
     ),
     "code of one metric": (code("src/saliency_assay/metrics/sensitivity_max.py"), of_metric("sensitivity")),
     "code of a metric with model responses": (
@@ -336,7 +308,6 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
         | CAPTION_TABLES,
     ),
     "another metric in the registry": (code("src/saliency_assay/metrics/__init__.py"), NOTHING),
-    "another kind of study": (code("src/saliency_assay/studies/__init__.py"), NOTHING),
     "what rates the methods of one kind of study": (
         code("src/saliency_assay/studies/caption/rated_scores.py"),
         {*rated("captions"), *REPORT},
@@ -353,10 +324,6 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
         configured(studies__digits__metrics=["faithfulness", "infidelity"]),
         SCORED - {"plot_scatter digits"},
     ),
-    "what a paper printed": (
-        configured(studies__digits__printed__gradient__infidelity=4.0),
-        SCORED,
-    ),
     "what a paper printed of reliability": (
         configured(studies__digits__printed_alpha={"infidelity": {"without": 0.4}}),
         reliable("digits") | REPORT,
@@ -364,12 +331,6 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
     "the data's seed": (
         configured(data__bam__seed=1),
         ALL - PAGES - {"build_data digits"} - ON_DIGITS | {"plot_training"} | REPORT,
-    ),
-    "images of a pair": (
-        configured(data__bam__images_per_pair=7),
-        ALL - PAGES - {"write_sources bam", "collect_bam bam", "build_data digits"} - ON_DIGITS - OF_SERIES
-        | {"plot_training"}
-        | REPORT,
     ),
     "the other data's seed": (configured(data__digits__seed=1), {"build_data digits", *ON_DIGITS}),
     "a model's training": (
@@ -414,16 +375,10 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
         - of_rules("write_sources", "collect_bam", "compose_bam", "compose_caption", "build_data"),
     ),
     "code of the threshold": (code("src/saliency_assay/studies/retrain/masks.py"), REMASKED),
-    "code that composes images and masks": (code("src/saliency_assay/studies/retrain/occluded.py"), REMASKED),
     "code of the leak": (
         code("src/saliency_assay/studies/retrain/leakage.py"),
         of_rules("measure_mask_leakage", "score_retrain") | RETRAINED_SHOWN,
     ),
-    "code of the overlap": (
-        code("src/saliency_assay/studies/retrain/overlap.py"),
-        of_rules("score_retrain") | RETRAINED_SHOWN,
-    ),
-    "the reduction of the maps that occlude": (configured(studies__retrain__reduction="abs_sum"), REMASKED),
     "a fill more": (
         configured(studies__retrain__fills=["mean", "zero"]),
         {
@@ -443,23 +398,13 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
         configured(models__searched__search__learning_rate=[0.05, 0.1, 0.2]),
         {"trial searched 2", "select_hyperparameters searched", *RETRAINED},
     ),
-    "where images are kept": (configured(data__digits__resident_limit=1), REPORT),
     "a caption": (text("workflow/report/mcs.rst"), REPORT),
     "a template of the pages": (
         text("src/saliency_assay/report/pages/templates/heat_map.html.j2"),
         PAGES | REPORT,
     ),
-    "the report's reader": (text("src/saliency_assay/report/assets/reader.js"), REPORT),
     "resamples of images": (
         configured(reliability__resamples=200),
-        of_rules("tabulate_reliability", "plot_reliability") | REPORT,
-    ),
-    "the level of intervals": (
-        configured(reliability__level=0.95),
-        of_rules("tabulate_reliability", "plot_reliability") | REPORT,
-    ),
-    "what ranks compare": (
-        configured(reliability__ranks="means"),
         of_rules("tabulate_reliability", "plot_reliability") | REPORT,
     ),
     "images in a gallery": (
@@ -486,12 +431,19 @@ QUICK = (
     "the other data's seed",
     "a further seed",
     "the training's script",
-    "where images are kept",
     "a template of the pages",
     "resamples of images",
     "images in a gallery",
 )
 """Edits that are planned on the smallest study, too."""
+QUICKEST = (
+    "code of one method",
+    "a method's parameter",
+    "code of a metric with model responses",
+    "a parameter that only the metric reads",
+    "a further seed",
+)
+"""Those of them that are planned in the quick part of the tests."""
 IDLE = sorted(
     (name for name, (_, expected) in EDITS.items() if not expected), key="every file touched".__eq__
 )
@@ -510,31 +462,10 @@ def test_a_first_run_of_the_smallest_study_runs_everything(fresh: Checkout) -> N
 
 
 def test_edits_that_change_no_result_run_nothing_all_together(smallest: Checkout) -> None:
-    assert len(IDLE) > 8
+    assert len(IDLE) > 6
     for name in IDLE:
         EDITS[name][0](smallest)
     assert smallest.planned() == NOTHING
-
-
-Plans = dict[str, Future[set[str]]]
-
-
-def planned_after(names: Iterable[str], run: Checkout, root: Path) -> Plans:
-    """Dry runs of a run after each of the edits, side by side: one takes seconds on a single core."""
-
-    def plan(name: str) -> set[str]:
-        checkout = run.copy(root / name.replace(" ", "_"))
-        edit, _ = EDITS[name]
-        edit(checkout)
-        return checkout.planned()
-
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return {name: pool.submit(plan, name) for name in names}
-
-
-@pytest.fixture(scope="module")
-def quick_plans(smallest_once: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Plans:
-    return planned_after(QUICK, smallest_once, tmp_path_factory.mktemp("quick"))
 
 
 @pytest.fixture(scope="module")
@@ -542,13 +473,16 @@ def quick_dependents(smallest_once: Checkout) -> Dependents:
     return Dependents(smallest_once, in_smallest(ALL))
 
 
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in QUICKEST else pytest.mark.slow) for name in QUICK]
+)
 def test_an_edit_runs_what_it_concerns_in_the_smallest_study(
-    name: str, quick_plans: Plans, quick_dependents: Dependents
+    name: str, smallest: Checkout, quick_dependents: Dependents
 ) -> None:
     edit, expected = EDITS[name]
     jobs = in_smallest(with_page_jobs(in_smallest(expected), configured=isinstance(edit, Configured)))
-    assert quick_plans[name].result() == quick_dependents.with_dependents(combined(jobs, in_smallest(ALL)))
+    edit(smallest)
+    assert smallest.planned() == quick_dependents.with_dependents(combined(jobs, in_smallest(ALL)))
 
 
 @pytest.mark.slow
@@ -564,11 +498,6 @@ def test_a_finished_run_elsewhere_runs_nothing(finished: Checkout) -> None:
 
 
 @pytest.fixture(scope="module")
-def plans(finished_once: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Plans:
-    return planned_after(EDITS, finished_once, tmp_path_factory.mktemp("edited"))
-
-
-@pytest.fixture(scope="module")
 def dependents(finished_once: Checkout) -> Dependents:
     return Dependents(finished_once, ALL)
 
@@ -576,10 +505,11 @@ def dependents(finished_once: Checkout) -> Dependents:
 @pytest.mark.slow
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", EDITS)
-def test_an_edit_runs_what_it_concerns(name: str, plans: Plans, dependents: Dependents) -> None:
+def test_an_edit_runs_what_it_concerns(name: str, finished: Checkout, dependents: Dependents) -> None:
     edit, expected = EDITS[name]
     jobs = combined(with_page_jobs(expected, configured=isinstance(edit, Configured)), ALL)
-    assert plans[name].result() == dependents.with_dependents(jobs)
+    edit(finished)
+    assert finished.planned() == dependents.with_dependents(jobs)
 
 
 @pytest.mark.slow

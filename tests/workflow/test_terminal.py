@@ -11,33 +11,15 @@ from pathlib import Path
 import pytest
 import yaml
 from checkout import LOCAL, Checkout
+from PIL import Image
 
 STUDY = {
     "results": "results",
-    "device": "cpu",
-    "data": {"digits": {"kind": "digits", "max_explained_images": 20}},
-    "models": {
-        "digits": {
-            "architecture": "resnet8",
-            "width": 4,
-            "data": "digits",
-            "trained_on": "class",
-            "training": {"epochs": 2},
-        }
-    },
-    "methods": {"gradient": {}, "broken": {"function": "faulty:broken"}},
-    "metrics": {"insertion": {}},
-    "studies": {"digits": {"kind": "fidelity", "model": "digits"}},
+    "data": {"digits": {"kind": "digits"}, "photos": {"kind": "folder", "path": "photos", "size": 8}},
 }
-FAULTY = """def broken(classifier, pixels, targets, *, generator=None):
-    raise OSError("pixels: found 8 × 8, expected none")
-"""
-MAPS = [f"results/maps/digits/seed0/digits/{method}.zarr.zip" for method in STUDY["methods"]]
-ERROR = "attribute: pixels: found 8 × 8, expected none"
-DETAILS = [
-    "    rule attribute, model=digits, seed=0, data=digits, method=broken",
-    "    log: results/logs/attribute/digits/seed0/digits/broken.log",
-]
+TARGETS = [f"results/data/{name}.zarr.zip" for name in STUDY["data"]]
+ERROR = "build_data: photos/test/a/0.png: "
+DETAILS = ["    rule build_data, data=photos", "    log: results/logs/build_data/photos.log"]
 
 
 def on_terminal(checkout: Checkout, *arguments: str, columns: int = 60) -> tuple[int, str]:
@@ -73,44 +55,51 @@ def rows(written: str) -> list[str]:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Checkout:
+    """A study of two data sets, of which one has an image that cannot be read."""
     (tmp_path / "study.yaml").write_text(yaml.safe_dump(STUDY, sort_keys=False))
     checkout = Checkout.fresh(tmp_path / "project", tmp_path / "study.yaml")
-    (checkout.root / "faulty.py").write_text(FAULTY)
+    for name in ("train/a", "train/b", "test/a", "test/b"):
+        (checkout.root / "photos" / name).mkdir(parents=True)
+        Image.new("RGB", (8, 8)).save(checkout.root / "photos" / name / "0.png")
+    (checkout.root / "photos/test/a/0.png").write_text("no image")
     return checkout
 
 
 def test_a_run_shows_its_progress_and_the_cause_of_an_error_first(checkout: Checkout) -> None:
-    status, written = on_terminal(checkout, *MAPS, "--cores=2", "--keep-going")
+    status, written = on_terminal(checkout, *TARGETS, "--cores=2", "--keep-going")
     (log,) = (checkout.root / ".snakemake/log").glob("*.log")
     assert status == 1
-    assert f"\x1b[31m{ERROR}\x1b[0m\n" in written
-    start = rows(written).index(ERROR)
-    message, *details, counts, file = rows(written)[start:]
-    assert (message, details, file) == (ERROR, DETAILS, f"Snakemake's log: .snakemake/log/{log.name}")
-    assert re.fullmatch(r"3 of 4 jobs done, 1 failed, in 0:\d\d:\d\d", counts)
+    *_, message, rule, job_log, counts, file = rows(written)
+    assert message.startswith(ERROR)
+    assert f"\x1b[31m{message}\x1b[0m\n" in written
+    assert ([rule, job_log], file) == (DETAILS, f"Snakemake's log: .snakemake/log/{log.name}")
+    assert re.fullmatch(r"1 of 2 jobs done, 1 failed, in 0:\d\d:\d\d", counts)
     statuses = re.findall(r"\r\x1b\[K(\d of [^\n\r]*)", written)
     assert max(map(len, statuses)) < 60
-    assert any(status.startswith("1 of 4 jobs done, 1 running, 2 left; 0:00:") for status in statuses)
+    assert any(status.startswith("0 of 2 jobs done, 2 running") for status in statuses)
 
     # Snakemake's own messages, and only those, are in its log.
     text = log.read_text()
-    assert "Error in rule attribute:" in text
-    assert len(re.findall(r"^Finished jobid", text, re.MULTILINE)) == 3
-    assert "1 of 4 jobs done" not in text
+    assert "Error in rule build_data:" in text
+    assert len(re.findall(r"^Finished jobid", text, re.MULTILINE)) == 1
+    assert "1 of 2 jobs done" not in text
 
-    # In a pipe the same without control characters; the cause stands once.
-    status, said = checkout.snakemake(*MAPS)
+
+@pytest.mark.slow
+def test_a_run_in_a_pipe_shows_the_same_without_control_characters(checkout: Checkout) -> None:
+    checkout.make(TARGETS[0])
+    status, output = checkout.snakemake(*TARGETS)
     assert status == 1
-    assert "\x1b" not in said
-    first, *lines, counts, _ = said.splitlines()[said.splitlines().index("jobs to run: 1") :]
-    assert (first, lines) == ("jobs to run: 1", [ERROR, *DETAILS])
+    assert "\x1b" not in output
+    first, message, *details, counts, _ = output.splitlines()[output.splitlines().index("jobs to run: 1") :]
+    assert (first, details) == ("jobs to run: 1", DETAILS)
+    assert message.startswith(ERROR)
     assert counts.startswith("0 of 1 jobs done, 1 failed, in ")
 
     # Options that ask for Snakemake's own output get it.
-    assert checkout.planned(*MAPS) == {"attribute digits 0 digits broken"}
-    status, said = checkout.snakemake(*MAPS, "--printshellcmds")
-    assert (status, "Error in rule attribute:" in said) == (1, True)
-    status, said = checkout.snakemake(MAPS[0], "--quiet", "all")
-    assert (status, "Nothing to be done" in said) == (0, False)
-    status, said = checkout.snakemake(MAPS[0])
-    assert (status, "Nothing to be done" in said) == (0, True)
+    status, output = checkout.snakemake(*TARGETS, "--printshellcmds")
+    assert (status, "Error in rule build_data:" in output) == (1, True)
+    status, output = checkout.snakemake(TARGETS[0], "--quiet", "all")
+    assert (status, "Nothing to be done" in output) == (0, False)
+    status, output = checkout.snakemake(TARGETS[0])
+    assert (status, "Nothing to be done" in output) == (0, True)
