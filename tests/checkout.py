@@ -73,8 +73,8 @@ class Checkout:
     def snakemake(self, *arguments: str, profile: tuple[str, ...] = LOCAL) -> tuple[int, str]:
         """Exit status of Snakemake, and what it said on the terminal."""
         process = self.start("--cores=2", *arguments, profile=profile)
-        said, _ = process.communicate()
-        return process.returncode, said
+        output, _ = process.communicate()
+        return process.returncode, output
 
     def assay(self, command: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
         """Run a command of ``saliency-assay`` on the tiny configuration."""
@@ -84,16 +84,16 @@ class Checkout:
 
     def make(self, *arguments: str) -> None:
         """Run Snakemake, which must work."""
-        status, said = self.snakemake(*arguments)
-        assert status == 0, said
+        status, output = self.snakemake(*arguments)
+        assert status == 0, output
 
     def planned(self, *arguments: str, profile: tuple[str, ...] = LOCAL) -> set[str]:
         """The jobs of a dry run, as a rule's name and the values of its wildcards: ``train f_o 0``."""
-        status, said = self.snakemake(*arguments, "--dry-run", "--quiet=host", profile=profile)
-        assert status == 0, said
-        jobs = jobs_in(said)
+        status, output = self.snakemake(*arguments, "--dry-run", "--quiet=host", profile=profile)
+        assert status == 0, output
+        jobs = jobs_in(output)
         if not jobs:
-            assert "Nothing to be done" in said
+            assert "Nothing to be done" in output
         return jobs
 
     def configure(self, **changes: Any) -> None:
@@ -152,17 +152,17 @@ def run_beside(folder: Path, configuration: Any, *targets: str) -> None:
     assert done.returncode == 0, done.stderr[-3000:]
 
 
-def jobs_in(said: str) -> set[str]:
+def jobs_in(output: str) -> set[str]:
     """The jobs that Snakemake listed, which must be as many of each rule as it counted itself."""
     jobs: list[str] = []
-    for line in said.splitlines():
+    for line in output.splitlines():
         if rule := RULE.match(line):
             jobs.append(rule[1])
         elif wildcards := WILDCARDS.match(line):
             values = (pair.partition("=")[2] for pair in wildcards[1].split(", "))
             # The shard wildcard of an undivided set is empty.
             jobs[-1] += "".join(f" {value}" for value in values if value)
-    counted = re.search(r"^Job stats:\njob +count\n[- ]+\n(.*?)^total ", said, re.DOTALL | re.MULTILINE)
+    counted = re.search(r"^Job stats:\njob +count\n[- ]+\n(.*?)^total ", output, re.DOTALL | re.MULTILINE)
     lines = counted[1].splitlines() if counted else []
     assert Counter(job.split()[0] for job in jobs) == {
         rule: int(count) for rule, count in map(str.split, lines)

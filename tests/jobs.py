@@ -46,10 +46,10 @@ def _named(files: Paths) -> Namedlist:
     """Return ``files`` as Snakemake has them: text, a list for each name that stands for several."""
     if not isinstance(files, Mapping):
         return Namedlist(map(str, files))
-    found = Namedlist()
+    named = Namedlist()
     for name, paths in files.items():
         several = isinstance(paths, list | tuple)
-        start = len(found)
-        found.extend(map(str, paths if several else [paths]))
-        found._set_name(name, start, end=len(found) if several else None)
-    return found
+        start = len(named)
+        named.extend(map(str, paths if several else [paths]))
+        named._set_name(name, start, end=len(named) if several else None)
+    return named

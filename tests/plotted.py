@@ -18,13 +18,13 @@ def marked_lines(axes: Axes) -> list[tuple[np.ndarray, np.ndarray]]:
 
 def bands(axes: Axes) -> list[dict[float, tuple[float, float]]]:
     """Return the lower and upper end of each filled band by x."""
-    found = []
+    areas = []
     for body in axes.collections:
         ends: dict[float, list[float]] = {}
         for x, y in [vertex for path in body.get_paths() for vertex in path.vertices]:
             ends.setdefault(round(float(x), 9), []).append(float(y))
-        found.append({x: (min(ys), max(ys)) for x, ys in ends.items()})
-    return found
+        areas.append({x: (min(ys), max(ys)) for x, ys in ends.items()})
+    return areas
 
 
 def assert_apart(extents: Sequence[BboxBase], figure: Figure) -> None:

@@ -23,7 +23,7 @@ def wait_until(condition: Callable[[], object], seconds: float = SECONDS) -> Non
 
 def processes(checkout: Checkout, *, script: str = "") -> list[int]:
     """Ids of the processes that run in a checkout, of one script's only if it is named."""
-    found = []
+    ids = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             inside = (folder / "cwd").readlink() == checkout.root
@@ -34,8 +34,8 @@ def processes(checkout: Checkout, *, script: str = "") -> list[int]:
         if inside and (
             not script or (python and any(part.endswith(f".{script}.py".encode()) for part in command))
         ):
-            found.append(int(folder.name))
-    return found
+            ids.append(int(folder.name))
+    return ids
 
 
 def kill_everything(checkout: Checkout) -> None:

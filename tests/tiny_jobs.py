@@ -91,9 +91,9 @@ class Dependents:
 
     def with_dependents(self, jobs: Collection[str]) -> set[str]:
         """Return ``jobs`` and all jobs that depend on the combined jobs among them."""
-        found, pending = set(jobs), [job for job in jobs if "__" in job]
+        reached, pending = set(jobs), [job for job in jobs if "__" in job]
         while pending:
-            new = self._dependents[pending.pop().split()[0]] - found
-            found |= new
+            new = self._dependents[pending.pop().split()[0]] - reached
+            reached |= new
             pending += new
-        return found
+        return reached

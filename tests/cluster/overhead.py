@@ -22,9 +22,9 @@ def main() -> None:
         try:
             checkout = small_study(Path(folder, "project"))
             running = checkout.start(profile=PROFILE)
-            told, _ = running.communicate()
+            output, _ = running.communicate()
             if running.returncode:
-                sys.exit(told)
+                sys.exit(output)
             jobs = cluster.jobs()
         finally:
             cluster.stop()

@@ -157,8 +157,8 @@ class Slurm:
         key.write_bytes(secrets.token_bytes(1024))
         key.chmod(0o400)
         at = {name: f"--{name}-file={folder}/munge/{name}" for name in ("key", "pid", "log", "seed")}
-        said("munged", "--force", f"--socket={folder}/munge/socket", *at.values())
-        said("slurmctld")
+        output_of("munged", "--force", f"--socket={folder}/munge/socket", *at.values())
+        output_of("slurmctld")
         self.start_node()
 
     def _write(self, name: str, text: str) -> None:
@@ -169,12 +169,12 @@ class Slurm:
 
     def stop(self) -> None:
         """End it all."""
-        said("scancel", "--user=root")
+        output_of("scancel", "--user=root")
         clear(self.folder)
 
     def start_node(self) -> None:
         """Start the node's daemon, and wait until it takes jobs."""
-        said("slurmd")
+        output_of("slurmd")
         wait_until(lambda: self.node() in ("idle", "mixed", "allocated"))
 
     def lose_node(self) -> None:
@@ -189,19 +189,21 @@ class Slurm:
 
     def node(self) -> str:
         """The node's state, as ``sinfo`` has it."""
-        return said("sinfo", "--noheader", "--format=%T")
+        return output_of("sinfo", "--noheader", "--format=%T")
 
     def jobs(self, rule: str = "") -> list[Job]:
         """All jobs so far, or those of one rule, in their order."""
-        lines = said("squeue", "--states=all", "--noheader", "--format=%i|%T|%k|%m|%l|%S|%e|%Z").splitlines()
+        lines = output_of(
+            "squeue", "--states=all", "--noheader", "--format=%i|%T|%k|%m|%l|%S|%e|%Z"
+        ).splitlines()
         found = []
         for line in lines:
             number, state, comment, memory, limit, *times, folder = line.split("|")
-            gpus = re.search(r"TresPerJob=gres:gpu:(\d+)", said("scontrol", "show", "job", number))
-            asked = int(gpus[1]) if gpus else 0
+            gpus = re.search(r"TresPerJob=gres:gpu:(\d+)", output_of("scontrol", "show", "job", number))
+            requested = int(gpus[1]) if gpus else 0
             start, end = map(_seconds, times)
             found.append(
-                Job(number, state, comment, asked, _megabytes(memory), limit, start, end, Path(folder))
+                Job(number, state, comment, requested, _megabytes(memory), limit, start, end, Path(folder))
             )
         found.sort(key=lambda job: int(job.number))
         return [job for job in found if job.rule.startswith(f"rule_{rule}")]
@@ -211,19 +213,19 @@ class Slurm:
         return next((job for job in self.jobs(rule) if job.state == "RUNNING"), None)
 
 
-def said(*command: str) -> str:
+def output_of(*command: str) -> str:
     """Return the output of a command, which must succeed."""
     done = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert done.returncode == 0, f"{' '.join(command)}: {done.stdout}"
     return done.stdout.strip()
 
 
-def _megabytes(told: str) -> int:
-    return round(float(told[:-1]) * {"M": 1, "G": 1024, "T": 1024**2}[told[-1]])
+def _megabytes(text: str) -> int:
+    return round(float(text[:-1]) * {"M": 1, "G": 1024, "T": 1024**2}[text[-1]])
 
 
-def _seconds(told: str) -> float:
-    return datetime.fromisoformat(told).timestamp() if told[:1].isdigit() else float("nan")
+def _seconds(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp() if text[:1].isdigit() else float("nan")
 
 
 def _steps() -> list[int]:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from checkout import Checkout
 from processes import epoch_of, kill_job, wait_until
-from slurm import Slurm, said
+from slurm import Slurm, output_of
 from studies import PROFILE, change_profile, profile_of, small_study
 
 pytestmark = pytest.mark.exhaustive
@@ -49,8 +49,8 @@ def prepared(undisturbed: Checkout, tmp_path: Path) -> Checkout:
 
 def site(checkout: Checkout, **train: Any) -> None:
     """Change what the checkout's profile asks for a training."""
-    asked = profile_of(checkout)["set-resources"]
-    change_profile(checkout, **{"set-resources": asked | {"train": asked["train"] | train}})
+    requested = profile_of(checkout)["set-resources"]
+    change_profile(checkout, **{"set-resources": requested | {"train": requested["train"] | train}})
 
 
 def start(checkout: Checkout, *targets: str) -> "subprocess.Popen[str]":
@@ -59,9 +59,9 @@ def start(checkout: Checkout, *targets: str) -> "subprocess.Popen[str]":
 
 def finish(running: "subprocess.Popen[str]") -> str:
     """Return the output of the run, which must have succeeded."""
-    told, _ = running.communicate()
-    assert running.returncode == 0, told
-    return told
+    output, _ = running.communicate()
+    assert running.returncode == 0, output
+    return output
 
 
 def half_way(checkout: Checkout, running: "subprocess.Popen[str]") -> None:
@@ -77,10 +77,10 @@ def half_way(checkout: Checkout, running: "subprocess.Popen[str]") -> None:
 
 def check_goes_on(checkout: Checkout) -> None:
     """The last attempt to train went on from a state that an earlier one had saved."""
-    told = checkout.log("train/digits/seed0.log")
-    found = re.search(rf"{re.escape(STATE)}: resuming after step \d+ of epoch (\d+)", told)
-    assert found, told
-    assert EPOCHS // 8 < int(found[1]) < EPOCHS
+    output = checkout.log("train/digits/seed0.log")
+    match = re.search(rf"{re.escape(STATE)}: resuming after step \d+ of epoch (\d+)", output)
+    assert match, output
+    assert EPOCHS // 8 < int(match[1]) < EPOCHS
 
 
 def check_same(checkout: Checkout, undisturbed: Checkout, files: Sequence[str] = COMPARED) -> None:
@@ -90,16 +90,16 @@ def check_same(checkout: Checkout, undisturbed: Checkout, files: Sequence[str] =
 
 
 def end_of_time(slurm: Slurm, job: str) -> None:
-    said("scontrol", "update", f"JobId={job}", "EndTime=now+1")
+    output_of("scontrol", "update", f"JobId={job}", "EndTime=now+1")
 
 
 def cancelled(slurm: Slurm, job: str) -> None:
-    said("scancel", job)
+    output_of("scancel", job)
 
 
 def requeued(slurm: Slurm, job: str) -> None:
     """As on a partition where jobs of higher priority push others back into the queue."""
-    said("scontrol", "requeue", job)
+    output_of("scontrol", "requeue", job)
 
 
 def node_vanishes(slurm: Slurm, job: str) -> None:
@@ -154,7 +154,7 @@ def test_a_training_is_told_before_its_time_is_over(slurm: Slurm, prepared: Chec
     assert job is not None
     log = prepared.root / "results/logs/train/digits/seed0.log"
     wait_until(lambda: log.exists() and "images/s" in log.read_text())
-    said("scontrol", "update", f"JobId={job.number}", "EndTime=now+100")
+    output_of("scontrol", "update", f"JobId={job.number}", "EndTime=now+100")
     running.communicate()
     assert "state saved" in log.read_text()
     assert epoch_of(prepared.root / STATE) > 0
@@ -187,15 +187,15 @@ def test_snakemake_is_killed_and_started_again(
     assert job is not None
 
     # Its lock is left behind, and so is its job.
-    status, told = prepared.snakemake(*TABLES, profile=PROFILE)
+    status, output = prepared.snakemake(*TABLES, profile=PROFILE)
     assert status != 0
-    assert "--unlock" in told
+    assert "--unlock" in output
     prepared.make("--unlock")
-    status, told = prepared.snakemake(*TABLES, profile=PROFILE)
+    status, output = prepared.snakemake(*TABLES, profile=PROFILE)
     assert status != 0
     assert (
         f"Slurm jobs of an earlier run are still running in {prepared.root}: {job.number}; wait until they end"
-        in told
+        in output
     )
 
     # Nor does it begin when Slurm does not say if there are any.
@@ -205,11 +205,11 @@ def test_snakemake_is_killed_and_started_again(
     broken.chmod(0o755)
     with monkeypatch.context() as patched:
         patched.setenv("PATH", str(broken.parent), prepend=os.pathsep)
-        status, told = prepared.snakemake(*TABLES, profile=PROFILE)
+        status, output = prepared.snakemake(*TABLES, profile=PROFILE)
     assert status != 0
-    assert "squeue: no answer; jobs of an interrupted run may still be running" in told
+    assert "squeue: no answer; jobs of an interrupted run may still be running" in output
 
-    said("scancel", job.number)
+    output_of("scancel", job.number)
     wait_until(
         lambda: [each.state for each in slurm.jobs("train") if each.number == job.number] == ["CANCELLED"]
     )
@@ -223,19 +223,19 @@ def test_a_disk_is_full(slurm: Slurm, prepared: Checkout, undisturbed: Checkout)
     """While a store is written: what is there afterwards is whole, and with more room it goes on."""
     folder = prepared.root / "results/maps"
     folder.mkdir()
-    said("mount", "-t", "tmpfs", "-o", "size=12k", "tmpfs", str(folder))
+    output_of("mount", "-t", "tmpfs", "-o", "size=12k", "tmpfs", str(folder))
     try:
         status, _ = prepared.snakemake(*TABLES, "--retries=0", profile=PROFILE)
         assert status != 0
         assert not (prepared.root / MAPS).exists()
         assert "No space left on device" in prepared.log("attribute/digits/seed0/digits/gradient.log")
         trained = (prepared.root / WEIGHTS).stat().st_mtime_ns
-        said("mount", "-o", "remount,size=50m", str(folder))
+        output_of("mount", "-o", "remount,size=50m", str(folder))
         finish(start(prepared))
         assert (prepared.root / WEIGHTS).stat().st_mtime_ns == trained
         check_same(prepared, undisturbed)
     finally:
-        said("umount", str(folder))
+        output_of("umount", str(folder))
 
 
 def test_a_store_is_truncated(slurm: Slurm, undisturbed: Checkout, tmp_path: Path) -> None:

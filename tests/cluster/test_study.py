@@ -26,8 +26,8 @@ def on_cluster(slurm: Slurm, tmp_path_factory: pytest.TempPathFactory) -> Checko
     """The same on the cluster."""
     checkout = small_study(tmp_path_factory.mktemp("cluster") / "project")
     running = checkout.start(profile=PROFILE)
-    told, _ = running.communicate()
-    assert running.returncode == 0, told
+    output, _ = running.communicate()
+    assert running.returncode == 0, output
     return checkout
 
 
@@ -51,13 +51,15 @@ def test_there_is_a_report(local: Checkout, on_cluster: Checkout) -> None:
 
 
 def test_jobs_that_run_a_model_got_a_gpu(on_cluster: Checkout, jobs: list[Job]) -> None:
-    on_gpu = {rule for rule, asked in profile_of(on_cluster)["set-resources"].items() if "gpu" in asked}
+    on_gpu = {
+        rule for rule, requested in profile_of(on_cluster)["set-resources"].items() if "gpu" in requested
+    }
     ran = {path.name for path in (on_cluster.root / "results/logs").iterdir() if path.is_dir()}
     assert {"train", "retrain", "remask", "attribute", "respond", "score", "evaluate"} <= on_gpu & ran
     for rule in on_gpu & ran:
         for log in (on_cluster.root / "results/logs" / rule).rglob("*.log"):
-            told = log.read_text()
-            assert any(f"CUDA_VISIBLE_DEVICES={number}\n" in told for number in range(len(GPUS))), told
+            output = log.read_text()
+            assert any(f"CUDA_VISIBLE_DEVICES={number}\n" in output for number in range(len(GPUS))), output
     assert {(job.gpus, job.first_rule in on_gpu) for job in jobs} == {(1, True), (0, False)}
 
 
@@ -126,8 +128,8 @@ def test_a_job_refuses_an_environment_that_changed_since_the_plan(
     untrained.edit("workflow/rules/cluster.smk", lambda text: text.replace(begun, removal, 1))
     status, _ = untrained.snakemake(WEIGHTS, "--retries=0", profile=PROFILE)
     assert status == 1
-    found = f"environment: found torch {version('torch')}, expected 99.0, with which this run was planned"
-    assert found in untrained.log("train/digits/seed0.log")
+    fault = f"environment: found torch {version('torch')}, expected 99.0, with which this run was planned"
+    assert fault in untrained.log("train/digits/seed0.log")
 
 
 def test_never_more_gpus_at_once_than_there_are(jobs: list[Job]) -> None:
@@ -148,12 +150,12 @@ def test_short_jobs_of_a_chain_are_one(on_cluster: Checkout, jobs: list[Job]) ->
 def test_a_site_may_take_nothing_but_gres(slurm: Slurm, on_cluster: Checkout, tmp_path: Path) -> None:
     """As docs/cluster.md says: one line of the profile."""
     checkout = on_cluster.copy(tmp_path / "project")
-    asked = profile_of(checkout)["set-resources"]
-    gres = {key: value for key, value in asked["evaluate"].items() if key != "gpu"} | {"gres": "'gpu:1'"}
-    change_profile(checkout, **{"set-resources": asked | {"evaluate": gres}})
+    requested = profile_of(checkout)["set-resources"]
+    gres = {key: value for key, value in requested["evaluate"].items() if key != "gpu"} | {"gres": "'gpu:1'"}
+    change_profile(checkout, **{"set-resources": requested | {"evaluate": gres}})
     target = "results/models/digits/seed0/evaluation.json"
     (checkout.root / target).unlink()
     running = checkout.start(target, "--forcerun=evaluate", profile=PROFILE)
-    told, _ = running.communicate()
-    assert running.returncode == 0, told
+    output, _ = running.communicate()
+    assert running.returncode == 0, output
     assert "CUDA_VISIBLE_DEVICES" in checkout.log("evaluate/digits/seed0.log")

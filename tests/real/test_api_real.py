@@ -60,14 +60,14 @@ def results(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Tables of all scores, of a model trained for a moment."""
     work = tmp_path_factory.mktemp("api")
     with tarfile.open(real_data / "cifar10/cifar10_jpg.tar.xz") as archive:
-        wanted = (
+        members = (
             member
             for member in archive
             if member.isfile()
             and Path(member.name).parts[-2] in CLASSES
             and int(Path(member.name).stem) < EACH
         )
-        archive.extractall(work / "images", members=wanted, **SAFELY)
+        archive.extractall(work / "images", members=members, **SAFELY)
     [train] = (work / "images").rglob("train")
     configuration = yaml.safe_load(yaml.safe_dump(CONFIGURATION))
     configuration["data"]["cifar10"]["path"] = str(train.parent)
@@ -121,42 +121,42 @@ def entry_of(run: Run, name: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", METHODS)
 def test_maps_are_the_workflows_bit_for_bit(run: Run, name: str) -> None:
-    asked = entry_of(run, name)
-    seed = saliency_assay.workflow_seed(0, **OF, method=asked["method"])
-    found = saliency_assay.attribute(
-        asked.pop("method"), run.model, run.images, run.targets, seed=seed, batch_size=8, **asked
+    parameters = entry_of(run, name)
+    seed = saliency_assay.workflow_seed(0, **OF, method=parameters["method"])
+    maps = saliency_assay.attribute(
+        parameters.pop("method"), run.model, run.images, run.targets, seed=seed, batch_size=8, **parameters
     )
-    np.testing.assert_array_equal(found, run.maps[name])
-    assert found.std() > 0
+    np.testing.assert_array_equal(maps, run.maps[name])
+    assert maps.std() > 0
 
 
 def scored(run: Run, metric: str, method: str, images: Any, maps: Any) -> saliency_assay.Scores:
-    asked = {key: value for key, value in METRICS[metric].items() if key != "random_orders"}
-    registered = asked.pop("metric", metric)
+    parameters = {key: value for key, value in METRICS[metric].items() if key != "random_orders"}
+    registered = parameters.pop("metric", metric)
     drawing = entry_of(run, method)
     if registered in ("sensitivity_max", "randomization"):
         seed = saliency_assay.workflow_seed(0, **OF, method=drawing["method"])
-        asked |= {"method": drawing, "method_seed": seed}
+        parameters |= {"method": drawing, "method_seed": seed}
     if registered == "randomization":
-        asked["randomized_model"] = run.randomized_model()
+        parameters["randomized_model"] = run.randomized_model()
     seed = saliency_assay.workflow_seed(0, **OF, metric=registered)
     return saliency_assay.score(
-        registered, run.model, images, run.targets, maps, seed=seed, batch_size=8, **asked
+        registered, run.model, images, run.targets, maps, seed=seed, batch_size=8, **parameters
     )
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("metric", METRICS)
 def test_scores_are_the_workflows_bit_for_bit(run: Run, metric: str, method: str) -> None:
-    found = scored(run, metric, method, run.images, run.maps[method])
-    table = found.table()
+    scores = scored(run, metric, method, run.images, run.maps[method])
+    table = scores.table()
     # The variant begins with the entry's name, which is the registered one but for infidelity.
-    named = table["variant"].str.replace(f"^{found.metric}", metric, regex=True)
+    named = table["variant"].str.replace(f"^{scores.metric}", metric, regex=True)
     of_workflow = run.table[(run.table["method"] == method) & run.table["variant"].isin(set(named))]
     keys = ["metric", "variant", "image"]
     table = table.assign(variant=named, image=run.chosen[table["image"]])
     one, other = (rows.set_index(keys)["score"].sort_index() for rows in (table, of_workflow))
-    assert len(one) == 12 * len(found)
+    assert len(one) == 12 * len(scores)
     pd.testing.assert_series_equal(one, other, check_exact=True, check_names=False, check_index_type=False)
     assert one.notna().any()
 
@@ -165,9 +165,9 @@ def test_scores_are_the_workflows_bit_for_bit(run: Run, metric: str, method: str
 def test_floats_and_tensors_give_the_same(run: Run, metric: str) -> None:
     expected = scored(run, metric, "smooth", run.images, run.maps["smooth"])
     images, maps = torch.tensor(run.images).double() / 255, torch.tensor(run.maps["smooth"])
-    found = scored(run, metric, "smooth", images, maps)
+    scores = scored(run, metric, "smooth", images, maps)
     for key, values in expected.items():
-        np.testing.assert_array_equal(found[key], values)
+        np.testing.assert_array_equal(scores[key], values)
 
 
 def test_reliability_is_the_workflows(run: Run, results: Path) -> None:

@@ -120,9 +120,9 @@ def test_one_scene_of_the_publishers_annotations_holds_an_object(miniplaces: Pat
     assert seen == len(files)
     numbers = dict(line.split() for line in (miniplaces / "object_categories.txt").read_text().splitlines())
     for name, others in (("bed", ()), ("lamp", ("ceiling_lamp", "desk_lamp", "floor_lamp")), ("toilet", ())):
-        wanted = [f"<class>{numbers[other]}</class>" for other in others or (name,)]
+        tags = [f"<class>{numbers[other]}</class>" for other in others or (name,)]
         texts = [(miniplaces / "objects" / path).read_text().partition("<objects>")[2] for path in files]
-        expected = sum(any(number in text for number in wanted) for text in texts)
+        expected = sum(any(number in text for number in tags) for text in texts)
         assert expected == len(find_scenes(miniplaces, SCENES, objects=[name], limit=1000)[2])
 
 
@@ -143,8 +143,8 @@ def gathered(blocks: Iterator[dict[str, Any]]) -> dict[str, Any]:
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def of_each_class(found: dict[str, Any], part: int) -> list[int]:
-    return np.bincount(found["label_class"][found["split"] == part]).tolist()
+def of_each_class(data: dict[str, Any], part: int) -> list[int]:
+    return np.bincount(data["label_class"][data["split"] == part]).tolist()
 
 
 def read_plainly(path: Path) -> np.ndarray:
@@ -155,13 +155,13 @@ def read_plainly(path: Path) -> np.ndarray:
 def test_mnist(real_data: Path) -> None:
     files, generator = str(real_data / "mnist"), np.random.default_rng(0)
     _, blocks = mnist(path=files, size=28, images_per_class=0, generator=generator)
-    found = gathered(blocks)
-    trained, tested = found["split"] == TRAIN, found["split"] == TEST
-    assert found["label_class"][trained][:10].tolist() == [5, 0, 4, 1, 9, 2, 1, 3, 1, 4]
-    assert found["label_class"][tested][:10].tolist() == [7, 2, 1, 0, 4, 1, 4, 9, 5, 9]
-    assert of_each_class(found, TRAIN) == [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
-    assert of_each_class(found, TEST) == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
-    pixels = found["image"][trained] / 255  # mean and deviation as everyone normalizes with
+    data = gathered(blocks)
+    trained, tested = data["split"] == TRAIN, data["split"] == TEST
+    assert data["label_class"][trained][:10].tolist() == [5, 0, 4, 1, 9, 2, 1, 3, 1, 4]
+    assert data["label_class"][tested][:10].tolist() == [7, 2, 1, 0, 4, 1, 4, 9, 5, 9]
+    assert of_each_class(data, TRAIN) == [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
+    assert of_each_class(data, TEST) == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
+    pixels = data["image"][trained] / 255  # mean and deviation as everyone normalizes with
     assert (round(pixels.mean(), 4), round(pixels.std(), 4)) == (0.1307, 0.3081)
 
 
@@ -171,22 +171,22 @@ def test_tiny_imagenet(real_data: Path, tmp_path: Path) -> None:
     root = tmp_path / "tiny-imagenet-200"
     wnids = sorted((root / "wnids.txt").read_text().split())
     classes, blocks = folder(path=str(root), size=64, generator=np.random.default_rng(0), **ALL)
-    found = gathered(blocks)
+    data = gathered(blocks)
     assert classes == {"class": tuple(wnids)}
-    assert (of_each_class(found, TRAIN), of_each_class(found, TEST)) == ([500] * 10, [50] * 10)
+    assert (of_each_class(data, TRAIN), of_each_class(data, TEST)) == ([500] * 10, [50] * 10)
     listed = [line.split("\t") for line in (root / "val/val_annotations.txt").read_text().splitlines()]
     expected = sorted((wnid, name) for name, wnid, *_ in listed)
-    tested = found["split"] == TEST
-    assert [wnids[label] for label in found["label_class"][tested]] == [wnid for wnid, _ in expected]
-    for image, (_, name) in zip(found["image"][tested], expected, strict=True):
+    tested = data["split"] == TEST
+    assert [wnids[label] for label in data["label_class"][tested]] == [wnid for wnid, _ in expected]
+    for image, (_, name) in zip(data["image"][tested], expected, strict=True):
         np.testing.assert_array_equal(image, read_plainly(root / "val/images" / name))
-    gray = (found["image"] == found["image"][:, :1]).all(axis=(1, 2, 3))
+    gray = (data["image"] == data["image"][:, :1]).all(axis=(1, 2, 3))
     assert 0 < np.count_nonzero(gray) < 500
     # The training images alone are a folder of classes, too.
     few = {**ALL, "images_per_class": 20, "test_share": 0.25}
     _, blocks = folder(path=str(root / "train"), size=32, generator=np.random.default_rng(0), **few)
-    found = gathered(blocks)
-    assert (of_each_class(found, TRAIN), of_each_class(found, TEST)) == ([15] * 10, [5] * 10)
+    data = gathered(blocks)
+    assert (of_each_class(data, TRAIN), of_each_class(data, TEST)) == ([15] * 10, [5] * 10)
 
 
 def test_cifar10(real_data: Path, tmp_path: Path) -> None:
@@ -194,9 +194,9 @@ def test_cifar10(real_data: Path, tmp_path: Path) -> None:
         first = (member for member in archive if member.isfile() and int(Path(member.name).stem) < 100)
         archive.extractall(tmp_path, members=first, **SAFELY)
     classes, blocks = folder(path=str(tmp_path), size=32, generator=np.random.default_rng(0), **ALL)
-    found = gathered(blocks)
+    data = gathered(blocks)
     assert classes == {"class": CIFAR10}
-    assert of_each_class(found, TRAIN) == of_each_class(found, TEST) == [100] * 10
-    np.testing.assert_array_equal(found["image"][205], read_plainly(tmp_path / "train/bird/0005.jpg"))
-    mean = found["image"].mean(axis=(0, 2, 3)) / 255
+    assert of_each_class(data, TRAIN) == of_each_class(data, TEST) == [100] * 10
+    np.testing.assert_array_equal(data["image"][205], read_plainly(tmp_path / "train/bird/0005.jpg"))
+    mean = data["image"].mean(axis=(0, 2, 3)) / 255
     np.testing.assert_allclose(mean, [0.4914, 0.4822, 0.4465], atol=0.015)  # of the whole training set

@@ -118,10 +118,10 @@ def maps(model: Classifier, cifar: tuple[np.ndarray, np.ndarray]) -> dict[str, T
     for method in METHODS:
         if ("pool_linear_head" in method.needs and not pool_linear) or "attention" in method.needs:
             continue
-        given: dict[str, Any] = dict(FEWER.get(method.name, {}))
+        parameters: dict[str, Any] = dict(FEWER.get(method.name, {}))
         if "background" in method.takes:
-            given["background"] = to_pixels(torch.from_numpy(images[::10]))
-        blocks = attribute(resolve(method.function), given, model, images, labels, seed=1, batch_size=50)
+            parameters["background"] = to_pixels(torch.from_numpy(images[::10]))
+        blocks = attribute(resolve(method.function), parameters, model, images, labels, seed=1, batch_size=50)
         drawn[method.name] = torch.cat([torch.from_numpy(block["map"]) for block in blocks]).double()
     return drawn
 
@@ -136,10 +136,10 @@ def test_the_networks_are_those_that_were_trained(
 def test_all_maps_are_finite_and_look_at_the_image(maps: dict[str, Tensor]) -> None:
     convolutional = [method for method in METHODS if "attention" not in method.needs]
     assert len(maps) >= len(convolutional) - 1
-    for name, found in maps.items():
-        assert found.isfinite().all(), name
+    for name, saliency in maps.items():
+        assert saliency.isfinite().all(), name
         if name != "constant":
-            assert len(found.flatten(1).unique(dim=0)) > 0.9 * len(found), (
+            assert len(saliency.flatten(1).unique(dim=0)) > 0.9 * len(saliency), (
                 name
             )  # GradCAM's ReLU may empty some
 

@@ -48,8 +48,8 @@ def results(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def masks(results: Path, **arm: object) -> np.ndarray:
     path = results / ARMS.format(**{"fill": "shared", "iteration": 0, **arm}) / "masks.zarr.zip"
-    with open_store(path, kind="masks") as found:
-        return found["mask"][:]
+    with open_store(path, kind="masks") as store:
+        return store["mask"][:]
 
 
 def test_both_protocols_begin_alike(results: Path) -> None:

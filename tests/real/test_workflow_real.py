@@ -75,12 +75,14 @@ def test_the_sets_are_what_they_say(results: Path) -> None:
 
 
 def test_the_premise_begins_to_show(results: Path) -> None:
-    found = {
+    evaluations = {
         model: json.loads((results / f"models/{model}/seed0/evaluation.json").read_text())
         for model in ("f_o", "f_s")
     }
     accuracy = {
-        (model, name): sets["test"]["accuracy"] for model in found for name, sets in found[model].items()
+        (model, name): sets["test"]["accuracy"]
+        for model in evaluations
+        for name, sets in evaluations[model].items()
     }
     assert accuracy["f_o", "bam_os"] > 0.6
     assert accuracy["f_s", "bam_os"] > 0.5

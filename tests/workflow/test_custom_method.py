@@ -104,9 +104,9 @@ def test_what_breaks_the_contract_is_one_line(fault: str, elsewhere: Checkout) -
     module = Path(elsewhere.configuration).parent / "mine.py"
     module.write_text(f"def bright(model, images, targets, *, generator, level):\n    {body}\n")
     target = "results/maps/digits/seed0/digits/bright.zarr.zip"
-    status, said = elsewhere.snakemake(target)
+    status, output = elsewhere.snakemake(target)
     assert status == 0
-    assert "Traceback" not in said
-    wanted = f"Not computed: attribute digits 0 digits bright: mine:bright: {line}"
-    assert len([text for text in said.splitlines() if re.fullmatch(wanted, text)]) == 1, said
+    assert "Traceback" not in output
+    pattern = f"Not computed: attribute digits 0 digits bright: mine:bright: {line}"
+    assert len([text for text in output.splitlines() if re.fullmatch(pattern, text)]) == 1, output
     assert failure.read(elsewhere.root / target)

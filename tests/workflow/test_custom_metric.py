@@ -94,9 +94,9 @@ def test_what_breaks_the_contract_is_one_line(fault: str, elsewhere: Checkout) -
     module = Path(elsewhere.configuration).parent / "mine.py"
     module.write_text(MINE.replace("    strength = maps", f"    {body}\n    strength = maps", 1))
     target = "results/scores/sparse/digits/seed0/digits/gradient.parquet"
-    status, said = elsewhere.snakemake(target)
+    status, output = elsewhere.snakemake(target)
     assert status == 0
-    assert "Traceback" not in said
-    wanted = f"Not computed: score sparse digits 0 digits gradient: {line}"
-    assert len([text for text in said.splitlines() if re.fullmatch(wanted, text)]) == 1, said
+    assert "Traceback" not in output
+    pattern = f"Not computed: score sparse digits 0 digits gradient: {line}"
+    assert len([text for text in output.splitlines() if re.fullmatch(pattern, text)]) == 1, output
     assert failure.read(elsewhere.root / target)

@@ -46,20 +46,20 @@ def test_what_is_fetched_is_a_data_set(fresh: Checkout, monkeypatch: pytest.Monk
         monkeypatch.setenv("SALIENCY_ASSAY_MIRROR", site.url)
 
         # Not CIFAR-10: refused, and nothing stands where data would be.
-        status, said = fresh.snakemake(target)
+        status, output = fresh.snakemake(target)
         assert status == 1
-        assert "Traceback" not in said
-        assert "terms   none stated" in said
+        assert "Traceback" not in output
+        assert "terms   none stated" in output
         address = f"{site.url}/cifar10/cifar-10-binary.tar.gz"
         line = f"download: {address}: the server has {len(archive)} bytes, expected 170052171"
-        assert line in said.splitlines()
+        assert line in output.splitlines()
         assert [path for path in fresh.files("data") if not path.endswith(".part")] == []
 
         ours = f'{len(archive)},\n                "md5:{hashlib.md5(archive).hexdigest()}"'
         fresh.edit("src/saliency_assay/data/download/catalog.py", lambda text: text.replace(OFFICIAL, ours))
         site.cuts = [len(archive) // 2]
         fresh.make(target)
-        assert [wanted for _, wanted in site.asked[1:]] == ["", f"bytes={len(archive) // 2}-"]
+        assert [byte_range for _, byte_range in site.asked[1:]] == ["", f"bytes={len(archive) // 2}-"]
         assert f"cifar-10-binary.tar.gz: fetched from {address}" in fresh.log("download/cifar10.log")
 
     # Nobody serves any more: what is there is enough, and no other rule asks.

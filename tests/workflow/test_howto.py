@@ -66,9 +66,9 @@ def test_a_metric_of_ones_own(project: Checkout) -> None:
         methods={"gradient_x_input": {}, "random": {}}, studies__compare__metrics=["top_share", "kept"]
     )
     own.make("results_my_metric/tables/compare/scores.parquet")
-    said = python(project, "my_metric/read.py").splitlines()
-    assert said[0].split() == ["method", "gradient_x_input", "random"]
-    assert [line.split()[0] for line in said[2:]] == ["kept", "top_share"]
+    output = python(project, "my_metric/read.py").splitlines()
+    assert output[0].split() == ["method", "gradient_x_input", "random"]
+    assert [line.split()[0] for line in output[2:]] == ["kept", "top_share"]
 
 
 def test_a_folder_of_images(project: Checkout) -> None:
@@ -88,10 +88,10 @@ def test_a_folder_of_images(project: Checkout) -> None:
 def test_a_model_with_its_weights(project: Checkout) -> None:
     """It is right on the digits, as it was where it was trained: so its normalization is the one it was given."""
     own = study(project, "model")
-    status, said = own.snakemake("--dry-run")
+    status, output = own.snakemake("--dry-run")
     assert status == 1
     assert (
-        "models.mine.weights: found 'my_model/net.pt', expected a file that exists" in said.splitlines()[-1]
+        "models.mine.weights: found 'my_model/net.pt', expected a file that exists" in output.splitlines()[-1]
     )
     python(project, "my_model/train.py")
     assert "report" in own.planned()
@@ -107,16 +107,16 @@ def test_a_model_with_its_weights(project: Checkout) -> None:
     )
     assert accuracy["digits"]["test"]["accuracy"] > 0.9
     own.configure(models__mine__normalization={"mean": [0.5, 0.5, 0.5], "std": [1, 1, 1]})
-    status, said = own.snakemake("results_my_model/models/mine/seed0/weights.pt")
+    status, output = own.snakemake("results_my_model/models/mine/seed0/weights.pt")
     assert status == 1
     message = "check_models: models.mine.normalization: found 3 values of mean, expected 1, one per channel"
-    assert message in said.splitlines()
+    assert message in output.splitlines()
 
 
 def test_the_tutorials_study(project: Checkout) -> None:
     own = study(project, "study")
     assert "score__insertion__digits__seed0__digits" in own.planned()
     own.configure(metrics={"insertoin": {}})
-    status, said = own.snakemake("--dry-run")
+    status, output = own.snakemake("--dry-run")
     assert status == 1
-    assert "did you mean 'insertion'?" in said.splitlines()[-1]
+    assert "did you mean 'insertion'?" in output.splitlines()[-1]

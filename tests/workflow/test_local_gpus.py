@@ -29,13 +29,13 @@ def trainings(tmp_path: Path) -> Checkout:
 
 def jobs(checkout: Checkout) -> list[tuple[float, float, str]]:
     """Return for each training when it got its GPU, when its results were written, and the GPU."""
-    found = []
+    trained = []
     for seed, weights in zip(SEEDS, WEIGHTS, strict=True):
         line = BEGIN.search(checkout.log(f"train/digits/seed{seed}.log"))
         assert line
         begin = datetime.fromisoformat(line["time"]).timestamp() + int(line["ms"]) / 1000
-        found.append((begin, (checkout.root / weights).stat().st_mtime, line["gpu"]))
-    return found
+        trained.append((begin, (checkout.root / weights).stat().st_mtime, line["gpu"]))
+    return trained
 
 
 def run(checkout: Checkout, *arguments: str) -> str:
@@ -56,9 +56,9 @@ def test_jobs_at_once_have_a_gpu_each(trainings: Checkout, monkeypatch: pytest.M
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")
     message = run(trainings)
     assert at_once(trainings) == 2
-    found = jobs(trainings)
-    assert {gpu for _, _, gpu in found} <= {"4", "7"}
-    together = [pair for pair in combinations(found, 2) if max(pair)[0] < min(end for _, end, _ in pair)]
+    trained = jobs(trainings)
+    assert {gpu for _, _, gpu in trained} <= {"4", "7"}
+    together = [pair for pair in combinations(trained, 2) if max(pair)[0] < min(end for _, end, _ in pair)]
     assert together
     assert all(one[2] != other[2] for one, other in together)
     # PyTorch cannot use them: the terminal and each job's log state so, and the jobs run on the CPU.

@@ -24,8 +24,8 @@ def test_two_processes_give_what_one_gives(finished_once: Checkout, fresh: Check
         "trial/searched/trial1",
         "retrain/retrain/iteroar/gradient/mean/seed0/iteration1",
     ):
-        told = fresh.log(f"{log}.log.process1").splitlines()
-        device, normalized, precision, *_ = told  # some CPUs add a line about the memory format
+        lines = fresh.log(f"{log}.log.process1").splitlines()
+        device, normalized, precision, *_ = lines  # some CPUs add a line about the memory format
         assert device.endswith(" device cpu, threads 1")
         assert " images are normalized with mean " in normalized
         assert precision.endswith(" precision: auto selects float32 on this device")
@@ -47,9 +47,9 @@ def test_the_number_of_processes_is_no_reason_to_train_again(finished: Checkout)
 
 def test_a_batch_that_does_not_part_evenly_is_told_once(fresh: Checkout) -> None:
     fresh.configure(models__digits__training__batch_size=127)
-    status, said = fresh.snakemake("results/models/digits/seed0/weights.pt", *TWO)
+    status, output = fresh.snakemake("results/models/digits/seed0/weights.pt", *TWO)
     assert status == 1
     line = "train: batch_size: found 127, expected a multiple of 2, the number of processes"
-    assert len(re.findall(f"^{line}$", said, re.MULTILINE)) == 1
-    assert "Traceback" not in said
+    assert len(re.findall(f"^{line}$", output, re.MULTILINE)) == 1
+    assert "Traceback" not in output
     assert not (fresh.root / "results/models/digits/seed0/weights.pt").exists()

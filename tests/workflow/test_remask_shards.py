@@ -90,12 +90,12 @@ def test_what_follows_from_masks_in_shards_is_the_same(whole: Checkout, tmp_path
         shards = [checkout.root / f"{folder}/masks.shard{number}of3.zarr.zip" for number in (1, 2, 3)]
         assert sorted((checkout.root / folder).glob("masks*")) == shards
         with (
-            open_stores(shards, kind="masks") as found,
+            open_stores(shards, kind="masks") as gathered,
             open_store(whole.root / folder / "masks.zarr.zip", kind="masks") as one,
         ):
-            assert len(found) == 1797
+            assert len(gathered) == 1797
             for array in ("mask", "mean", "ranked"):
-                np.testing.assert_array_equal(found[array][:], one[array][:])
+                np.testing.assert_array_equal(gathered[array][:], one[array][:])
     assert checkout.saved_states() == set()
     assert checkout.planned(*SAME) == set()
 
@@ -103,10 +103,10 @@ def test_what_follows_from_masks_in_shards_is_the_same(whole: Checkout, tmp_path
 def test_more_shards_than_blocks_of_images_are_refused(whole: Checkout, tmp_path: Path) -> None:
     checkout = whole.copy(tmp_path / "project")
     checkout.configure(studies__retrain__shards=9)
-    status, said = checkout.snakemake(f"{FOLDERS[0]}/masks.shard1of9.zarr.zip")
+    status, output = checkout.snakemake(f"{FOLDERS[0]}/masks.shard1of9.zarr.zip")
     assert status == 1
     fault = "found 9, expected at most 8: 1797 explained images are 8 blocks of 256"
-    assert f"remask: shards: {fault}" in said
+    assert f"remask: shards: {fault}" in output
 
 
 def killed_half_way(checkout: Checkout, kill: Callable[[Checkout], None], target: str, state: str) -> None:
@@ -114,8 +114,8 @@ def killed_half_way(checkout: Checkout, kill: Callable[[Checkout], None], target
     running = checkout.start(target, *OFTEN)
     wait_until((checkout.root / state / "1.pt").exists)
     kill(checkout)
-    said, _ = running.communicate()
-    assert running.returncode != 0, said
+    output, _ = running.communicate()
+    assert running.returncode != 0, output
     assert not (checkout.root / target).exists()
     if kill is kill_everything:  # Snakemake's own lock is still there
         checkout.make("--unlock")

@@ -59,10 +59,10 @@ def test_rules_that_need_several_attempts_are_told_before_their_time_is_over() -
     """So do all others that save a state."""
     profile = yaml.safe_load((PROJECT / "profiles/slurm/config.yaml").read_text())
     resuming = {"train", "trial", "finetune", "retrain", "measure_mask_leakage", "remask"}
-    told = {
+    warned = {
         rule
-        for rule, given in profile["set-resources"].items()
-        if "--signal=TERM@" in given.get("slurm_extra", "")
+        for rule, resources in profile["set-resources"].items()
+        if "--signal=TERM@" in resources.get("slurm_extra", "")
     }
-    assert told == resuming
+    assert warned == resuming
     assert set(ATTEMPTS) <= resuming

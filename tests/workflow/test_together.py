@@ -18,10 +18,10 @@ TARGET = "data/digits.zarr.zip"
 WEIGHTS = "models/digits/seed0/weights.pt"
 
 
-def lines(said: str, start: str) -> list[str]:
+def lines(output: str, start: str) -> list[str]:
     """The lines on the terminal that begin so; there is no traceback beside them."""
-    assert "Traceback" not in said
-    return [line for line in said.splitlines() if line.startswith(start)]
+    assert "Traceback" not in output
+    return [line for line in output.splitlines() if line.startswith(start)]
 
 
 def test_two_checkouts_do_not_work_in_one_results_folder(fresh: Checkout, tmp_path: Path) -> None:
@@ -33,9 +33,9 @@ def test_two_checkouts_do_not_work_in_one_results_folder(fresh: Checkout, tmp_pa
     running = fresh.start(weights, "--cores=1")
     wait_until(lambda: processes(fresh, script="train"))
 
-    status, said = other.snakemake(weights)
+    status, output = other.snakemake(weights)
     assert status == 1
-    (line,) = lines(said, "results: ")
+    (line,) = lines(output, "results: ")
     who = (
         rf"another run uses {re.escape(str(results))}: process {running.pid} on \S+, started in {fresh.root};"
     )
@@ -47,9 +47,9 @@ def test_two_checkouts_do_not_work_in_one_results_folder(fresh: Checkout, tmp_pa
     running.kill()
     running.wait()  # its output stays open: the job has it, too
     (job,) = processes(fresh, script="train")
-    status, said = other.snakemake(weights)
+    status, output = other.snakemake(weights)
     assert status == 1
-    (line,) = lines(said, "results: ")
+    (line,) = lines(output, "results: ")
     assert line == (
         f"results: jobs of a killed run are still running in {results}; wait until they end, or stop them "
         f"(fuser {results / NAME} lists them)"
@@ -68,26 +68,28 @@ def test_two_checkouts_do_not_work_in_one_results_folder(fresh: Checkout, tmp_pa
 
 def test_a_results_folder_that_cannot_be_written(fresh: Checkout) -> None:
     with mounted(fresh.root / "results", "-t", "tmpfs", "-o", "ro", "tmpfs") as results:
-        status, said = fresh.snakemake(f"results/{TARGET}")
+        status, output = fresh.snakemake(f"results/{TARGET}")
         assert list(results.iterdir()) == []
     assert status == 1
     fault = f"cannot write in {results}: Read-only file system; valid: a writable folder"
-    assert lines(said, "results: ") == [f"results: {fault}"]
+    assert lines(output, "results: ") == [f"results: {fault}"]
 
 
 def test_a_working_directory_that_cannot_be_written(fresh: Checkout) -> None:
     before = fresh.files(".")
     with mounted(fresh.root, "--bind", str(fresh.root), "-o", "ro"):
-        status, said = fresh.snakemake(f"results/{TARGET}")
+        status, output = fresh.snakemake(f"results/{TARGET}")
     assert status == 1
-    (line,) = lines(said, f"{fresh.root}: ")
+    (line,) = lines(output, f"{fresh.root}: ")
     assert "Snakemake cannot write its folder .snakemake in the working directory; start it in a" in line
     assert fresh.files(".") == before
 
 
 def test_a_name_that_snakemake_would_read_as_a_wildcard(fresh: Checkout) -> None:
     fresh.configure(results="results_{model}")
-    status, said = fresh.snakemake("all", "--dry-run")
+    status, output = fresh.snakemake("all", "--dry-run")
     assert status == 1
-    wanted = "a folder's path without ~ at its beginning, braces, $, <, >, line breaks and other control characters"
-    assert lines(said, "tiny.yaml: ") == [f"tiny.yaml: results: found 'results_{{model}}', expected {wanted}"]
+    expected = "a folder's path without ~ at its beginning, braces, $, <, >, line breaks and other control characters"
+    assert lines(output, "tiny.yaml: ") == [
+        f"tiny.yaml: results: found 'results_{{model}}', expected {expected}"
+    ]

@@ -55,14 +55,14 @@ def table(checkout: Checkout, name: str) -> pd.DataFrame:
 
 
 def test_every_metric_has_a_recommendation(done: Checkout) -> None:
-    found = table(done, "recommendations").set_index("variant")
-    assert list(found.index) == ["deletion", "deletion_mean", "kept"]
+    recommendations = table(done, "recommendations").set_index("variant")
+    assert list(recommendations.index) == ["deletion", "deletion_mean", "kept"]
     columns = ["rho", "rho_low", "rho_high", "alpha", "mc_model", "mc_input", "baseline_best", "passes"]
-    assert found[columns].notna().all(axis=None)
-    assert found["rho"].between(-1, 1).all()
-    assert (found["best_baseline"] == "random").all()
-    assert found["passes"].tolist() == [17, 17, 1]
-    assert found["verdict"].str.len().min() > 0
+    assert recommendations[columns].notna().all(axis=None)
+    assert recommendations["rho"].between(-1, 1).all()
+    assert (recommendations["best_baseline"] == "random").all()
+    assert recommendations["passes"].tolist() == [17, 17, 1]
+    assert recommendations["verdict"].str.len().min() > 0
 
 
 def test_the_other_tables(done: Checkout) -> None:

@@ -58,25 +58,25 @@ def test_stores_hold_the_same(name: str, both: tuple[Checkout, Path]) -> None:
             assert len(shard) == size
     with (
         open_store(results / f"{name}.zarr.zip", kind=kind) as whole,
-        open_stores(shards, kind=kind) as found,
+        open_stores(shards, kind=kind) as gathered,
     ):
-        assert found.names == whole.names
+        assert gathered.names == whole.names
         for array in whole.names:
-            assert found[array].dtype == whole[array].dtype
-            np.testing.assert_array_equal(found[array][:], whole[array][:], err_msg=array)
+            assert gathered[array].dtype == whole[array].dtype
+            np.testing.assert_array_equal(gathered[array][:], whole[array][:], err_msg=array)
         expected = {**whole.attributes}
         for attribute in ("shard", "offset", "digest", "maps", "format", "version", "libraries"):
             expected.pop(attribute, None)
-        found.attributes.pop("digest")
-        assert found.attributes == expected
+        gathered.attributes.pop("digest")
+        assert gathered.attributes == expected
 
 
 def test_tables_are_the_same_files(both: tuple[Checkout, Path]) -> None:
     checkout, whole = both
-    found = checkout.files("results/tables")
+    tables = checkout.files("results/tables")
     before = {str(path.relative_to(whole)): path.read_bytes() for path in whole.rglob("*") if path.is_file()}
     assert len(before) == len(TABLES) + len(RELIABILITY)
-    assert found == before
+    assert tables == before
 
 
 def test_noise_and_targets_were_at_work(both: tuple[Checkout, Path]) -> None:
@@ -140,11 +140,11 @@ def test_a_shard_of_another_run_is_refused(both: tuple[Checkout, Path]) -> None:
     folder = checkout.root / "results/maps/digits/seed0/digits"
     shutil.copy2(folder / "smooth.shard3of4.zarr.zip", folder / "gradient.shard3of4.zarr.zip")
     target = "results/figures/digits/gallery.html"
-    status, said = checkout.snakemake(target, "--rerun-triggers=mtime", "--force")
+    status, output = checkout.snakemake(target, "--rerun-triggers=mtime", "--force")
     assert status == 1
-    assert "plot_gallery: " in said
+    assert "plot_gallery: " in output
     assert (
-        "gradient.shard3of4.zarr.zip: provenance.method is 'smoothgrad', expected 'gradient' as in " in said
+        "gradient.shard3of4.zarr.zip: provenance.method is 'smoothgrad', expected 'gradient' as in " in output
     )
 
 
@@ -152,10 +152,10 @@ def test_more_shards_than_there_are_blocks_of_images(both: tuple[Checkout, Path]
     """Known by the configuration where fewer images are asked for, and by the job where the set has fewer."""
     checkout = both[0].copy(both[1].parent / "too many")
     checkout.configure(data__digits__shards=5)
-    status, said = checkout.snakemake("--dry-run")
+    status, output = checkout.snakemake("--dry-run")
     expected = "found 5, expected at most 4: 898 explained images are 4 blocks of 256"
-    assert (status, f"shards.yaml: data.digits.shards: {expected}" in said) == (1, True)
+    assert (status, f"shards.yaml: data.digits.shards: {expected}" in output) == (1, True)
     checkout.configure(data__digits__max_explained_images=5000)
-    status, said = checkout.snakemake("results/maps/digits/seed0/digits/gradient.shard1of5.zarr.zip")
+    status, output = checkout.snakemake("results/maps/digits/seed0/digits/gradient.shard1of5.zarr.zip")
     assert status == 1
-    assert f"attribute: shards: {expected}" in said
+    assert f"attribute: shards: {expected}" in output
