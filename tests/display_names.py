@@ -1,5 +1,6 @@
 """Keys of a configuration in texts for people, where only their labels belong."""
 
+import json
 import re
 from collections.abc import Iterator
 from html import unescape
@@ -119,3 +120,12 @@ def keys_in(texts: list[tuple[str, str]], keys: dict[str, str]) -> Iterator[str]
             yield f"<{element}>: {text!r}, expected {keys[whole]!r}"
         elif match := code.search(text):
             yield f"<{element}>: {match[0]} in {text[:100]!r}, expected {keys[match[0]]!r}"
+
+
+def variable_of_report(report: str, name: str) -> dict[str, Any]:
+    """Return a variable of the report's script: ``results`` by path, or ``categories`` by name."""
+    start = f"var {name} = "
+    script = report.index(f'<script id="{name}">')
+    content, _ = json.JSONDecoder().raw_decode(report, report.index(start, script) + len(start))
+    assert isinstance(content, dict)
+    return content

@@ -82,31 +82,16 @@ def test_it_runs_through_the_workflow_and_again_after_an_edit(elsewhere: Checkou
     assert elsewhere.planned() == planned
 
 
-FAULTS = {
-    "wrong shape": (
-        "return images[:, :, 1:]",
-        r"returned float32 \[\d+, 1, 7, 8\] on cpu, expected float32 \[\d+, 1, 8, 8\] on cpu",
-    ),
-    "NaN": (
-        "return images.new_full(images.shape, float('nan'))",
-        "returned NaN or infinity for image 0, expected finite values",
-    ),
-    "change": (
-        "return images.mul_(2)",
-        "changed the images in place; a method must not modify images, targets or classifier",
-    ),
-}
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_what_breaks_the_contract_is_one_line(fault: str, elsewhere: Checkout) -> None:
-    body, line = FAULTS[fault]
+def test_what_breaks_the_contract_is_one_line(elsewhere: Checkout) -> None:
     module = Path(elsewhere.configuration).parent / "mine.py"
-    module.write_text(f"def bright(model, images, targets, *, generator, level):\n    {body}\n")
+    module.write_text(
+        "def bright(model, images, targets, *, generator, level):\n    return images[:, :, 1:]\n"
+    )
     target = "results/maps/digits/seed0/digits/bright.zarr.zip"
     status, output = elsewhere.snakemake(target)
     assert status == 0
     assert "Traceback" not in output
+    line = r"returned float32 \[\d+, 1, 7, 8\] on cpu, expected float32 \[\d+, 1, 8, 8\] on cpu"
     pattern = f"Not computed: attribute digits 0 digits bright: mine:bright: {line}"
     assert len([text for text in output.splitlines() if re.fullmatch(pattern, text)]) == 1, output
     assert failure.read(elsewhere.root / target)

@@ -76,14 +76,9 @@ FAULTS = {
         "return maps.sum((1, 2, 3)) / 0",
         "mine:sparseness: returned infinity in 20 of 20 scores as sparse, expected NaN if undefined",
     ),
-    "an error": ("return {}['a']", r"KeyError: 'a' \(mine\.py, line 5\)"),
     "wrong shape": (
         "return maps.sum((2, 3))",
         r"mine:sparseness: returned float32 \[20, 1\] as sparse, expected a floating-point score for each of 20 images",
-    ),
-    "no tensor": (
-        "return 1.0",
-        "mine:sparseness: returned float as sparse, expected a floating-point score for each of 20 images",
     ),
 }
 

@@ -47,6 +47,7 @@ OUTSIDE = {
     r"\.venv/bin/python -m tools\.configuration_reference": "tests/unit/config/test_config_reference.py",
     r"\.venv/bin/python -m tools\.rule_seconds .*": "tests/unit/tools/test_rule_seconds.py",
     r"make result-set( CONFIGS=.*)?": "tests/unit/tools/test_result_set.py",
+    r"make download( .*)?": "tests/workflow/test_download_rule.py",
     r"make gpu": "a GPU; tests/unit/tools/test_gpu_page.py",
     r"make generate": "tests that compare what is there with what it would write",
     r"make (env|dev)": "all that .ci/run makes needs it",
@@ -117,8 +118,6 @@ def kind_of(command: str) -> str:
         return "as it is"
     if re.match(r"make (run|dry|plan|table)\b", command) or command.startswith(SNAKEMAKE):
         return "planned"
-    if re.match(r"make download\b", command):
-        return "download"
     if program := re.match(r"\.venv/bin/python benchmarks/(\w+)\.py", command):
         return "tiny" if program[1] in TINY else "long"
     if program := re.fullmatch(r"\.venv/bin/python (my_\w+/\w+\.py)", command):
@@ -233,26 +232,6 @@ def test_make_hands_on_its_configuration(target: str) -> None:
         text=True,
     )
     assert (wrong.returncode, wrong.stderr.splitlines()[0]) == (2, "CONFIG: none.yaml: no such file")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("command", of_kind("download"))
-def test_a_download_is_planned(command: str, project: Checkout) -> None:
-    """Nothing is fetched: what is asked for is listed, and its jobs are planned."""
-    words = dict(word.split("=", 1) for word in shlex.split(command)[2:])
-    names = words.get("DATA", "").split()
-    environment = {**os.environ, "PYTHONPATH": str(project.root / "src")}
-    listed = [sys.executable, "-m", "saliency_assay.data.download.command", *names]
-    options = {"cwd": project.root, "capture_output": True, "text": True, "env": environment}
-    printed = subprocess.run(listed, **options, check=True).stdout  # type: ignore[call-overload]
-    assert all(name in printed for name in names or ["cifar10", "coco"])
-    if names:
-        targets = [f"data/downloaded/{name}.json" for name in names]
-        snakemake = [sys.executable, "-m", "snakemake", "--configfile", DEMO, "--profile", "profiles/local"]
-        snakemake += ["--dry-run", "--nolock", "--quiet", "rules", "--forcerun", "download", "--", *targets]
-        run = subprocess.run(snakemake, **options)  # type: ignore[call-overload]
-        assert run.returncode == 0, run.stderr
-        assert re.search(rf"^download +{len(names)}$", run.stdout + run.stderr, re.MULTILINE)
 
 
 # ---- benchmarks

@@ -161,20 +161,6 @@ def test_errors_of_a_module_name_it(importing: Importing) -> None:
     assert not (importing.root / "explained").exists()
 
 
-@pytest.mark.slow
-@pytest.mark.exhaustive
-def test_a_single_rule_of_a_module(importing: Importing) -> None:
-    importing.configure(yaml.safe_load(SMALLEST.read_text()))
-    text = (importing.root / "Snakefile").read_text()
-    start, end = text.index("use rule *"), text.index("rule count")
-    text = f"{text[:start]}use rule build_data from saliency as digits\n"
-    assert end > start
-    (importing.root / "Snakefile").write_text(text)
-    done = importing.snakemake("explained/results/data/digits.zarr.zip")
-    assert done.returncode == 0, done.stderr
-    assert (importing.root / "explained/results/data/digits.zarr.zip").is_file()
-
-
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder with the installed wheel, which Python searches before the checkout."""

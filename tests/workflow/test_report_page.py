@@ -7,79 +7,15 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from checkout import Checkout
+from display_names import variable_of_report
 from playwright.sync_api import Browser, FrameLocator, Page, ViewportSize
 
 pytestmark = pytest.mark.browser
 
-RELIABILITY = [
-    "Tables of reliability, agreement and ranks",
-    "Inter-rater and inter-method reliability",
-    "Agreement of seeds, classes and halves",
-    "Rank sets of the methods",
-    "Methods under two metrics",
-    "Correlations between metrics",
-]
-SUMMARY = "Summary"
-SHOWN = {
-    "Overview": ["Results of all studies"],
-    "Trust in metrics": ["Which metrics can be trusted"],
-    "Methods": ["Descriptions and cost of the methods"],
-    "Metrics": ["Definitions and reliability of the metrics"],
-    "Provenance": ["Configuration, versions, data and run times"],
-    "Models": ["Accuracy by model and data set", "Training curves"],
-    "Study BAM": [
-        SUMMARY,
-        "IDR: input dependence rate",
-        "Tables of IIR",
-        "IIR: convergence of δ",
-        "IIR: input independence rate",
-        "IIR: maps with and without δ",
-        "IIR: relative change of attribution",
-        "IIR: examples of δ",
-        "Table of MCS and IDR",
-        "MCS: model contrast score",
-        "Premise: accuracy without object or scene",
-        "Ranking of the methods by every metric",
-        *RELIABILITY,
-        "Table of TCAV",
-        "TCAV by layer",
-        "Claims of the paper",
-        "Maps of the same images by every method",
-        "Commonality series: accuracy with and without the common object",
-        "Commonality series: MCS by k",
-        "Commonality series: maps of one image by model",
-    ],
-    "Study Captions": [
-        SUMMARY,
-        "Attribution on the half that the model uses",
-        "INFD of both models",
-        "Tables of the premise, INFD and attribution",
-        *RELIABILITY,
-        "Maps of the same images by every method",
-    ],
-    "Study Digits": [
-        SUMMARY,
-        "Tables of all scores",
-        "Faithfulness: scores",
-        "Infidelity against sensitivity",
-        "Infidelity: scores",
-        *RELIABILITY,
-        "Sensitivity: scores",
-        "Maps of the same images by every method",
-    ],
-    "Study Retraining": [
-        SUMMARY,
-        "Accuracy by occluded share",
-        "Tables of accuracy and overlap",
-        "Table of mask leakage",
-        "Mask leakage: accuracy from masks alone",
-        "Overlap of each pair of masks (IteROAR, mean fill)",
-        "Overlap of masks by iteration: MMO, MAMO, CMA",
-        *RELIABILITY,
-        "Images over the iterations (IteROAR, mean fill)",
-        "Maps of the same images by every method",
-    ],
-}
+CATEGORIES = (
+    *("Overview", "Trust in metrics", "Methods", "Metrics", "Provenance", "Models"),
+    *("Study BAM", "Study Captions", "Study Digits", "Study Retraining"),
+)
 OF_A_METRIC = "differences may be significant although boxes or intervals overlap"
 
 
@@ -144,44 +80,50 @@ def test_the_overview_opens_first_and_the_menu_is_in_the_order_of_the_book(
         assert page.title() == "Saliency Assay"
 
 
-def check_category(page: Page, category: str) -> None:
-    """All figures and tables of a category are on its page."""
-    shown = turn_to(page, category)
-    names = set(SHOWN[category])
-    if len(names) > 1:
-        shown.get_by_role("button", name="Unfold all").click()
-    assert shown.locator("section:not(#part0) > details:not([open])").count() == 0
-    headings = {heading.inner_text().strip() for heading in shown.locator("h2.part").all()}
-    assert headings == (names - {SUMMARY} if len(names) > 1 else set())
-    assert shown.locator("section").count() == len(names)
-    broken = "images => images.filter(image => !(image.complete && image.naturalWidth)).length"
-    assert shown.locator("img").evaluate_all(broken) == 0
-    bare = "parts => parts.filter(part => !part.querySelector('img, td, dd, p')).length"
-    assert shown.locator("section").evaluate_all(bare) == 0
+def titles_of(checkout: Checkout) -> dict[str, list[str]]:
+    """Return the titles of the report's figures and tables by category; these are all files that there are."""
+    report = (checkout.root / "results/report.html").read_text(encoding="utf-8")
+    results = variable_of_report(report, "results")
+    files = [path for path in checkout.root.glob("results/figures/**/*.*") if path.name != "gallery.png"]
+    assert {str(path.relative_to(checkout.root)) for path in files if path.suffix != ".json"} == set(results)
+    return {
+        category: [
+            results[path]["labels"]["result"].partition("\n")[0] for paths in parts.values() for path in paths
+        ]
+        for category, parts in variable_of_report(report, "categories").items()
+    }
+
+
+def check_pages(page: Page, titles: dict[str, list[str]]) -> None:
+    """All figures and tables of each category are on its page."""
+    for category, names in titles.items():
+        shown = turn_to(page, category)
+        if len(names) > 1:
+            shown.get_by_role("button", name="Unfold all").click()
+        assert shown.locator("section:not(#part0) > details:not([open])").count() == 0
+        headings = {heading.inner_text().strip() for heading in shown.locator("h2.part").all()}
+        assert headings == ({*names} - {"Summary"} if len(names) > 1 else set())
+        assert shown.locator("section").count() == len(names)
+        broken = "images => images.filter(image => !(image.complete && image.naturalWidth)).length"
+        assert shown.locator("img").evaluate_all(broken) == 0
+        bare = "parts => parts.filter(part => !part.querySelector('img, td, dd, p')).length"
+        assert shown.locator("section").evaluate_all(bare) == 0
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("category", SHOWN)
-def test_all_of_a_category_is_on_its_page_with_its_captions(wide: Page, category: str) -> None:
-    check_category(wide, category)
+def test_all_of_a_category_is_on_its_page(wide: Page, finished_once: Checkout) -> None:
+    titles = titles_of(finished_once)
+    assert sorted(titles) == sorted(CATEGORIES)
+    check_pages(wide, titles)
 
 
 def test_a_report_of_one_study_shows_all_of_it(browser: Browser, smallest_once: Checkout) -> None:
     with opened(browser, smallest_once, WIDE) as page:
-        for category in (
-            "Overview",
-            "Trust in metrics",
-            "Methods",
-            "Metrics",
-            "Provenance",
-            "Models",
-            "Study Digits",
-        ):
-            check_category(page, category)
+        check_pages(page, titles_of(smallest_once))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("category", SHOWN)
+@pytest.mark.parametrize("category", CATEGORIES)
 def test_a_phone_shows_every_page_without_scrolling_sideways(narrow: Page, category: str) -> None:
     narrow.evaluate("category => app.showCategory(category)", category)  # the menu is folded away
     narrow.locator(f'iframe[title="{category}"]').wait_for()
@@ -197,7 +139,7 @@ def test_a_figure_can_be_had_by_itself_with_what_made_it(browser: Browser, finis
     with opened(browser, finished_once, WIDE) as page:
         turn_to(page, "Study Digits").get_by_text("Separate files").click()
         names = [row.inner_text().strip() for row in page.locator("tbody tr td:first-child").all()]
-        names, titles = sorted(filter(None, names)), sorted(SHOWN["Study Digits"])
+        names, titles = sorted(filter(None, names)), sorted(titles_of(finished_once)["Study Digits"])
         assert len(names) == len(titles)
         # The name of a metric's figure continues with the definition of the metric.
         assert all(name.startswith(title) for name, title in zip(names, titles, strict=True)), names
@@ -227,7 +169,7 @@ def test_a_page_unfolds_its_first_figures_and_those_that_its_contents_link_to(
         shown = turn_to(page, "Study Digits")
         parts = shown.locator("section:not(#part0) > details")
         unfolded = "parts => parts.map(part => part.open)"
-        count = len(SHOWN["Study Digits"]) - 1
+        count = len(titles_of(smallest_once)["Study Digits"]) - 1
         assert parts.evaluate_all(unfolded) == [True, True, *[False] * (count - 2)]
         titles = [heading.inner_text() for heading in shown.locator("h2.part").all()]
         tables = ["Tables of all scores", "Tables of reliability, agreement and ranks"]

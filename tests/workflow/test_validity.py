@@ -1,7 +1,5 @@
 """A study of validity with a custom metric of ten lines in a user's folder."""
 
-from pathlib import Path
-
 import pandas as pd
 import pytest
 from checkout import Checkout
@@ -97,15 +95,3 @@ def test_an_edited_metric_reruns_its_scores_alone(done: Checkout) -> None:
         *(f"score_validity trust kept 0 {method}" for method in methods),
     }
     assert not {job for job in jobs if job.startswith(("attribute", "train"))}
-
-
-def test_scores_of_changes_are_in_a_file_per_metric_and_method(done: Checkout) -> None:
-    folder = done.root / "results/scores/validity/trust"
-    paths = sorted(str(path.relative_to(folder)) for path in folder.rglob("*.parquet"))
-    assert paths == sorted(
-        str(Path(metric, "seed0", f"{method}.parquet"))
-        for metric in ("deletion", "deletion_mean", "kept")
-        for method in ("gradient_x_input", "gradient", "random")
-    )
-    scores = pd.read_parquet(folder / "kept/seed0/gradient_x_input.parquet")
-    assert scores["image"].nunique() == 12
