@@ -132,7 +132,7 @@ class Comparison:
         result[scored] = adjusted(p[scored], complete=not np.isnan(self.scores[:, self.scored]).any())
         return np.where(np.isnan(self.p), np.nan, result)
 
-    @property
+    @cached_property
     def error(self) -> float:
         """Share of the family-wise error that the first step of the correction leaves for a one-sided test."""
         return 1 / max(2 * sum(not np.isnan(pair.effect.variance) for pair in self.pairs.values()), 2)
