@@ -62,6 +62,7 @@ def test_the_notebook_is_committed_without_outputs() -> None:
 
 
 # What jupyter-client says of its own folders and of its event loop is not ours to mend.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*:DeprecationWarning", "ignore:.*:ResourceWarning")
 def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("sklearn")
