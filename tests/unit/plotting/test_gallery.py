@@ -20,7 +20,7 @@ from spaced import SPACED
 
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.plotting.gallery import class_names, gallery, titles
-from saliency_assay.plotting.style import save, set_logarithmic, styled
+from saliency_assay.plotting.style import save, styled
 from saliency_assay.plotting.thumbnails import gallery_page, thumbnails
 
 SIDE = 6
@@ -181,29 +181,6 @@ def test_the_gallery_page_has_a_button_for_each_map_and_each_file_once() -> None
     assert page.text.count("×") == 4  # maps that cannot be shown
 
 
-def test_the_gallery_page_shows_the_names_of_image_files_but_no_numbers() -> None:
-    content = thumbnails(pictures(), {"f": {"edge": visual(raw_maps())}}, titles=["cat", "dog"])
-    details = details_of("cat", "dog")
-    assert 'class="file"' not in gallery_page(content, details, title="Maps")
-    details["images"][1]["id"] = "dog/<a>.png"
-    text = gallery_page(content, details, title="Maps")
-    assert text.count('<span class="file">dog/&lt;a&gt;.png</span>') == 1
-    assert 'class="file">0' not in text
-
-
-def test_the_gallery_page_filters_by_classes_of_its_images_and_models() -> None:
-    maps = {"my_model": {"edge": visual(raw_maps())}}
-    content = thumbnails(pictures(), maps, titles=["cat, park", "dog, park"], labels=SPACED)
-    details = details_of("", "") | {"predictions": {"my model": [None, ("cat", True, "99 %")]}}
-    for image, name in zip(details["images"], ("dog", "cat"), strict=True):
-        image["classes"] = {"object": name, "scene": "park"}
-    page = Page(gallery_page(content, details, title="Maps"))
-    options = [value for name, value in page.attributes if name in ("data-key", "value")]
-    expected = ["object", "cat", "object", "dog", "scene", "park", "", "my model", "right", "my model"]
-    first = options.index("object")
-    assert options[first : first + len(expected)] == expected
-
-
 def test_details_of_a_gallery_are_data_that_ends_no_script() -> None:
     content = thumbnails(pictures(), {"f": {"edge": visual(raw_maps())}}, titles=["a", "b"])
     details = details_of("</script><b>", "8") | {"predictions": {"f": [("8", True, "99 %"), None]}}
@@ -267,15 +244,3 @@ def test_names_of_classes_are_text(name: str, tmp_path: Path) -> None:
     assert not shown.get_parse_math()
     assert shown.get_text() == name.replace("_", " ").replace("\udcff", r"\udcff")
     assert captions[0].encode("utf-8")  # the encoding of pages and tables
-
-
-def test_labels_of_a_logarithmic_axis_are_text() -> None:
-    with styled():
-        axes = Figure().subplots()
-        axes.plot([1e-3, 20.0])
-        set_logarithmic(axes, "y")
-        labels = {axes.yaxis.get_major_formatter()(value) for value in (1e-3, 1.0, 100.0)}
-        assert labels == {"10⁻³", "10⁰", "10²"}
-        set_logarithmic(axes, "y", linthresh=0.1)
-        ticks = [axes.yaxis.get_major_formatter()(value) for value in (-10.0, 0.0, 10.0)]
-        assert ticks == ["\u221210¹", "0", "10¹"]

@@ -68,13 +68,6 @@ def test_reliability_has_an_interval_for_every_metric(kinds: tuple[str, ...], tm
     assert len(legend.get_texts()) == len(kinds) + 1
 
 
-def test_reliability_of_several_seeds_shows_each(tmp_path: Path) -> None:
-    figure = drawn(reliability_figure(reliability_rows(("none",), seeds=3), level=0.95), tmp_path)
-    points = [line for line in figure.axes[0].lines if line.get_marker() == "o"]
-    np.testing.assert_allclose(points[0].get_xdata(), [0.3, 0.4, 0.5])
-    assert "outermost ends of 3 seeds" in figure.legends[0].get_title().get_text()
-
-
 def test_one_seed_without_an_interval_leaves_no_whiskers(tmp_path: Path) -> None:
     """The other seed's interval is not that of both."""
     rows = reliability_rows(("none",), seeds=2)
@@ -107,12 +100,6 @@ def test_consistency_is_the_mean_over_methods_without_baselines(tmp_path: Path) 
     figure = drawn(consistency_figure(pd.DataFrame(rows), ["edge"]), tmp_path)
     np.testing.assert_allclose(figure.axes[0].images[0].get_array(), [[1, 0.3], [0.3, 1]])
     assert [text.get_text() for text in figure.axes[0].texts] == ["1.00", "0.30", "0.30", "1.00"]
-
-
-def test_a_single_score_has_nothing_to_be_consistent_with(tmp_path: Path) -> None:
-    columns = ["method", "metric", "variant", "other_metric", "other_variant", "agreement"]
-    figure = drawn(consistency_figure(pd.DataFrame(columns=columns)), tmp_path)
-    assert "no correlation between metrics" in figure.axes[0].texts[0].get_text()
 
 
 def test_what_agrees_stands_together() -> None:
@@ -201,9 +188,3 @@ def test_pairs_of_scores_have_the_means_and_intervals_of_the_rank_table() -> Non
             expected = of_name[end].reindex(list(dict.fromkeys(table["method"])))
             np.testing.assert_array_equal(chart.rows[f"{end}{index}"], expected)
     assert chart.selected == (0, 1)
-
-
-def test_a_single_score_has_no_pair() -> None:
-    figure = score_pairs_chart(order_rows({"a": (1, 1), "b": (2, 2)}), SPACED)
-    assert isinstance(figure, Figure)
-    assert "only one score" in figure.axes[0].texts[0].get_text()

@@ -241,27 +241,6 @@ def test_methods_are_rows_baselines_below_and_the_best_bold() -> None:
     assert r"\label{tab:my-study-scores}" in text
 
 
-def test_methods_that_may_be_first_are_bold_with_their_rank_sets() -> None:
-    table = tidy(seeds=3)
-    table["rank_low"], table["rank_high"] = [1.0, 1.0, 3.0] * 2, [2.0, 2.0, 3.0] * 2
-    (text,) = score_floats(table, "s", level=0.9, labels=SPACED)
-    upper = {row[0]: row[1] for row in body(text)[1::2]}
-    assert text.isascii()
-    assert upper["gradient x input"] == r"\textbf{0.00} (1--2)"
-    assert upper[r"a \& b"] == r"\textbf{10.0} (1--2)"
-    assert upper["random"] == "20.0 (3)"
-    assert r"3 training seeds), below it the 95\,\% confidence interval over images $\times$ seeds;" in text
-
-
-def test_a_score_with_a_target_has_it_in_its_head() -> None:
-    table = tidy()
-    table.loc[table["metric"] == "infidelity", "direction"] = "target -0.5"
-    (text,) = score_floats(table, "s", level=0.9, labels=SPACED)
-    assert r"$\rightarrow -0.5$" in body(text)[0][2]
-    assert r"$\rightarrow$ closer to the value is better" in text
-    assert "closer" not in score_floats(tidy(), "s", level=0.9)[0]
-
-
 def test_a_method_without_a_score_has_a_dash() -> None:
     table = tidy()
     table.loc[

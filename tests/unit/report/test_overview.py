@@ -2,7 +2,6 @@
 
 import json
 import re
-from itertools import pairwise
 from typing import Any
 
 import pandas as pd
@@ -132,26 +131,6 @@ def test_the_heat_map_states_whether_the_lead_is_significant(order: pd.DataFrame
     assert row.partition(">")[2].startswith(verdict)
 
 
-def luminance(color: str) -> float:
-    """Return the luminance of a CSS color by the sRGB standard."""
-    values = [int(color[place : place + 2], 16) / 255 for place in (1, 3, 5)]
-    linear = [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in values]
-    return sum(weight * value for weight, value in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-
-
-def test_later_ranks_are_lighter_and_uncertain_ones_gray() -> None:
-    certain = [cell_colors(rank, rank, 10) for rank in range(1, 11)]
-    lightness = [luminance(background) for background, _ in certain]
-    assert all(after - before > 0.03 for before, after in pairwise(lightness))
-    for low in range(1, 11):
-        for high in range(low, 11):
-            light, dark = sorted(map(luminance, cell_colors(low, high, 10)), reverse=True)
-            assert (light + 0.05) / (dark + 0.05) >= 4.5  # contrast by WCAG 2.2, level AA
-    gray = cell_colors(1, 10, 10)[0]
-    assert gray[1:3] == gray[3:5] == gray[5:7]
-    assert cell_colors(1, 1, 1) == certain[0]
-
-
 def test_metrics_are_grouped_by_what_they_measure_and_baselines_are_apart() -> None:
     order = pd.concat([named(CLEAR, name) for name in ("new", "robust", "faithful", "custom", "localized")])
     measured = {
@@ -232,24 +211,6 @@ def test_warnings_name_the_number_of_metrics() -> None:
     assert study(tables_of(better)).warnings == ["Methods are not separated from baselines on 1 of 1 metric."]
     few = named(order_rows({"a": (1, 1), "b": (2, 2)}, images=29), "bad")
     assert study(tables_of(pd.concat([CLEAR, few]))).warnings == []  # a small number alone is no warning
-
-
-def test_a_method_is_counted_out_of_the_metrics_that_rank_it() -> None:
-    """c is ranked by two of three metrics, and b by one."""
-    orders = {
-        "x": order_rows({"a": (1, 1), "b": (2, 2)}),
-        "y": order_rows({"a": (1, 1), "c": (2, 2)}),
-        "z": order_rows({"a": (2, 2), "c": (1, 1), "b": (NAN, NAN)}),
-    }
-    order = pd.concat([named(rows, name) for name, rows in orders.items()])
-    assert study(tables_of(order)).answer.endswith("on 2 of 3 metrics, c on 1 of the 2 metrics that rank it.")
-
-
-def test_the_overview_shortens_long_warnings_and_shows_the_first_ones() -> None:
-    cautions = [f"{'long ' * 20}caution: it goes on; and on.", "Short: all of it.", *"cde"]
-    result = study({}, cautions=cautions)
-    assert result.warnings == cautions
-    assert result.short_warnings == [f"{'long ' * 20}caution.", "Short: all of it.", "c"]
 
 
 def findings(*tables: pd.DataFrame) -> list[Finding]:
@@ -367,25 +328,6 @@ def test_names_are_text() -> None:
         assert not any(name.startswith("on") or name in ("q", "1") for name, _ in page.attributes)
 
 
-def test_the_summary_has_a_paragraph_for_every_score() -> None:
-    agreement = pd.DataFrame(
-        [("good", "good", "halves", 2, 3, 0.9), ("good", "", "variants", 2, 3, 0.4)],
-        columns=list(AGREEMENT),
-    )
-    order = pd.concat([CLEAR.assign(undefined=[0, 0.5, 0]), named(TIED, "bad")])
-    page = Page(summary_page(study(tables_of(order, agreement=agreement))))
-    assert page.tags.count("h3") == 3  # two scores and variants
-    for words in (
-        "a ranks first (mean 9, 95 % CI 8.5 to 9.5).",
-        "b has no score for 50\u00a0% of the images under good;",
-        "Krippendorff's α = 1.00 without baselines",
-        "a, which ranks first, also has the best score on most single images",
-        "by two random halves of the images: 0.90.",
-        "good: Mean Spearman's ρ between the rankings of the methods by 2 variants: 0.40.",
-    ):
-        assert words in page.text, words
-
-
 # --- the report ---------------------------------------------------------------------------------------------
 
 
@@ -399,8 +341,3 @@ def test_the_reader_goes_into_snakemakes_report() -> None:
     assert (book["order"], book["title"]) == (["figures/overview.html", EVIL], "Saliency Assay")
     assert book["shell"].count("<!--body-->") == 1
     assert "</" not in reader[1]  # ends no script
-
-
-def test_a_report_that_is_no_page_is_refused() -> None:
-    with pytest.raises(ValueError, match="no </body>"):
-        with_reader("not found", [])

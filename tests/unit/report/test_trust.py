@@ -123,11 +123,5 @@ def test_the_page_lists_all_metrics_by_verdict_with_the_number_of_each() -> None
     assert page.text.count("retraining may change the order of the methods") == 1
 
 
-def test_values_are_saved_with_hyphens() -> None:
-    text = trust_page([study({"good": CLEAR}, {"good": (-0.3, -0.5, 0.05)})])
-    assert 'data-value="-0.3" data-csv="-0.30 [-0.50, 0.05]"' in text
-    assert "−0.30" in Page(text).text
-
-
 def test_a_page_without_metrics_has_no_table() -> None:
     assert "table" not in Page(trust_page([study({"good": CLEAR}, {}, tables={})])).tags

@@ -87,22 +87,6 @@ def test_variants_stand_beside_their_methods_bar_in_its_order() -> None:
     assert groups[-1].patches[0].get_x() + groups[-1].patches[0].get_width() == pytest.approx(0.4)
 
 
-def test_a_variant_that_lacks_a_method_has_a_cross() -> None:
-    table = with_variants()
-    table = table[(table["data"] != "d_os_scale") | (table["method"] != "edge")]
-    figure = metric_bars(table, "mcs")
-    assert bars(figure)[2] == pytest.approx([0.1, NAN, 0.08], nan_ok=True)
-    crosses = [text.get_position() for text in figure.axes[0].texts if text.get_text() == "×"]
-    assert crosses == [(pytest.approx(0.9), 0)]
-
-
-def test_bars_say_what_they_are() -> None:
-    axes = metric_bars(metrics(seeds=(0, 5)), "idr").axes[0]
-    assert axes.get_ylabel() == "IDR: share of images (%)"
-    assert axes.get_xlabel() == "method; 20–25 images per method, 2 training seeds"
-    assert [line.get_ydata()[0] for line in axes.lines if line.get_linestyle() == "--"] == [50]
-
-
 def test_several_seeds_are_dots_around_their_mean() -> None:
     figure = metric_bars(metrics(seeds=(0, 4)), "mcs")
     assert bars(figure)[0] == pytest.approx([0.62, 0.22, 0.12])

@@ -264,9 +264,6 @@ def test_claims_on_absent_tables_are_not_tested() -> None:
     [
         ("gradcam", ["Grad-CAM leads MCS", "TCAV has", "all methods except", "most methods fail"]),
         ("vanilla", ["smoothing improves MCS: SmoothGrad scores", "the cheapest", "Gradient has high"]),
-        ("guided_backprop", ["Guided Backpropagation changes"]),
-        ("gradient_x_input", ["multiplication"]),
-        ("smoothgrad", ["smoothing improves MCS: SmoothGrad scores", "SmoothGrad outperforms"]),
     ],
 )
 def test_claims_on_a_method_without_scores_are_not_tested(method: str, beginnings: list[str]) -> None:
@@ -295,7 +292,6 @@ def test_claims_on_a_method_without_scores_are_not_tested(method: str, beginning
         ("f_s falls", "f_s", "d_og", {"percent": CHANCE_OF_40 + 2.51, "images": 40}, NOT_REPRODUCED),
         # A model that is not better than chance can lose nothing.
         ("f_o falls", "f_o", "d_os", {"percent": 10 + 1.99 * GUESS}, UNTESTED),
-        ("f_o does not", "f_o", "d_os", {"percent": 10 + 1.99 * GUESS}, UNTESTED),
         ("f_o falls", "f_o", "d_os", {"percent": 10 + 2.01 * GUESS}, REPRODUCED),
         # 90 % against 92.5 %: two standard errors are 2.53 points.
         ("f_s is more", "f_s", "d_0s", {"percent": 92.6}, REPRODUCED),
@@ -305,7 +301,6 @@ def test_claims_on_a_method_without_scores_are_not_tested(method: str, beginning
         # Two standard errors of 50 % of 1000 images are 3.16 points.
         ("confidence", "f_s", "d_os → d_0s", {"percent": 53.17}, REPRODUCED),
         ("confidence", "f_s", "d_os → d_0s", {"percent": 53.1}, TOO_CLOSE),
-        ("confidence", "f_s", "d_os → d_0s", {"percent": 46.9}, TOO_CLOSE),
         ("confidence", "f_s", "d_os → d_0s", {"percent": 46.83}, NOT_REPRODUCED),
         ("confidence", "f_s", "d_os → d_0s", {"percent": NAN, "images": 0}, UNTESTED),
     ],
@@ -411,13 +406,11 @@ THREE = {"smoothgrad_squared": 0.3, "ig_sg": 0.4}
         (SQUARED, "mcs", {"smoothgrad_squared": 0.08}, NOT_REPRODUCED),
         ("SmoothGrad outperforms", "mcs", {"smoothgrad_squared": 0.5}, REPRODUCED),
         ("SmoothGrad outperforms", "mcs", {"ig_sg": 0.21}, NOT_REPRODUCED),
-        ("SmoothGrad² (released", "mcs", {"ig_sg": 0.21}, REPRODUCED),
         # One image of 400 is 0.0025.
         (LEADS_IDR, "idr", {"smoothgrad": 0.87}, REPRODUCED),
         (LEADS_IDR, "idr", {"smoothgrad": 0.878}, TOO_CLOSE),
         (LEADS_IDR, "idr", {"smoothgrad": 0.882}, TOO_CLOSE),
         (LEADS_IDR, "idr", {"smoothgrad": 0.883}, NOT_REPRODUCED),
-        (LEADS_IDR, "idr", {"vanilla": 0.69}, NOT_REPRODUCED),
         (LEADS_IDR, "idr", {"gradcam": 0.1}, NOT_REPRODUCED),
         ("the cheapest", "idr", {"vanilla": 0.853}, REPRODUCED),
         ("the cheapest", "idr", {"vanilla": 0.848}, TOO_CLOSE),
@@ -432,8 +425,6 @@ THREE = {"smoothgrad_squared": 0.3, "ig_sg": 0.4}
         (FAIL, "iir", {"mine": 0.5, "smoothgrad_guided": 0.6}, REPRODUCED),
         ("multiplication", "iir", {"gradient_x_input": 0.59}, REPRODUCED),
         ("multiplication", "iir", {"gradient_x_input": 0.6}, TOO_CLOSE),
-        ("multiplication", "iir", {"gradient_x_input": 0.7}, NOT_REPRODUCED),
-        ("Grad-CAM and Gradient lead IIR", "iir", {"gradient_x_input": 0.65}, NOT_REPRODUCED),
         # Of eight, ranks 1–4 are better than the middle one, 5–8 worse: 4.5 is neither.
         ("Gradient has high", "mcs", {"vanilla": 0.15}, NOT_REPRODUCED),
         ("Gradient has high", "mcs", {"vanilla": 0.149}, REPRODUCED),
@@ -460,30 +451,19 @@ def test_scores_of_methods_are_compared(
             "f_o falls",
             "91.0 % on X_os, 10.0 % on X_0s (paper: 9.7 %), chance 10.0 %; threshold 18.1 %: -8.1 points",
         ),
-        (LEADS_MCS, "gradcam 0.400; best other: smoothgrad_squared 0.220; lead +0.180"),
-        ("TCAV has", "tcav 0.600, gradcam 0.400; best other: smoothgrad_squared 0.220; lead +0.180"),
-        (SMOOTHING, "smoothgrad 0.200, vanilla 0.080: +0.120; higher in 1 of 1 seeds"),
         (
             LEADS_IDR,
             "gradcam 90.0 %, vanilla 88.0 %; best other: smoothgrad 70.0 %; lead +18.0 points (72 images",
         ),
-        ("the cheapest", "vanilla 88.0 %, best: gradcam 90.0 %: -2.0 points (8 images of 400)"),
         (FAIL, "6 of 6 others below 20 %; gradcam 70.0 %, vanilla 60.0 %; one image is 0.2 points"),
         ("Gradient has", "vanilla: rank 2 of 8 in IDR, rank 2 of 8 in IIR, rank 7 of 8 in MCS"),
         # smoothgrad_guided has 0.02, below its 0.03 of the series; TCAV is included.
         ("MCS is largest", "for 10 of 11 methods; not for smoothgrad_guided"),
         ("Guided Back", "range 0.020; smallest other: gradient_x_input 0.040: -0.020"),  # not mine, with 0.01
-        ("all methods except TCAV", "range 0.300; largest other: smoothgrad 0.080"),
     ],
 )
 def test_measured_values_are_in_the_table(claim: str, measured: str) -> None:
     assert row_of(study(), claim)["measured"].startswith(measured)
-
-
-def test_a_better_method_that_is_not_in_the_paper_is_mentioned() -> None:
-    row = row_of(scored(study(), "mcs", "mine", 0.41), LEADS_MCS)
-    assert row["verdict"] == REPRODUCED
-    assert row["measured"].endswith("; higher but not in the paper: mine 0.410")
 
 
 def test_another_entry_of_a_method_is_no_rival() -> None:
@@ -590,11 +570,6 @@ def test_ranges_are_of_means_over_seeds() -> None:
     tables = changed(tables, "series", {**where, "seed": 1}, mcs=-0.485)  # the means are 0.0075, 0.0275, 0
     row = row_of(tables, "Guided Backpropagation changes")
     assert row["measured"] == "range 0.020; smallest other: ig_sg 0.028: -0.007"
-
-
-def test_a_series_of_one_k_is_not_tested() -> None:
-    tables = replace(study(), series=series().query("k == 1"))
-    assert reason(tables, "Guided Backpropagation changes") == "1 value of k, expected at least 2"
 
 
 @pytest.mark.parametrize(
@@ -704,9 +679,7 @@ def test_rankings_differ_where_some_two_do() -> None:
         ("idr", "smoothgrad", 0.59, 400, REPRODUCED),
         ("idr", "smoothgrad", 0.6, 400, TOO_CLOSE),
         ("idr", "smoothgrad", 0.61, 400, NOT_REPRODUCED),
-        ("idr", "smoothgrad", 0.39, 400, NOT_REPRODUCED),
         ("idr", "smoothgrad", 0.65, 25, REPRODUCED),
-        ("idr", "smoothgrad", 0.71, 25, TOO_CLOSE),
         ("idr", "smoothgrad", 0.75, 25, NOT_REPRODUCED),
     ],
 )
@@ -717,11 +690,6 @@ def test_random_pixels_are_near_chance_on_x_os(
     tables = changed(study(), "metrics", where, baseline=baseline, images=images)
     tables = changed(tables, "metrics", {**where, "data": "d_os_scale"}, baseline=0.9)
     assert verdict(tables, f"{metric.upper()} of random pixels") == expected
-
-
-def test_no_baseline_is_not_tested() -> None:
-    tables = replace(study(), metrics=study().metrics.assign(baseline=NAN))
-    assert reason(tables, "MCS of random pixels") == "no method has a baseline for MCS"
 
 
 # ---- the ranking

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from saliency_assay.plotting.style import png, styled
+from saliency_assay.plotting.style import styled
 from saliency_assay.storage import zarr_store
 from saliency_assay.studies.bam.input_independence_figures import (
     convergence_curves,
     delta_images,
-    note,
 )
 from saliency_assay.studies.bam.input_independence_tables import (
     NORMS,
@@ -75,15 +74,6 @@ def test_curves_are_median_quartiles_and_share() -> None:
     assert above.get_yscale() == "log"
 
 
-def test_curves_that_reach_zero_or_never_move() -> None:
-    still = curves(np.zeros((2, 301)), np.ones(2), seeds=2)
-    above, below = still.axes
-    assert above.get_yscale() == "symlog"
-    assert below.get_xlabel() == "step (last change of an image at 0 of 300); 2 images of 2 seeds"
-    assert below.get_lines()[0].get_ydata().tolist() == [100] * 301
-    assert png(still) == png(curves(np.zeros((2, 301)), np.ones(2), seeds=2))
-
-
 def pictures() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(1)
     masks = np.zeros((2, 8, 6), dtype=bool)
@@ -114,12 +104,6 @@ def test_pictures_are_the_images_and_their_differences() -> None:
         np.testing.assert_allclose(moved[outside], 127.5, atol=0.5)
         assert moved[0, 4, 4] == pytest.approx(127.5 - 20 * factor, abs=0.5)
         assert moved[0, 3, 2] == pytest.approx(127.5 if row else 0, abs=0.5)  # beyond the range, so black
-
-
-def test_a_note_has_the_numbers_of_one_image() -> None:
-    lines = note("bus interior", 31.9, 0.2, 2345.6, 78.2).splitlines()
-    assert lines == ["bus interior", "‖f(x)‖ = 31.9", "‖Δf‖ = 0.2 (0.63 %)", "‖δ‖ = 2346", "‖δ − δ₀‖ = 78"]
-    assert "(nan %)" in note("", 0.0, 0.0, 1.0, 1.0)
 
 
 def test_changes_are_those_of_the_second_half_of_a_set(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from saliency_assay.plotting.palette import BLUE, ORANGE
-from saliency_assay.plotting.style import save, styled
 from saliency_assay.storage import WHOLE_SET, score_tables
 from saliency_assay.storage.csv_tables import read_table
 from saliency_assay.studies.bam.tcav import rows_of
@@ -169,15 +168,3 @@ def test_several_seeds_are_one_panel() -> None:
     assert whiskers(figure, 0)[0][0] == pytest.approx(np.std([1, 1, 1, 0.5, 0.5, 0.5], ddof=1))
     assert texts(figure, 0) == ["1 of 2", "1 of 2"]
     assert figure.axes[0].get_title() == "f_o: 0.97 (50–51 images)"  # the second seed has no mean
-
-
-def test_many_models_and_none_with_a_score_can_be_drawn(tmp_path: Path) -> None:
-    none = [NAN, NAN]
-    parts = [measured(f"f_k{k:02d}", 0, {"fc": (none, none)}, images=0) for k in range(5)]
-    with styled():
-        figure = figure_of(pd.concat(parts, ignore_index=True))
-        save(figure, tmp_path / "concepts.svg")
-    assert len(figure.axes) == 8
-    assert [axes.axison for axes in figure.axes] == [True] * 5 + [False] * 3
-    assert texts(figure, 4) == ["×"]
-    assert figure.axes[4].get_title() == "f_k04: × (0 images)"

@@ -293,21 +293,6 @@ def test_bars_are_the_table_in_the_study_s_order() -> None:
     assert texts(shares) == []
 
 
-def test_a_score_that_no_image_has_is_a_cross_and_seeds_are_dots() -> None:
-    table = scored(seeds=(0, 2))
-    table.loc[table["method"] == "g", "score"] = NAN
-    made = caption_table(table, checks(seeds=(0, 2)))
-    figure = infidelity_bars(made)
-    assert texts(figure)[:1] == ["×"]
-    assert texts(figure).count("×") == 2
-    dots = [line for line in figure.axes[0].lines if line.get_marker() == "o"]
-    assert len(dots) == 2
-    heights = [made.loc[made["model"] == model, "infidelity"].to_numpy() for model in ("looks", "reads")]
-    for line, height in zip(dots, heights, strict=True):
-        np.testing.assert_allclose(line.get_ydata(), height)
-    assert "2 training seeds" in figure.axes[0].get_xlabel()
-
-
 # ---- the scripts
 
 

@@ -9,7 +9,6 @@ import pytest
 from plotted import chart_lines, half_widths
 from spaced import SPACED
 
-from saliency_assay.plotting.charts import svg
 from saliency_assay.plotting.metric_results import MetricResults
 from saliency_assay.studies.fidelity.curves import (
     aopc_curves,
@@ -304,22 +303,3 @@ def test_half_is_of_the_images_that_a_method_has() -> None:
 
 
 # --- files --------------------------------------------------------------------------------------------------
-
-
-def test_every_method_is_in_the_legend_and_the_static_file() -> None:
-    names = [f"a_method_of_quite_a_long_name_{place:02}" for place in range(13)]
-    curve = np.tile(np.linspace(1, 0, 4), (IMAGES, 1))
-    curves = {name: {"morf": curve, "lerf": curve} for name in names}
-    chart = removal_curves(metric_results(curves, {"road_morf": [""], "road_lerf": [""]}))
-    methods = [name.replace("_", " ") for name in names]
-    assert list(chart.looks) == methods
-    assert len(set(chart.looks.values())) == 13
-    image = svg(chart.specification())
-    assert all(f">{method}<" in image for method in methods)
-
-
-def test_lines_that_coincide_show_all_their_markers() -> None:
-    same = {f"m{place}": {"curve": np.tile(np.linspace(0, 1, 101), (IMAGES, 1))} for place in range(13)}
-    (panel,) = removal_curves(metric_results(same, {"deletion": [""]})).panels
-    starts = [np.flatnonzero(line["marked"])[0] for line in chart_lines(panel).values()]
-    assert len(set(starts)) == 13

@@ -1,7 +1,6 @@
 """Boxes, densities, scatter and tables of scores: what is drawn and printed is what the scores are."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -9,14 +8,12 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
-from matplotlib.text import Text
-from plotted import assert_apart
 from spaced import SPACED
 
 from saliency_assay.plotting.metric_results import MetricResults
 from saliency_assay.plotting.palette import BLUE
 from saliency_assay.plotting.statistics import mean_and_band, over_seeds
-from saliency_assay.plotting.style import save, spread_out, styled
+from saliency_assay.plotting.style import spread_out
 from saliency_assay.reliability.printed import printed_values, score_tables, side_by_side
 from saliency_assay.storage.score_tables import COLUMNS
 from saliency_assay.studies.fidelity.fidelity_tables import summary
@@ -354,13 +351,6 @@ def test_summary_has_a_printed_value_in_the_one_row_it_is_of() -> None:
         summary(table(SEVERAL), {"zeta": {"infidelity": 1}})
 
 
-def test_summary_of_two_models_is_refused() -> None:
-    two = table(SEVERAL)
-    two.loc[0, "model"] = "other"
-    with pytest.raises(ValueError, match=r"^scores: found 2 of study, data and model, expected one$"):
-        summary(two, {})
-
-
 BESIDE: Scores = {
     ("infidelity", "square", "own", 0): [8, 8],
     ("infidelity", "square", "zero", 0): [0, 0],
@@ -430,25 +420,6 @@ def test_scatter_has_a_point_for_each_method_with_intervals() -> None:
     assert "n = 3 images × 2 seeds" in first.get_xlabel()
 
 
-def test_scatter_names_stand_apart_in_the_order_of_their_points() -> None:
-    (axes,) = infidelity_sensitivity(table(BOTH), [("sq", "sens")], SPACED).axes
-    at = {text.get_text(): text.get_position()[1] for text in axes.texts}
-    assert at == pytest.approx(
-        {"gbp": 0.875, "grad sg": 0.625, "never: no score": 0.375, "half: no score": 0.125}
-    )
-    pointed = {text.get_text(): text.xy for text in axes.texts if hasattr(text, "xy")}
-    assert pointed == {"gbp": pytest.approx((0.5, 8)), "grad sg": pytest.approx((0.2, 11 / 3))}
-
-
-def test_scatter_without_any_point_can_be_drawn(tmp_path: Path) -> None:
-    nothing = {key: [NAN] * len(scores) for key, scores in BOTH.items()}
-    with styled():
-        figure = infidelity_sensitivity(table(nothing), [("sq", "sens")])
-        save(figure, tmp_path / "a.svg")
-    assert figure.axes[0].get_xlabel().endswith("n = 0 images × 2 seeds")
-    assert len(figure.axes[0].texts) == 4
-
-
 # --- what figures share -------------------------------------------------------------------------------------
 
 
@@ -480,29 +451,3 @@ def test_the_target_is_marked_on_the_axis(scores: list[float], scale: str) -> No
     assert list(line.get_xdata()) == [0, 0]
     assert axes.get_xlim()[0] <= 0 < axes.get_xlim()[1]
     assert axes.get_xscale() == scale
-
-
-MANY: Scores = {
-    ("m", f"entry {variant}", f"a_method_of_quite_a_long_name_{place:02}", 0): np.geomspace(1, 10 + place, 9)
-    for variant in ("one", "two")
-    for place in range(13)
-}
-WORDY: Scores = {
-    (f"{name} of {'quite ' * 8}a long name", "entry", "a", 0): [1, 2, 3] for name in ("one", "two")
-}
-
-
-@pytest.mark.parametrize("scores", [MANY, WORDY], ids=["many methods", "long labels"])
-def test_no_names_overlap(scores: Scores) -> None:
-    with styled():
-        figure = boxes(metric_results(scores))
-        figure.draw_without_rendering()
-    labels = [axes.xaxis.label.get_window_extent() for axes in figure.axes]
-    assert not any(one.overlaps(other) for place, one in enumerate(labels) for other in labels[:place])
-    for axes in figure.axes:
-        bottom, top = sorted(axes.get_ylim())
-        ticks = [label for label in axes.get_yticklabels() if bottom <= label.get_position()[1] <= top]
-        texts = [*ticks, *axes.texts, axes.xaxis.label, axes.title]
-        extents = [Text.get_window_extent(text) for text in texts if text.get_text()]  # without its arrow
-        assert len(extents) > len(axes.texts)
-        assert_apart(extents, figure)

@@ -1,6 +1,6 @@
 """Figures of the criteria paper: the four criteria in one direction, and areas that can be worked out by hand."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -8,11 +8,9 @@ import pandas as pd
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from plotted import assert_apart
 from spaced import SPACED
 
 from saliency_assay.plotting.metric_results import MetricResults
-from saliency_assay.plotting.style import styled
 from saliency_assay.storage.score_tables import COLUMNS
 from saliency_assay.studies.fidelity.necessity_sufficiency_figures import (
     necessity_sufficiency_areas,
@@ -147,17 +145,6 @@ def test_areas_are_those_between_the_curves_of_the_first_image_with_most_methods
     assert necessity[0].get_ylabel() == "necessity\noutput (probability)"
 
 
-def test_a_method_without_curves_is_a_cross() -> None:
-    necessity, sufficiency = cells(
-        necessity_sufficiency_areas(metric_results({**some_curves(), "none_at_all": {}})), 4
-    )
-    for axes in (*necessity[2:], *sufficiency[2:]):
-        assert [text.get_text() for text in axes.texts] == ["×"]
-        assert not axes.lines
-    assert [axes.get_title() for axes in necessity[2:]] == ["never any\nno score", "none at all\nno score"]
-    assert [axes.get_title() for axes in sufficiency[2:]] == ["no score", "no score"]
-
-
 def test_an_image_of_the_second_seed_is_named_so() -> None:
     known = some_curves()["known"]
     late = {name: np.concatenate([rows(None, None, None), curve]) for name, curve in known.items()}
@@ -165,34 +152,4 @@ def test_an_image_of_the_second_seed_is_named_so() -> None:
     assert figure.legends[0].get_title().get_text() == "image 10 of some data, seed 7"
 
 
-def test_thirteen_methods_stand_in_blocks_of_two_rows() -> None:
-    known = {name: curves[1:] for name, curves in some_curves()["known"].items()}
-    figure = necessity_sufficiency_areas(metric_results({f"method_{place}": known for place in range(13)}))
-    grid = cells(figure, 5)
-    assert grid.shape == (6, 5)
-    shown = [[axes.get_visible() for axes in line] for line in grid]
-    assert shown == [[True] * 5] * 4 + [[True] * 3 + [False] * 2] * 2
-    assert [axes.get_title() for axes in grid[4, :3]] == [f"method {i}\narea 0.25" for i in (10, 11, 12)]
-    assert [axes.get_title() for axes in grid[5, :3]] == ["area 0"] * 3
-
-
 # --- files --------------------------------------------------------------------------------------------------
-
-LONG = [f"a_method_of_quite_a_long_name_{place:02}" for place in range(13)]
-MANY = dict.fromkeys(LONG, some_curves()["known"])
-FIGURES: dict[str, Callable[[MetricResults], Figure]] = {
-    "boxes": necessity_sufficiency_boxes,
-    "areas": necessity_sufficiency_areas,
-}
-
-
-@pytest.mark.parametrize("name", FIGURES)
-def test_no_names_overlap(name: str) -> None:
-    with styled():
-        figure = FIGURES[name](metric_results(MANY))
-        figure.draw_without_rendering()
-    shown = [axes for axes in figure.axes if axes.get_visible()]
-    texts = [text for axes in shown for text in (axes.title, axes.xaxis.label, axes.yaxis.label)]
-    texts += [*figure.legends[0].get_texts(), *shown[0].get_yticklabels()]
-    extents = [text.get_window_extent() for text in texts if text.get_text()]
-    assert_apart(extents, figure)

@@ -24,9 +24,6 @@ def retraining(**settings: object) -> RetrainStudy:
     [
         (95, 0.5, 10),
         (95, 0.15, 3),  # 0.15 / 0.05 is 2.9999999999999996 in floats
-        (95, 0.05, 1),
-        (99, 0.29, 29),  # 0.29 · 100 / 1 is 28.999999999999996
-        (99.9, 0.3, 300),
         (50, 0.5, 1),
         (66.666666666667, 0.333333333333, 1),
         (np.float64(95), np.float64(0.5), 10),
@@ -41,16 +38,10 @@ def test_iterations_are_whole(percentile: float, occluded: float, expected: int)
     ("percentile", "occluded", "message"),
     [
         (95, 0.52, "occluded: found 0.52 with percentile 95, expected a multiple of 0.05"),
-        (95, 0.02, "occluded: found 0.02 with percentile 95"),
-        (95, 1e-12, "occluded: found 1e-12 with percentile 95"),
-        (95, 0.500001, "occluded: found 0.500001 with percentile 95"),
         (99.9, 0.3005, "occluded: found 0.3005 with percentile 99.9, expected a multiple of 0.001"),
         (100, 0.5, "percentile: found 100, expected a number above 0 and below 100"),
-        (0, 0.5, "percentile: found 0,"),
         (float("nan"), 0.5, "percentile: found nan,"),
-        (True, 0.5, "percentile: found true,"),
         (95, 1, "occluded: found 1, expected a number above 0 and below 1"),
-        (95, -0.5, "occluded: found -0.5,"),
         (95, "half", "occluded: found 'half',"),
     ],
 )
@@ -62,16 +53,13 @@ def test_iterations_that_are_not_whole_are_refused(percentile: float, occluded: 
 @pytest.mark.parametrize(
     ("area", "percentile", "expected"),
     [
-        (224 * 224, 95, 2509),  # 2508.8
         (32 * 32, 95, 51),  # 51.2
-        (8 * 8, 95, 3),  # 3.2
         (10, 95, 1),  # 0.5 up
         (30, 95, 2),  # 1.5 up, and Python's round gives 2 as well
         (50, 95, 3),  # 2.5 up, where Python's round gives 2
         (9, 95, 1),  # 0.45, and at least one
         (1, 99.9, 1),
         (1000, 99.65, 4),  # 3.5 up; floats 3.4999999999999476
-        (100, 50.0, 50),
     ],
 )
 def test_pixels_round_halves_up_without_float_noise(area: int, percentile: float, expected: int) -> None:
@@ -132,11 +120,8 @@ def test_transforms_have_valid_defaults() -> None:
     [
         ({"radius": 2}, "transform.kind: missing, valid: none, dilation"),
         ({"kind": "dilate"}, "transform.kind: unknown transform 'dilate'; did you mean 'dilation'"),
-        ({"kind": None}, "transform.kind: unknown transform null"),
         ({"kind": "erosion", "radios": 2}, "transform: unknown key 'radios'; .* valid: kind, radius$"),
-        ({"kind": "none", "radius": 2}, "transform: unknown key 'radius'; valid: kind$"),
         ({"kind": "dilation", "radius": 1.5}, "transform.radius: found 1.5, expected an integer"),
-        ({"kind": "noise", "share": 1.1}, "transform.share: found 1.1, expected at most 1"),
     ],
 )
 def test_transforms_name_what_is_wrong(settings: dict[str, Any], message: str) -> None:

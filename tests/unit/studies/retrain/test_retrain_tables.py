@@ -11,12 +11,10 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
-from matplotlib.text import Text
 from plotted import chart_lines
 from scipy.stats import norm, t
 
 from saliency_assay.plotting.palette import ORANGE, PURPLE, SKY, VERMILION
-from saliency_assay.plotting.style import styled
 from saliency_assay.storage.csv_tables import read_table
 from saliency_assay.storage.score_tables import COLUMNS
 from saliency_assay.studies.retrain.curves import accuracy_curves, overlap_curves
@@ -27,7 +25,6 @@ from saliency_assay.studies.retrain.retrain_tables import (
     KEYS,
     expected,
     means,
-    split_variants,
     summary,
     summary_tables,
 )
@@ -218,13 +215,6 @@ def test_scores_of_another_kind_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=f"^{message}"):
         summary(means(change(study())), **SIZES, classes=CLASSES)
-
-
-def test_variants_are_split_into_names_and_numbers() -> None:
-    table = scored([(0, "a", "leakage", "iteroar/zero/10/repeat2", -1, 0.5), (0, "a", "other", "x", -1, 0)])
-    rows = split_variants(table, ["leakage"], "protocol/fill/iteration/repeatN")
-    parts = ["protocol", "fill", "iteration", "repeat"]
-    assert rows[parts].to_dict("records") == [dict(zip(parts, ("iteroar", "zero", 10, 2), strict=True))]
 
 
 # --- leakage ------------------------------------------------------------------------------------------------
@@ -423,18 +413,6 @@ def test_leakage_bars_show_means_values_bands_and_verdicts() -> None:
     assert "chance: 20 %" in labels
 
 
-def test_leakage_of_arms_that_differ_in_what_they_have() -> None:
-    scores = leaking(OWN, PERMUTED, iterations=(1, 2, 3, 4, 5, 6))
-    gone = (scores["variant"].str.startswith("roar/zero/6") & (scores["method"] == "mute")) | scores[
-        "variant"
-    ].str.startswith("iteroar/zero/1")
-    figure = bars_of(means(scores[~gone]))
-    visible = [axes.get_title()[-1] for axes in figure.axes if axes.get_visible()]
-    assert visible == ["₁", "₂", "₃", "₄", "₅", "₆", "₂", "₃", "₄", "₅", "₆"]
-    assert [axes.get_visible() for axes in figure.axes] == [True] * 6 + [False] * 4 + [True] * 5
-    assert words(figure.axes[5]) == {0: "leaks", 1: "no score", 2: "?"}
-
-
 # --- curves -------------------------------------------------------------------------------------------------
 
 
@@ -458,14 +436,6 @@ def test_accuracy_is_plotted_against_what_is_occluded() -> None:
         assert list(lines["chance: 20 %"]["mean"]) == [20, 20]
     assert "2 seeds; n = 4 test images; masks of k = 10 of A = 40 pixels" in chart.legend_title
     assert list(chart.looks) == [*METHODS, "chance: 20 %"]
-
-
-def test_masks_that_never_overlap_need_no_panel_of_what_is_measured() -> None:
-    table = study(seeds=[0])
-    chart = accuracy_curves(means(table[table["variant"].str.startswith("roar")]), **SIZES, classes=CLASSES)
-    assert [panel.title for panel in chart.panels] == ["ROAR, zero fill: nominal share"]
-    assert chart.panels[0].rows["low"].isna().all()
-    assert chart.legend_title.startswith("one seed (no band); n = 4 test images; ")
 
 
 def test_overlap_is_plotted_beside_that_of_random_masks() -> None:
@@ -597,39 +567,3 @@ def test_images_of_one_channel_and_fill_mean_are_seen_through_the_color() -> Non
 
 
 # --- the drawn page -----------------------------------------------------------------------------------------
-
-MANY = ("gradient", "integrated_gradients", "smoothgrad_squared", "cam", "random")
-
-
-def large_figure(name: str) -> Figure:
-    """A figure of many methods, ten iterations and two seeds."""
-    if name == "matrices":
-        table = means(study((0, 1), 10, MANY))
-        sizes = {"area": AREA, "occluded": OCCLUDED, "iterations": 10}
-        return overlap_matrices(table, protocol="iteroar", fill="zero", **sizes)
-    rng = np.random.default_rng(0)
-    if name == "leakage":
-        values = {method: list(rng.uniform(0.1, 0.3, 4)) for method in MANY}
-        return bars_of(means(leaking(values, values, iterations=(1, 10))))
-    images = rng.integers(0, 256, (len(MANY), 11, 3, 8, 8), np.uint8)
-    masks = rng.random((len(MANY), 10, 8, 8)) < 0.1
-    return iteration_images(images, masks, names=MANY, title="image 3: seven")
-
-
-@pytest.mark.parametrize("name", ["leakage", "matrices", "images"])
-def test_figures_fit_their_page(name: str) -> None:
-    with styled():
-        figure = large_figure(name)
-        figure.draw_without_rendering()
-    assert figure.get_figwidth() <= 10.4
-    panels = [axes.get_tightbbox() for axes in figure.axes if axes.get_visible()]
-    outside = [Text.get_window_extent(text) for text in figure.texts if text.get_text()]
-    legends = [legend.get_window_extent() for legend in figure.legends]
-    for place, extent in enumerate([*panels, *outside, *legends]):
-        assert -1 <= extent.x0 <= extent.x1 <= figure.bbox.width + 1, place
-        assert -1 <= extent.y0 <= extent.y1 <= figure.bbox.height + 1, place
-    for place, extent in enumerate([*outside, *legends]):
-        assert not any(extent.overlaps(other) for other in [*outside, *legends][:place])
-        assert not any(extent.overlaps(other) for other in panels)
-    for place, extent in enumerate(panels):
-        assert not any(extent.shrunk(0.98, 0.98).overlaps(other) for other in panels[:place])
