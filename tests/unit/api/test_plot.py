@@ -98,15 +98,6 @@ def test_all_figures_take_axes_and_name_no_keys() -> None:
     ("metric", "parameters", "curve", "x", "x_label", "y_label", "title"),
     [
         ("deletion", {"steps": 4}, "", [0, 25, 50, 75, 100], "pixels removed (%)", "← lower", "Deletion"),
-        (
-            "insertion",
-            {"steps": 2},
-            "",
-            [0, 50, 100],
-            "pixels inserted (%)",
-            "higher is better →",
-            "Insertion",
-        ),
         ("road", {"points": 3}, "lerf", [0, 25, 50, 75], "pixels removed (%)", "higher", "ROAD (LeRF)"),
         (
             *("aopc", {"steps": 3, "every": 1, "fill": "black", "output": "logit"}, ""),

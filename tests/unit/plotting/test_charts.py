@@ -47,11 +47,6 @@ def test_rows_are_data_of_the_chart_with_five_digits() -> None:
     assert second["data"] == first["data"]
 
 
-def test_a_faint_line_is_below_the_line_only_if_a_point_is_faint() -> None:
-    marks = [len(chart(faint=faint).specification()["concat"][0]["layer"]) for faint in (False, True)]
-    assert marks == [3, 4]
-
-
 def test_all_channels_have_the_same_series_and_one_legend() -> None:
     layers = chart().specification()["concat"][0]
     color, dash, shape = (
@@ -118,8 +113,3 @@ def test_a_method_has_the_look_of_its_place_in_every_study() -> None:
     assert looks(["b", "a"], labels)["a"] == looks(["a"], labels)["a"] == look(3)
     assert looks(["b"], labels)["b"].color == GRAY
     assert looks(["x", "y"], labels)["y"] == look(1)  # without a place
-
-
-def test_a_look_is_understood_by_matplotlib() -> None:
-    assert look(0).line() == {"color": CYCLE[0], "linestyle": "-", "marker": "o"}
-    assert look(9).line() == {"color": CYCLE[1], "linestyle": (0, (7, 3)), "marker": "D"}

@@ -49,13 +49,6 @@ def test_cells_keep_the_numbers_that_they_round() -> None:
     ]
 
 
-def test_tables_of_text_are_cards_on_a_phone() -> None:
-    long = table_page(pd.DataFrame({"a": ["x" * 60]}), title="t", digits=2)
-    assert '<table class="cards">' in long
-    assert 'data-label="a"' in long
-    assert 'class="cards"' not in table_page(pd.DataFrame({"a": ["x"]}), title="t", digits=2)
-
-
 def test_a_page_needs_no_network() -> None:
     page = Page(table_page(pd.DataFrame({"a": [1]}), title="t", digits=1))
     assert not {"link", "img", "iframe"} & set(page.tags)

@@ -241,6 +241,14 @@ def test_methods_are_rows_baselines_below_and_the_best_bold() -> None:
     assert r"\label{tab:my-study-scores}" in text
 
 
+def test_methods_that_may_be_first_are_bold_with_their_rank_sets() -> None:
+    table = tidy(seeds=3).assign(rank_low=[1.0, 1.0, 3.0] * 2, rank_high=[2.0, 2.0, 3.0] * 2)
+    (text,) = score_floats(table, "s", level=0.9, labels=SPACED)
+    upper = {row[0]: row[1] for row in body(text)[1::2]}
+    assert upper["gradient x input"] == r"\textbf{0.00} (1--2)"
+    assert upper["random"] == "20.0 (3)"
+
+
 def test_a_method_without_a_score_has_a_dash() -> None:
     table = tidy()
     table.loc[

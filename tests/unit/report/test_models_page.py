@@ -80,11 +80,3 @@ def test_a_model_that_was_not_trained_here_has_no_curve_but_is_named() -> None:
     alone = training_curves({("mine", 0): empty, ("mine", 1): empty}, LABELS)
     assert (len(alone.panels), len(alone.panels[0].rows), alone.looks) == (1, 0, {})
     assert "My model" in svg(alone.specification())
-
-
-def test_training_curves_of_models_that_have_validation_images() -> None:
-    chart = training_curves({("f_o", 3): curve(0.1, 0.4), ("f_s", 1): curve(0.3)}, LABELS)
-    assert [panel.title for panel in chart.panels][2] == "validation images"
-    lines = chart_lines(chart.panels[2])
-    assert list(lines) == ["Object model"]
-    assert list(lines["Object model"]["mean"]) == pytest.approx([40])

@@ -105,12 +105,7 @@ def test_the_heat_map_has_rank_set_mean_interval_and_alpha() -> None:
     ("order", "verdict"),
     [
         (CLEAR, "yes<small>a by 1 [0.5, 1.5] over b, p = 0.010</small>"),
-        (CLEAR.assign(lead_p=0.0), "yes<small>a by 1 [0.5, 1.5] over b, p &lt; 0.001</small>"),
         (TIED, "no<small>a by 1 [0.5, 1.5] over b, p = 0.500</small>"),
-        (
-            order_rows({"random": (1, 1), "a": (2, 2)}),
-            "baseline<small>random (baseline) by 1 [0.5, 1.5] over a, p = 0.010</small>",
-        ),
         (  # the best mean is of other images, as scores are missing
             TIED.assign(lead=-2.0, ranked_by="means"),
             "no<small>a has the best mean, but b is better on the same images, by 2</small>",
@@ -247,7 +242,6 @@ def test_examples_have_the_maps_of_the_first_model() -> None:
         {FIRST: "b", LAST: "a"},
         [Example("pqrst"[place], f"i{place}", [f"mb{place}", f"ma{place}"]) for place in range(4)],
     )
-    assert list(examples(content, [], ["a", "b", "c"]).columns) == ["a", "b", "c"]
     text = overview_page([study({}, methods=list("abc"), thumbnails=content)], seeds=[0], ran="")
     assert "data:image/png;base64,mc3" in text
     assert "nc3" not in text
@@ -269,18 +263,11 @@ def test_the_overview_summarizes_ranks_baselines_and_reliability() -> None:
         "of K metrics, up to about K × 5 %",
     ):
         assert words in page.text, words
-    assert page.text.count("retraining may change the order of the methods") == 1
-    assert ("data-page", "Trust in metrics") in page.attributes
     page = Page(summary_page(result))
     for words in (
         result.answer,
         "On 1 of 2 metrics, a method that uses the model ranks first: a on good.",
-        "a, b and random (baseline) on bad (rank sets 1–2, 1–2 and 1–3).",
-        "No method is shown to be better than these baselines: random on bad.",
-        "Verdict: too few images to tell: ",
         "is at least 0.5 for: good and bad (60 images).",
-        "m (resnet8; 97 % right)",
-        "a, b, random",
         "Mind the gap.",
     ):
         assert words in page.text, words
@@ -311,10 +298,6 @@ def test_without_studies_the_overview_lists_data_sets_and_models() -> None:
     assert page.tags.count("tr") == 3  # the head, x and y
     assert "2 (class)" in page.text
     assert ("href", "accuracy.html") in page.attributes
-    page = Page(build_page(sets, [], seeds=[0], ran=EVIL))
-    assert "trained" not in page.text
-    assert ("href", "accuracy.html") not in page.attributes
-    assert EVIL in page.text
 
 
 def test_names_are_text() -> None:

@@ -146,6 +146,7 @@ def test_the_summary_counts_metrics_with_the_errors_to_expect() -> None:
     assert multiplicity_words(1) == ""
     assert "of 40 metrics, up to 2 are" in multiplicity_words(40)
     assert "no ranks" in first_words([finding("X", UNRANKED, None)])
+    assert "On 1 metric, a baseline ranks first: random on Y." in first_words([finding("Y", LED, None)])
 
 
 # ---- baselines
@@ -291,6 +292,11 @@ def test_a_baseline_ranked_first_is_no_order_to_expect() -> None:
 
 
 # ---- agreement
+
+
+def test_raters_other_than_images_are_named_and_undefined_ones_left_out() -> None:
+    rows = pd.DataFrame({"between": ["halves", "seeds"], "raters": [2, 3], "correlation": [0.934, NAN]})
+    assert sentences.halves_words(rows).endswith("by two random halves of the images: 0.93.")
 
 
 @pytest.mark.parametrize(

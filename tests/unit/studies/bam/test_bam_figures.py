@@ -76,15 +76,10 @@ def test_variants_stand_beside_their_methods_bar_in_its_order() -> None:
     assert scale_whiskers == pytest.approx([0.04] * 3)
     assert location == pytest.approx([0.59, 0.19, 0.09])
     assert baseline == pytest.approx([0.06, 0.02, 0.01])  # of the first set
-    named = [text.get_text() for text in figure.legends[0].get_texts()]
-    variants = ["other object sizes", "other object positions"]
-    assert named == ["object's mask", *variants, "baseline: the same number of random pixels"]
     groups = [container for container in figure.axes[0].containers if hasattr(container, "patches")]
     looks = {(patch.get_facecolor(), patch.get_hatch()) for group in groups for patch in group.patches}
     assert len(looks) == 4
-    edges = [group.patches[0].get_x() for group in groups]
-    assert edges == pytest.approx([-0.4, -0.2, 0.0, 0.2])
-    assert groups[-1].patches[0].get_x() + groups[-1].patches[0].get_width() == pytest.approx(0.4)
+    assert [group.patches[0].get_x() for group in groups] == pytest.approx([-0.4, -0.2, 0.0, 0.2])
 
 
 def test_several_seeds_are_dots_around_their_mean() -> None:

@@ -692,6 +692,12 @@ def test_random_pixels_are_near_chance_on_x_os(
     assert verdict(tables, f"{metric.upper()} of random pixels") == expected
 
 
+def test_no_baseline_or_a_series_of_one_k_is_not_tested() -> None:
+    tables = replace(study(), metrics=study().metrics.assign(baseline=NAN), series=series().query("k == 1"))
+    assert reason(tables, "MCS of random pixels") == "no method has a baseline for MCS"
+    assert reason(tables, "Guided Backpropagation changes") == "1 value of k, expected at least 2"
+
+
 # ---- the ranking
 
 

@@ -67,8 +67,7 @@ def test_curves_are_median_quartiles_and_share() -> None:
         np.testing.assert_allclose([edge.min(), edge.max()], quartiles, rtol=1e-5)
     share = [100 * sum(value <= 5 for value in relative[:, step]) / 7 for step in range(13)]
     np.testing.assert_allclose(below.get_lines()[0].get_ydata(), share)
-    assert 0 < min(share[1:-1]) < 100 or len(set(share)) > 2
-    assert above.get_lines()[1].get_ydata() == [5, 5]
+    assert len(set(share)) > 2
     assert below.get_xlabel() == "step (last change of an image at 10 of 12); 7 images"
     assert below.get_xlim() == (0, 10)
     assert above.get_yscale() == "log"

@@ -195,12 +195,3 @@ def test_configured_sets_are_shown_without_an_image() -> None:
         ["idr", "d_os", "edge", 0],
     ]
     assert len(metrics_table(nothing, PARAMETERS)) == 0  # nobody knows of which set
-
-
-def test_metrics_may_be_others() -> None:
-    table = scores().replace({"metric": {"idr": "iir"}})
-    parameters = {"iir": {"threshold": 0.1, **PARAMETERS["idr"]}}
-    result = metrics_table(table, parameters, ["iir"])
-    assert result["metric"].unique().tolist() == ["iir"]
-    rows = table.query("metric == 'iir' and method == 'edge' and variant == 'outside'")
-    assert result.loc[0, "baseline"] == pytest.approx(rows["score"].mean())

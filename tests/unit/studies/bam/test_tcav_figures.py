@@ -83,13 +83,6 @@ def test_the_table_has_each_layer_and_the_mean_of_those_that_pass() -> None:
     assert not mean["kept"]
 
 
-def test_the_level_decides_what_is_left_out() -> None:
-    level = float(stats.ttest_ind(*UNCLEAR).pvalue)
-    for significance, kept in ((level + 1e-9, True), (level - 1e-9, False)):
-        table = concepts_table(study(), significance=significance)
-        assert table.loc[table["model"] == "a_s", "kept"].tolist() == [kept] * 4
-
-
 def test_without_images_under_test_all_is_undefined() -> None:
     none = [NAN, NAN]
     table = concepts_table(measured("f_s", 0, {"layer1": (none, none)}, images=0), significance=0.01)
@@ -156,7 +149,6 @@ def test_the_figure_says_p_and_mean() -> None:
     assert texts(figure, 0) == [f"p={p_values[0]:.2g}", f"p={p_values[1]:.2g}", "p<0.001"]
     titles = [axes.get_title() for axes in figure.axes]
     assert titles == ["f_o: 0.97 (57 images)", "a_s: × (31 images)"]
-    assert "p > 0.01" in figure.legends[0].get_title().get_text()
 
 
 def test_several_seeds_are_one_panel() -> None:

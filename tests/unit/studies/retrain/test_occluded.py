@@ -190,11 +190,6 @@ def test_too_few_or_too_many_stores_are_refused(opened: Open, stores: int, itera
         layers_of(chosen, "zero", iteration)
 
 
-def test_another_fill_is_refused(opened: Open) -> None:
-    with pytest.raises(ValueError, match=r"^fill: found 'shared', valid: zero, mean, linear$"):
-        layers_of(opened(1, (5,)), "shared", 1)
-
-
 def test_masks_in_parts_are_masks_of_all_images(tmp_path: Path) -> None:
     """Two stores of masks, each in parts of four, four and three images, against the same masks whole."""
     paths: list[Path] = []

@@ -154,10 +154,3 @@ def test_accuracies_count_seeds() -> None:
     assert set(counts) == {(("roar", "mean", "yes"), "a"), (("roar", "mean", "no"), "a")}
     np.testing.assert_array_equal(counts[("roar", "mean", "yes"), "a"], np.full((2, 4), 1))
     np.testing.assert_array_equal(counts[("roar", "mean", "no"), "a"], np.ones((1, 4)))
-
-
-def test_what_is_compared_is_written_out() -> None:
-    shown = displayed_agreement(rank_agreement(accuracies()))
-    assert "with retraining and without retraining" in set(shown["compared"])
-    assert "ROAR and ROAR LeRF" in set(shown["compared"])
-    assert "linear fill, with retraining" in set(shown["under"])

@@ -119,27 +119,21 @@ def test_sigterm_in_the_last_batch_leaves_a_whole_store(tmp_path: Path, whole: b
     assert method.sizes == BATCHES
 
 
-def test_saved_at_most_once_in_so_many_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a clock that is 25 seconds further at each batch."""
+@pytest.mark.parametrize(
+    ("seconds", "limit", "counts"), [(60, 10**9, [0, 0, 0, 1, 1, 1, 2]), (3600, 2000, [0, 0, 1, 1, 1, 2, 2])]
+)
+def test_batches_wait_to_be_saved_for_so_many_seconds_or_bytes(
+    seconds: float, limit: int, counts: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock is 25 seconds further at each batch.
+
+    A packed mask of 12 x 12 pixels is 18 bytes, its map 576, color and flag 7: four images are beyond 2,000.
+    """
     method = Noisy()
     monkeypatch.setattr(remask_state.time, "monotonic", lambda: 25.0 * len(method.sizes))
-    blocks = blocks_of(method, state_in(tmp_path, seconds=60))
-    files = []
-    for _ in BATCHES:
-        next(blocks)
-        files.append(len(saved(tmp_path)))
-    assert files == [0, 0, 0, 1, 1, 1, 2]
-
-
-def test_what_waits_to_be_saved_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A packed mask of 12 x 12 pixels is 18 bytes, its map 576, color and flag 7: four images are beyond 2,000."""
-    monkeypatch.setattr(remask_state, "BYTES", 2000)
-    blocks = blocks_of(Noisy(), state_in(tmp_path, seconds=3600))
-    files = []
-    for _ in BATCHES:
-        next(blocks)
-        files.append(len(saved(tmp_path)))
-    assert files == [0, 0, 1, 1, 1, 2, 2]
+    monkeypatch.setattr(remask_state, "BYTES", limit)
+    blocks = blocks_of(method, state_in(tmp_path, seconds=seconds))
+    assert [len(saved(tmp_path)) for _ in zip(BATCHES, blocks, strict=False)] == counts
 
 
 def test_a_state_of_something_else_is_deleted(

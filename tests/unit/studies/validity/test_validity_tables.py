@@ -193,10 +193,8 @@ def test_words_and_figure() -> None:
     words = in_words(recommended(), labels)
     assert words["best_baseline"].tolist() == ["Edge", ""]
     assert words["verdict"][0].startswith("Usable on this set")
-    assert "ρ = 0.80); clear on average: images" in words["verdict"][0]
     assert words["verdict"][1].startswith("Not recommended on this set: known orders")
     figure = validity_scatter(recommended(), 0.999, labels)
-    assert [axes.get_title(loc="left").partition(":")[0] for axes in figure.axes] == ["faithfulness"]
     assert figure.axes[0].get_lines()[0].get_xydata().tolist() == [[0.4, 0.8]]
 
 
