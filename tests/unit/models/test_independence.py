@@ -159,13 +159,16 @@ def test_a_setting_in_a_dictionary_is_noticed() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("method", ["gradient", "rise"])
-def test_observers_write_other_buffers_for_other_images(method: str) -> None:
+@pytest.mark.parametrize(("method", "parameters"), [("gradient", {}), ("rise", {"samples": 20})])
+def test_observers_write_other_buffers_for_other_images(method: str, parameters: dict[str, int]) -> None:
     network = net(lambda _, x: x)
     network.qconfig = torch.ao.quantization.get_default_qconfig("fbgemm")
     observed = torch.ao.quantization.prepare(network)
-    maps = saliency_assay.attribute(method, observed, IMAGES, TARGETS)
-    assert torch.equal(maps, saliency_assay.attribute(method, net(lambda _, x: x), IMAGES, TARGETS))
+    maps, expected = (
+        saliency_assay.attribute(method, each, IMAGES, TARGETS, **parameters)
+        for each in (observed, net(lambda _, x: x))
+    )
+    assert torch.equal(maps, expected)
 
 
 def test_a_network_changed_after_a_call_is_checked_again() -> None:

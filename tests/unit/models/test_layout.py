@@ -1,6 +1,5 @@
 """The memory format in which networks are given images, and that finding it leaves no trace."""
 
-import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -169,14 +168,6 @@ def test_results_in_channels_last_are_bit_for_bit_the_same() -> None:
     place(tried, CPU, SIZE)
     expected = [plain((part / 255).contiguous(memory_format=LAST)) for part in stored(7).split(3)]
     assert torch.equal(logits(tried, stored(7), batch_size=3), torch.cat(expected).detach())
-
-
-def test_the_log_says_why(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, "saliency_assay.models.layout"):
-        place(wrapped(Flat(nn.Flatten())), CPU, SIZE)
-        place(wrapped(Flat(derived)), CPU, SIZE)
-    (line,) = caplog.messages
-    assert line.endswith("fails with channels-last images: expected contiguous gradients")
 
 
 @pytest.mark.parametrize("is_wrapped", [True, False])

@@ -273,15 +273,6 @@ def test_missing_file(path: Path) -> None:
         weights.load_initial(small_resnet8(), path, "resnet8")
 
 
-def test_failed_write_leaves_the_old_file(path: Path) -> None:
-    weights.save(path, small_resnet8(), RESNET8)
-    before = path.read_bytes()
-    with pytest.raises((AttributeError, pickle.PicklingError, TypeError)):
-        weights.write(path, {"function": lambda: None})
-    assert path.read_bytes() == before
-    assert [file.name for file in path.parent.iterdir()] == ["weights.pt"]
-
-
 def test_sparse_tensors_are_refused(path: Path) -> None:
     torch.save({"fc.weight": torch.zeros(2, 3).to_sparse()}, path)
     with pytest.raises(ValueError, match=r"'fc\.weight' is torch\.sparse\.FloatTensor; valid: dense tensors"):

@@ -272,19 +272,3 @@ def test_templates_and_assets_count_for_the_pages_that_show_them() -> None:
     assert shared | {"reader.js"} <= files["report"]
     assert "reader.js" not in files["overview"]
     assert not files["score"]
-
-
-@pytest.mark.parametrize(
-    ("package", "module"),
-    [
-        ("matplotlib", "studies.fidelity.figures"),
-        ("PIL", "data.images"),
-        ("pycocotools", "data.bam.coco"),
-        ("skimage", "studies.retrain.mask_transforms"),
-        ("sklearn", "data.readers.digits"),
-        ("zarr", "studies.retrain.scores"),  # by other modules
-        ("zennit", "methods.relevance"),
-    ],
-)
-def test_packages_that_results_depend_on_count(package: str, module: str) -> None:
-    assert package in code_of(f"saliency_assay.{module}").packages

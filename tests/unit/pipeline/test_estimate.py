@@ -14,7 +14,6 @@ from saliency_assay.pipeline.estimate import (
     missing_text,
     placeholders,
     seconds_of,
-    table_text,
     time_text,
 )
 from saliency_assay.storage import zarr_store
@@ -103,19 +102,6 @@ def test_masks_of_the_papers_images() -> None:
     assert mask_bytes(1, (3, 224, 224), 1) == 6272 + 3 + 1
     assert mask_bytes(60_000, (3, 224, 224), 10) == 60_000 * (62_720 + 30 + 1)
     assert mask_bytes(7, (1, 9, 9), 2) == 7 * (21 + 2 + 1)  # 162 bits
-
-
-def test_the_table_is_aligned() -> None:
-    rows = [
-        ["iteroar_stl10", "2,500", "663", "1,222 h", "70 s", "5.2e+03"],
-        ["b", "7", "0", "> 6 min", "> 0 s", "?"],
-    ]
-    head, *lines = table_text(rows).splitlines()
-    assert lines == [
-        "iteroar_stl10    2,500     663     1,222 h        70 s      5.2e+03",
-        "b                    7       0     > 6 min       > 0 s            ?",
-    ]
-    assert len(head) == len(lines[0])
 
 
 def test_missing_data_and_weights_are_replaced_and_named(

@@ -2,7 +2,7 @@
 
 from copy import deepcopy
 
-from pipelines import RETRAIN, TINY, inputs, params, studies
+from pipelines import RETRAIN, TINY, inputs, studies
 
 from saliency_assay.studies.fidelity import FIDELITY
 
@@ -68,22 +68,6 @@ def test_a_study_is_of_localization_if_all_its_metrics_take_the_mask() -> None:
     assert studies(configuration).study_question("objects") == FIDELITY.mask_question
     located["metrics"].append("sensitivity")
     assert studies(configuration).study_question("objects") == FIDELITY.question
-
-
-def test_figures_and_tables_come_in_the_order_of_the_report() -> None:
-    tiny = studies(TINY)
-    pairs = params(TINY).of_kind("fidelity").plot_scatter({"study": "digits"})["pairs"]
-    assert pairs == [["infidelity", "sensitivity"]]
-    assert tiny.figures("digits") == [
-        "study.html", "faithfulness_scores.svg", "infidelity_scores.svg", "sensitivity_scores.svg",
-        "infidelity_sensitivity.svg", "scores.html", "gallery.html", "order.svg", "score_pairs.svg",
-        "reliability.svg", "agreement.svg", "consistency.svg", "reliability.html",
-    ]  # fmt: skip
-    assert tiny.tables("captions")[:3] == ["premise", "table", "reliability"]
-    assert " ".join(tiny.tables("bam")[4:11]) == (
-        "commonality series correlation concepts independence deltas reliability"
-    )
-    assert " ".join(tiny.summary_tables("retrain")) == "order pairs reliability rankings agreement leakage"
 
 
 def test_mask_figures_are_of_every_protocol_and_fill() -> None:

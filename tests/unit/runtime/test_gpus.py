@@ -148,14 +148,6 @@ def test_each_job_gets_a_gpu_of_its_own(started: list[Job], monkeypatch: pytest.
     assert start(started).gpus == "GPU-a"
 
 
-def test_jobs_share_where_there_are_more_than_gpus(
-    started: list[Job], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(SHARED, "0,1")
-    jobs = [start(started) for _ in range(3)]
-    assert sorted(job.gpus for job in jobs) in (["0", "0", "1"], ["0", "1", "1"])
-
-
 def test_a_job_may_take_several(started: list[Job], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(SHARED, "3,0,2")
     assert start(started, 1).gpus == "3"

@@ -118,13 +118,6 @@ def test_a_folder_in_use_names_its_process(other: "subprocess.Popen[str]", resul
     hold(results)
 
 
-def test_it_is_free_once_that_was_killed(other: "subprocess.Popen[str]", results: Path) -> None:
-    kill(other)
-    assert (results / NAME).exists()
-    hold(results)
-    assert json.loads((results / NAME).read_text())["process"] == os.getpid()
-
-
 def test_jobs_that_a_killed_run_left_are_waited_for(
     other: "subprocess.Popen[str]", results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -230,9 +223,3 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         pytest.raises(ValueError, match=line),
     ):
         hold(folder / "results")
-
-
-def test_a_file_in_its_place_is_named(tmp_path: Path) -> None:
-    (tmp_path / "results").write_text("mine")
-    with pytest.raises(ValueError, match=r"results: cannot write in .*/results: File exists;"):
-        hold(tmp_path / "results")

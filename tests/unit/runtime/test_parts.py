@@ -39,6 +39,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv(FORCED, raising=False)
     monkeypatch.setattr(parts, "SCRIPTS", tmp_path)
+    monkeypatch.setattr(parts.gc, "collect", lambda: 0)  # slow in the process of many tests
     Path("copy.py").write_text(SCRIPT)
     Path("source.txt").write_text("source")
     return tmp_path

@@ -82,6 +82,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.slow
 def test_each_fault_is_reported(tree: Checkout) -> None:
     for name, (line, _) in FAULTS.items():
         path = tree.root / name

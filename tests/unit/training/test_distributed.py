@@ -27,8 +27,7 @@ def results(task: Callable[[Path], Any], folder: Path, processes: int) -> list[R
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Result:
-    (result,) = results(parallel.train_all, tmp_path_factory.mktemp("alone"), 1)
-    return result
+    return parallel.train_all(tmp_path_factory.mktemp("alone"))
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +63,7 @@ def assert_alike(result: Result, expected: Result, tolerance: float) -> None:
 
 @pytest.mark.parametrize("name", parallel.BLUEPRINTS)
 def test_two_processes_train_as_one(name: str, alone: Result, together: list[Result]) -> None:
-    """Twenty steps in float64: what remains is the order of sums."""
+    """Eight steps in float64: what remains is the order of sums."""
     for result in together:
         # The loss is taken in float32 whatever the network's precision.
         state, expected = result[f"{name} exact"]["state"], alone[f"{name} exact"]["state"]
@@ -74,21 +73,21 @@ def test_two_processes_train_as_one(name: str, alone: Result, together: list[Res
 
 @pytest.mark.parametrize("name", parallel.SMOOTHED)
 def test_two_processes_train_as_one_in_float32(name: str, alone: Result, together: list[Result]) -> None:
-    """Twenty steps, without the kinks of ReLUs, at which a last bit may turn a gradient on or off."""
+    """Twelve steps, without the kinks of ReLUs, at which a last bit may turn a gradient on or off."""
     for result in together:
         assert_alike(result[f"{name} smooth"], alone[f"{name} smooth"], 1e-5)
 
 
 def test_processes_end_with_the_same_bits(together: list[Result]) -> None:
     first, second = together
-    for name in first.keys() - {"normalization"}:
+    for name in first.keys() - {"normalization", "layers"}:
         assert digest(first[name]["state"]) == digest(second[name]["state"]), name
         assert repr(first[name]["rows"]) == repr(second[name]["rows"])
 
 
 def test_streamed_images_give_the_same_bits(together: list[Result]) -> None:
     for result in together:
-        assert digest(result["streamed"]["state"]) == digest(result["dropout"]["state"])
+        assert digest(result["streamed"]["state"]) == digest(result["dropout smooth"]["state"])
 
 
 def test_early_stopping_ends_after_the_same_epoch(alone: Result, together: list[Result]) -> None:
@@ -102,7 +101,8 @@ def test_early_stopping_ends_after_the_same_epoch(alone: Result, together: list[
 def test_bf16_trains_as_one_to_its_precision(alone: Result, together: list[Result]) -> None:
     for result in together:
         assert distance(result["bf16"]["state"], alone["bf16"]["state"], "weight") < 1e-2
-        assert distance(result["bf16"]["state"], alone["resnet"]["state"], "weight") > 1e-2
+        assert distance(result["float32"]["state"], alone["float32"]["state"], "weight") < 1e-5
+        assert distance(result["bf16"]["state"], alone["float32"]["state"], "weight") > 1e-4
 
 
 def test_statistics_of_the_images_are_the_same_bits(alone: Result, together: list[Result]) -> None:
@@ -112,25 +112,14 @@ def test_statistics_of_the_images_are_the_same_bits(alone: Result, together: lis
 # --- layers -------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def one_layer(tmp_path_factory: pytest.TempPathFactory) -> Result:
-    (result,) = results(parallel.layers, tmp_path_factory.mktemp("one"), 1)
-    return result
-
-
-@pytest.fixture(scope="module")
-def four_layers(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
-    return results(parallel.layers, tmp_path_factory.mktemp("four"), 4)
-
-
 def close(result: Tensor, expected: Tensor) -> None:
     torch.testing.assert_close(result, expected, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", parallel.NORMS)
-def test_batch_norm_of_the_whole_batch(name: str, one_layer: Result, four_layers: list[Result]) -> None:
+def test_batch_norm_of_the_whole_batch(name: str, alone: Result, together: list[Result]) -> None:
     """In float64 against torch's own, on images far from 0 and from each other."""
-    expected, parts = one_layer[name], [result[name] for result in four_layers]
+    expected, *parts = (result["layers"][name] for result in (alone, *together))
     for turn in range(2):
         close(torch.cat([part["out"][turn] for part in parts]), expected["out"][turn])
         close(torch.cat([part["x"][turn] for part in parts]), expected["x"][turn])
@@ -145,20 +134,18 @@ def test_batch_norm_of_the_whole_batch(name: str, one_layer: Result, four_layers
 
 @pytest.mark.parametrize("kind", ["float32", "bf16"])
 @pytest.mark.parametrize("name", ["dropout", "channels"])
-def test_dropout_of_the_whole_batch(
-    name: str, kind: str, one_layer: Result, four_layers: list[Result]
-) -> None:
-    expected, parts = one_layer[f"{name} {kind}"], [result[f"{name} {kind}"] for result in four_layers]
+def test_dropout_of_the_whole_batch(name: str, kind: str, alone: Result, together: list[Result]) -> None:
+    expected, *parts = (result["layers"][f"{name} {kind}"] for result in (alone, *together))
     for key in ("out", "x"):
         assert torch.equal(torch.cat([part[key] for part in parts]), expected[key])
     assert 0 < (expected["x"] == 0).double().mean() < 0.6
 
 
-def test_gradients_of_what_is_gathered(four_layers: list[Result]) -> None:
-    mine = torch.stack([result["gathered"]["mine"] for result in four_layers])
-    for result in (result["gathered"] for result in four_layers):
-        assert torch.equal(result["rows"], mine)
-        assert torch.equal(result["gradient"], (1 + 2 + 3 + 4) * 2 * result["mine"])
+def test_gradients_of_what_is_gathered(together: list[Result]) -> None:
+    parts = [result["layers"]["gathered"] for result in together]
+    for part in parts:
+        assert torch.equal(part["rows"], torch.stack([part["mine"] for part in parts]))
+        assert torch.equal(part["gradient"], (1 + 2) * 2 * part["mine"])
 
 
 # --- kill and resume ----------------------------------------------------------------------------------------
@@ -166,7 +153,7 @@ def test_gradients_of_what_is_gathered(four_layers: list[Result]) -> None:
 
 @pytest.fixture(scope="module")
 def interrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a training whose second process got SIGTERM in step 9 of 20."""
+    """The folder of a training whose second process got SIGTERM in step 9 of 12."""
     folder = tmp_path_factory.mktemp("stopped")
     ended = parallel.run(parallel.stopped, folder, 2)
     assert (ended.status, ended.output, ended.results) == (143, "", [])
@@ -177,6 +164,7 @@ def interrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", [2, 1])
 def test_a_training_goes_on_in_as_many_processes_or_fewer(
     processes: int, interrupted: Path, tmp_path: Path, alone: Result, together: list[Result]
@@ -216,6 +204,7 @@ def test_a_fault_of_all_is_reported_once(tmp_path: Path) -> None:
     assert line.startswith("indivisible: batch_size: found 33, expected a multiple of 2")
 
 
+@pytest.mark.slow
 def test_a_fault_of_one_is_reported_without_its_consequences(tmp_path: Path) -> None:
     ended = parallel.run(parallel.faulty, tmp_path, 2)
     assert (ended.status, ended.output, ended.results) == (1, "faulty: images: truncated\n", [])

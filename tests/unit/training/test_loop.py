@@ -1,12 +1,10 @@
-"""The training loop against a plain one, its determinism, and what a kill leaves behind."""
+"""The training loop against a plain one, its determinism, and what an interruption leaves behind."""
 
 import logging
 import math
 import os
 import re
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,7 +21,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from saliency_assay.models.classifier import Blueprint, Classifier, build, digest
 from saliency_assay.models.inference import logits
-from saliency_assay.runtime.provenance import SOURCE, seed_of
+from saliency_assay.runtime.provenance import seed_of
 from saliency_assay.training.hyperparameters import Training, training_from
 from saliency_assay.training.loop import (
     COLUMNS,
@@ -146,10 +144,6 @@ def terminate(model: Classifier) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def kill(model: Classifier) -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
 def spoil(model: Classifier) -> None:
     nn.init.constant_(model.network.get_parameter("fc.bias"), math.nan)
 
@@ -263,20 +257,10 @@ def test_dropout_differs_from_step_to_step(state_path: Path) -> None:
     assert len({tuple(mask.flatten().tolist()) for mask in kept}) == STEPS
 
 
-def test_auto_is_float32_on_a_cpu(state_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, "saliency_assay.training.loop"):
-        auto = signature(trained(state_path))
-        exact = signature(trained(state_path, replace(SHORT, precision="float32")))
-    assert SHORT.precision == "auto"
-    assert auto == exact
-    messages = [message for message in caplog.messages if message.startswith("precision")]
-    assert messages == ["precision: auto selects float32 on this device"]
-    assert auto != signature(trained(state_path, replace(SHORT, precision="bf16")))
-
-
 @pytest.mark.parametrize(
     ("precision", "device", "native", "expected"),
     [
+        ("auto", "cpu", True, "float32"),
         ("auto", "cuda", True, "bf16"),
         ("auto", "cuda", False, "float32"),  # such as a V100, on which torch emulates it
         ("bf16", "cuda", False, "bf16"),
@@ -576,21 +560,21 @@ def test_sigterm_during_evaluation(state_path: Path, number: int, epoch: int) ->
     resumed_in(state_path, epoch)
 
 
-def train_until_killed(state_path: str, training: bool) -> None:
-    """Train in a process that kills itself in the second epoch or in the second pass of its evaluation."""
-    torch.set_num_threads(1)
-    passes = Passes(5 if training else 7, kill, training=training)
-    settings, indices = (SHORT, {}) if training else (EVALUATED, evaluated())
-    trained(Path(state_path), settings, save_seconds=0, on_step=passes, **indices)
+class Killed(BaseException):
+    """In place of SIGKILL."""
+
+
+def kill(model: Classifier) -> None:
+    raise Killed
 
 
 @pytest.mark.parametrize("training", [True, False], ids=["training", "evaluation"])
 def test_a_killed_process_leaves_a_state_to_resume_from(state_path: Path, training: bool) -> None:
-    here, rest = Path(__file__), Passes()
-    code = f"import {here.stem} as test; test.train_until_killed({str(state_path)!r}, {training})"
-    environment = {**os.environ, "PYTHONPATH": f"{SOURCE}{os.pathsep}{here.parent}"}
-    ended = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=False)
-    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    """Killed in the second epoch, or in the second pass of its evaluation."""
+    passes, rest = Passes(5 if training else 7, kill, training=training), Passes()
+    settings, indices = (SHORT, {}) if training else (EVALUATED, evaluated())
+    with pytest.raises(Killed):
+        trained(state_path, settings, save_seconds=0, on_step=passes, **indices)
     if training:
         assert signature(trained(state_path, on_step=rest)) == uninterrupted()
         assert rest.count == STEPS - 4

@@ -1,7 +1,6 @@
 import logging
 import subprocess
 import sys
-import tracemalloc
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -94,23 +93,6 @@ def test_the_number_of_images_can_be_limited(tmp_path: Path) -> None:
     assert places == sorted(set(places))
     assert [place >= 5 * COUNT for place in places] == (arrays["split"] == TEST).tolist()
     np.testing.assert_array_equal(built(tmp_path, images_per_class=100)["image"], images)
-
-
-def test_one_file_is_in_memory_at_a_time(tmp_path: Path) -> None:
-    """A file's bytes and a block."""
-    count = 500
-    original(tmp_path, count=count)
-    tracemalloc.start()
-    try:
-        _, blocks = cifar10(
-            path=str(tmp_path), size=32, images_per_class=0, generator=np.random.default_rng(0), block=16
-        )
-        seen = sum(len(block["image"]) for block in blocks)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert seen == 6 * count
-    assert peak < 1.3 * count * 3072
 
 
 # --- what is refused ----------------------------------------------------------------------------------------
