@@ -171,10 +171,6 @@ def terminated(folder: Path) -> dict[str, Any]:
     return trained("dropout", folder, replace(SETTINGS, epochs=2000), on_step=note)
 
 
-def indivisible(folder: Path) -> dict[str, Any]:
-    return trained("resnet", folder, replace(SETTINGS, batch_size=33))
-
-
 def faulty(folder: Path) -> dict[str, Any]:
     """A fault in one process alone, and not the first."""
 
@@ -275,7 +271,6 @@ TASKS = (
     resumed,
     evaluated,
     terminated,
-    indivisible,
     faulty,
     killed,
 )

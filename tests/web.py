@@ -21,7 +21,7 @@ class Site:
     statuses: list[int] = field(default_factory=list)
     """Status codes of the next responses, in place of a file."""
     moved: dict[str, str] = field(default_factory=dict)
-    asked: list[tuple[str, str]] = field(default_factory=list)
+    requests: list[tuple[str, str]] = field(default_factory=list)
     """Path and range of every request."""
     url: str = ""
 
@@ -35,8 +35,8 @@ def served(site: Site) -> Iterator[Site]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            wanted = self.headers.get("Range", "")
-            site.asked.append((self.path, wanted))
+            byte_range = self.headers.get("Range", "")
+            site.requests.append((self.path, byte_range))
             if site.statuses:
                 self.send_error(site.statuses.pop(0))
                 return
@@ -50,7 +50,11 @@ def served(site: Site) -> Iterator[Site]:
                 return
             content = site.files[self.path]
             fits = self.headers.get("If-Range") == site.version_of(self.path)
-            begin = int(wanted.removeprefix("bytes=").rstrip("-")) if wanted and site.ranges and fits else 0
+            begin = (
+                int(byte_range.removeprefix("bytes=").rstrip("-"))
+                if byte_range and site.ranges and fits
+                else 0
+            )
             if begin and begin >= len(content):
                 self.send_error(416)
                 return

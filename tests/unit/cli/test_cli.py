@@ -35,13 +35,6 @@ def test_an_unknown_configuration(command: str, capsys: pytest.CaptureFixture[st
     assert "bam_small" in line
 
 
-def test_an_unknown_command(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["ran"])
-    assert ended.value.code == 2
-    assert "'ran'" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("options", "profiles", "others"),
     [

@@ -19,12 +19,9 @@ coco: [{annotations: ROOT, images: ROOT}] => data.bam.coco.0.annotations: found 
 coco: [{annotations: ROOT/coco/annotations/instances_val2017.json, images: ROOT/no}]
     => data.bam.coco.0.images: found 'ROOT/no' … a folder that exists
 miniplaces: ROOT/no => data.bam.miniplaces: found 'ROOT/no' … a folder that exists
-coco: 5 => data.bam.coco: found 5 … a string or a list
 coco: [{annotations: a.json, images: a}, {images: a}] => data.bam.coco.1: key 'annotations' is missing
-coco: [{annotations: a.json, images: a, image: a}] => data.bam.coco.0: unknown key 'image' … 'images'
 objects: [dog] => data.bam.objects: found ['dog'] … 2 or more entries
 scenes: [attic, yes] => data.bam.scenes.1: found true … a string
-objetcs: [dog, cat] => data.bam: unknown key 'objetcs' … 'objects'
 """
 
 

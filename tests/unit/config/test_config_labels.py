@@ -5,14 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from configurations import agrees, base, changed, fault, reading
 from pipelines import TINY
 
 from saliency_assay.catalog import CATALOG
 from saliency_assay.config.configuration import Configuration, read
 from saliency_assay.config.labels import labels_of
-from saliency_assay.runtime.provenance import SOURCE
 
 
 def tiny(**changes: Mapping[str, Any]) -> Configuration:
@@ -141,18 +139,3 @@ def test_labels_may_have_any_letters() -> None:
 def test_the_old_key_of_a_models_training_label_is_named() -> None:
     raw = changed("models.d", {"architecture": "mlp", "data": "digits", "label": "class"})
     assert agrees(fault(raw), "models.d: key 'trained_on' is missing; 'label' is called 'trained_on'")
-
-
-def test_shipped_configurations_label_every_entry_by_hand_or_by_its_kind() -> None:
-    """No label of a shipped configuration is an abbreviation that was only capitalized."""
-    for path in sorted((SOURCE.parent / "config").glob("*.yaml")):
-        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
-        for section, records in {
-            "data": {name: entry["kind"] for name, entry in raw.get("data", {}).items()},
-            "models": {name: entry["architecture"] for name, entry in raw.get("models", {}).items()},
-            "methods": {name: entry.get("method", name) for name, entry in raw.get("methods", {}).items()},
-            "metrics": {name: entry.get("metric", name) for name, entry in raw.get("metrics", {}).items()},
-            "studies": {name: entry["kind"] for name, entry in raw.get("studies", {}).items()},
-        }.items():
-            for name, record in records.items():
-                assert "label" in raw[section][name] or name == record, f"{path.name}: {section}.{name}"

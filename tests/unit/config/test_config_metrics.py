@@ -12,7 +12,6 @@ from configurations import agrees, base, cases, changed, fault, reading, with_pa
 
 from saliency_assay.catalog import CATALOG
 from saliency_assay.config.metrics import BOXES, OFFERED, Metric
-from saliency_assay.metrics import Figure
 
 FUNCTIONS = """raise RuntimeError("never run")
 
@@ -42,10 +41,7 @@ WRONG = """
 metrics.deletion.stepps: 3 => metrics.deletion: unknown key 'stepps' … 'steps'
 metrics.few: {metric: deletio, steps: 3} => metrics.few: unknown metric 'deletio' … 'deletion'
 metrics.few: {steps: 3} => metrics.few: unknown metric 'few' … valid: deletion
-metrics.few: {metric: 3} => metrics.few.metric: found 3 … a string
 metrics.few: {metric: deletion, steps: exactly} => metrics.few.steps: found 'exactly' … an integer or 'exact'
-metrics.few: {metric: deletion, steps: 0} => metrics.few.steps: found 0 … at least 1
-metrics.few: {metric: deletion, fill: exact} => metrics.few.fill: found 'exact' … valid: black
 metrics.few: {metric: deletion, direction: lower}
     => metrics.few.direction: found with a registered metric … only with function
 metrics.few: {metric: deletion, target: 0}
@@ -63,16 +59,10 @@ metrics.mine: {function: 'own_metrics:plain', target: .inf}
     => metrics.mine.target: found inf … a finite number
 metrics.mine: {function: 'own_metrics:plain', direction: higher, metric: deletion}
     => metrics.mine: found both function and metric … one of them
-metrics.mine: {function: own_metrics, direction: higher}
-    => metrics.mine.function: found 'own_metrics' … package.module
 metrics.mine: {function: 'own_metrics:plian', direction: higher}
     => metrics.mine.function: unknown function 'plian' … 'plain'
 metrics.mine: {function: 'own_metrics:method', direction: higher}
     => metrics.mine.function: found arguments (model, images, targets, generator) … targets, maps
-metrics.mine: {function: 'own_metrics:plain', direction: higher, level: 2}
-    => metrics.mine.level: unknown parameter 'level' … valid: none
-metrics.mine: {function: 'own_metrics:tuned', direction: higher, level: 2, powr: 3}
-    => metrics.mine.powr: unknown parameter 'powr' … 'power'
 metrics.mine: {function: 'own_metrics:tuned', direction: higher}
     => metrics.mine.level: missing, the function has no default for it
 metrics.mine: {function: 'own_metrics:greedy', direction: higher, mask: 3}
@@ -146,29 +136,6 @@ def test_a_custom_metric_has_a_score_of_its_own_in_a_study(own: Path) -> None:
 
 
 # --- entries ------------------------------------------------------------------------------------------------
-
-
-def test_an_entry_takes_all_from_its_record() -> None:
-    deletion = reading(changed("metrics.deletion", {})).metrics["deletion"]
-    expected = {
-        "name": "deletion",
-        "label": "the metric deletion",
-        "metric": "deletion",
-        "function": "package.deletion:deletion",
-        "parameters": {"steps": 100, "fill": "black"},
-        "scores_single_maps": True,
-        "takes": ("mean",),
-        "responses": "package.deletion:responses",
-        "directions": {"deletion_score": "higher"},
-        "labels": {"deletion_score": "the deletion"},
-        "units": {"deletion_score": ""},
-        "sub_variants": {},
-        "figures": {"scores": Figure("saliency_assay.studies.fidelity.figures:boxes")},
-        "measures": "faithfulness",
-        "summary": "what deletion is",
-        "score_summaries": {"deletion_score": "what deletion is"},
-    }
-    assert {name: getattr(deletion, name) for name in expected} == expected
 
 
 def test_an_entry_may_be_another_registered_metric() -> None:

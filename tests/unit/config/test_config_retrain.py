@@ -70,8 +70,6 @@ def test_every_key_of_a_study_is_read() -> None:
 
 # Each line is a change to the study and what its message says after studies.r.
 WRONG = """
-kind: retrian => .kind: found 'retrian' … valid: bam
-modle: f_o => : unknown key 'modle' … 'model'
 model: fo => .model: unknown model 'fo' … 'f_o'
 methods: [gradient, grad_cam] => .methods: unknown method 'grad_cam' … 'gradcam'
 protocols: [] => .protocols: found [] … 1 or more entries
@@ -86,17 +84,12 @@ percentile: 99.7 => .occluded: found 0.5 with percentile 99.7 … a multiple of 
 reduction: squared => .reduction: found 'squared' … valid: sum
 reductions: {gradcam: max} => .reductions.gradcam: found 'max' … valid: sum
 reductions: {grad: sum} => .reductions: unknown method of the study 'grad' … 'gradcam'
-transform: dilation => .transform: found 'dilation' … a mapping
 transform: {kind: dilate} => .transform.kind: unknown transform 'dilate' … 'dilation'
 transform: {kind: erosion, radius: -1} => .transform.radius: found -1 … at least 0
-keep_maps: 1 => .keep_maps: found 1 … true or false
 shards: 0 => .shards: found 0 … at least 1
-leakage: true => .leakage: found true … a mapping
-leakage: {repeat: 3} => .leakage: unknown key 'repeat' … 'repeats'
 leakage: {repeats: 1} => .leakage.repeats: found 1 … at least 2
 leakage: {iterations: [1, 11]} => .leakage.iterations: found 11 … integers from 1 to 10
 leakage: {iterations: [0]} => .leakage.iterations.0: found 0 … at least 1
-leakage: {iterations: 10} => .leakage.iterations: found 10 … a list
 leakage: {iterations: []} => .leakage.iterations: found [] … 1 or more entries
 leakage: {iterations: [2, 2]} => .leakage.iterations: found [2, 2] … no duplicate entries
 """

@@ -115,15 +115,6 @@ def test_image_noise_shows_a_picture_of_the_other_class_of_the_same_half() -> No
             assert (np.diff(replaced) < 0).any()
 
 
-def test_caption_noise_names_the_other_class_beside_the_class_s_own_picture() -> None:
-    source = a_source(count=900)
-    arrays = made(source, "both", caption_noise=0.6)
-    named = np.array(words_read(arrays["image"]))
-    assert (source["label_class"][arrays["source"]] == np.where(arrays["label_class"], 1, 2)).all()
-    assert ((named == arrays["label_class"]) == arrays["aligned"]).all()
-    assert abs(arrays["aligned"].mean() - 0.4) < 4 * np.sqrt(0.24 / len(named))
-
-
 def test_both_noises_at_once_are_independent_and_none_is_aligned() -> None:
     source = a_source(count=900)
     arrays = made(source, "both", image_noise=0.5, caption_noise=0.5)
@@ -196,25 +187,6 @@ def test_a_limit_holds_for_each_class_in_each_half_of_the_split() -> None:
         assert np.bincount(arrays["label_class"][arrays["split"] == part]).tolist() == [5, 5]
     noisy = made(source, "both", images_per_class=5, image_noise=1)
     assert set(noisy["source"]) <= set(arrays["source"])
-
-
-def test_only_the_rows_of_a_block_are_read() -> None:
-    sizes = []
-
-    class Pictures:
-        shape = (COUNT, 3, HEIGHT, WIDTH)
-
-        def __getitem__(self, rows: np.ndarray) -> np.ndarray:
-            sizes.append(len(rows))
-            return np.zeros((len(rows), 3, HEIGHT, WIDTH), np.uint8)
-
-    source: dict[str, Any] = {**a_source(), "image": Pictures()}
-    arrays = made(source, "both", block=16)
-    assert max(sizes) == 16
-    assert sum(sizes) == len(arrays["image"])
-    sizes.clear()
-    made(source, "caption", block=16)
-    assert sizes == []
 
 
 @pytest.mark.parametrize(

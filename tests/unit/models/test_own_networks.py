@@ -162,12 +162,3 @@ def test_the_head_is_the_last_linear_layer_with_an_output_per_class(tmp_path: Pa
     assert torch.equal(target.layer("head").weight, head)
     for layer in ("body", "aux"):
         assert torch.equal(target.layer(layer).weight, source.layer(layer).weight)
-
-
-@pytest.mark.parametrize("prefix", ["model.", "module.model.", "_orig_mod.module."])
-def test_a_prefix_of_all_names_is_removed(prefix: str, tmp_path: Path) -> None:
-    source, path, target = small_resnet8(seed=4), tmp_path / "weights.pt", small_resnet8(seed=5)
-    state = {f"{prefix}{name}": value for name, value in source.network.state_dict().items()}
-    torch.save({**state, "n_averaged": torch.tensor(3)}, path)
-    weights.load_initial(target, path, "resnet8")
-    assert digest(target.network.state_dict()) == digest(source.network.state_dict())

@@ -257,18 +257,3 @@ def test_files_that_a_module_reads_beside_itself_count(expression: str, folder: 
     changed = digest_after(templates / "page.html", "<p> ", ONE)
     assert changed != before.digest
     assert digest_after(templates / "inner/page.css", "changed", ONE) != changed
-
-
-def test_templates_and_assets_count_for_the_pages_that_show_them() -> None:
-    scripts = SOURCE.parent / "workflow/scripts"
-    files = {
-        script: {path.name for path in code_of(str(scripts / f"{script}.py")).files if path.suffix != ".py"}
-        for script in ("report", "overview", "plot_bam", "score")
-    }
-    shared = {"page.html.j2", "table.html.j2", "page.css", "page.js"}
-    assert shared | {"overview.html.j2", "heat_map.html.j2"} <= files["overview"]
-    assert shared <= files["plot_bam"]
-    assert "overview.html.j2" not in files["plot_bam"]
-    assert shared | {"reader.js"} <= files["report"]
-    assert "reader.js" not in files["overview"]
-    assert not files["score"]

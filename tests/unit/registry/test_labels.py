@@ -27,18 +27,13 @@ LABELS = Labels(
     [
         ("aopc_morf", "aopc L=40", "AOPC (MoRF, L = 40)"),
         ("aopc_morf", "aopc_mean L=40", "AOPC (MoRF, mean fill, L = 40)"),
-        ("aopc_lerf", "aopc", "AOPC (LeRF)"),
-        ("sensitivity_n", "sensitivity_n n=7", "Sensitivity-n (n = 7)"),
         (
             "randomization_ssim",
             "randomization independent 3 layer1.0.conv2",
             "SSIM after randomizing layer1.0.conv2",
         ),
-        ("randomization_ssim", "randomization independent 1", "SSIM after randomizing the network"),
-        ("infidelity", "infidelity_square", "INFD (squares)"),
         ("infidelity", "infidelity_square f_o", "INFD (squares, Object model)"),
         ("infidelity", "", "INFD"),
-        ("mcs", "mcs", "MCS"),
         ("mcs", "mcs scale", "MCS (other object sizes)"),
         (
             "accuracy",

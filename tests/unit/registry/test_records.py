@@ -159,10 +159,7 @@ def test_a_module_that_exits_is_a_fault(tmp_path: Path, monkeypatch: pytest.Monk
     ("kind", "records", "old", "new"),
     [
         ("method", METHODS, "square", "optimal_square"),
-        ("method", METHODS, "halves", "optimal_halves"),
-        ("method", METHODS, "noisy_baseline", "optimal_noisy_baseline"),
         ("metric", METRICS, "criteria", "necessity_sufficiency"),
-        ("metric", METRICS, "randomisation", "randomization"),
     ],
 )
 def test_an_old_name_is_answered_with_the_new_one(kind: str, records: Any, old: str, new: str) -> None:

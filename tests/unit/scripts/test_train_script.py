@@ -1,7 +1,5 @@
 """The script of the rule train where nothing is trained: published weights used as they are."""
 
-import json
-import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -13,30 +11,15 @@ import pytest
 import torch
 from jobs import run_script
 from support import RESNET, RESNET_SETTINGS, small_resnet
-from torch import Tensor, nn
 
 from saliency_assay.data.splits import TEST, TRAIN
 from saliency_assay.models import weights
-from saliency_assay.models.classifier import Blueprint, digest
+from saliency_assay.models.classifier import digest
 from saliency_assay.models.normalization import IMAGENET
 from saliency_assay.storage import zarr_store
 from saliency_assay.training.loop import COLUMNS
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-
-
-class View(nn.Module):
-    """A network that takes contiguous images alone."""
-
-    def __init__(self, *, classes: int, channels: int, generator: torch.Generator) -> None:
-        super().__init__()
-        self.conv, self.head = nn.Conv2d(channels, 4, 3), nn.Linear(4 * 6 * 6, classes)
-
-    def forward(self, images: Tensor) -> Tensor:
-        return self.head(self.conv(images).view(len(images), -1))
-
-
-VIEW: dict[str, Any] = {"architecture": "view", "function": f"{__name__}:View", "parameters": {}}
 
 
 def run(
@@ -120,27 +103,6 @@ def test_published_weights_for_gray_images_are_normalized_as_those(
     assert model.std.flatten().tolist() == pytest.approx([pixels.std()])
 
 
-def test_weights_of_other_classes_need_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    torch.save(small_resnet(classes=7).network.state_dict(), tmp_path / "initial.pt")
-    with pytest.raises(SystemExit):
-        run(tmp_path, epochs=0)
-    message = capsys.readouterr().err
-    assert message.startswith(f"train: {tmp_path}/initial.pt: not weights of resnet20 with 3 classes")
-    assert "linear.weight [7, 8] for [3, 8], linear.bias [7] for [3]" in message
-    assert not (tmp_path / "weights.pt").exists()
-
-
-def test_training_starts_from_the_weights(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    torch.save(small_resnet(classes=7).network.state_dict(), tmp_path / "initial.pt")
-    with caplog.at_level(logging.WARNING):
-        curve = pd.read_csv(run(tmp_path, epochs=1, batch_size=7, learning_rate=0)["curve"])
-    [message] = caplog.messages
-    assert message.startswith(f"{tmp_path}/initial.pt: linear.weight is [7, 8], expected [3, 8]")
-    assert (list(curve.columns), len(curve)) == (list(COLUMNS), 1)
-    model = weights.load_classifier(tmp_path / "weights.pt", RESNET)
-    assert torch.equal(model.layer("conv1").weight, small_resnet(classes=7).layer("conv1").weight)
-
-
 def test_a_trial_is_a_training_that_leaves_its_curve_alone(tmp_path: Path) -> None:
     trained = run(tmp_path, initial=False, epochs=2, batch_size=7)
     (tmp_path / "trial").mkdir()
@@ -153,61 +115,7 @@ def test_a_trial_is_a_training_that_leaves_its_curve_alone(tmp_path: Path) -> No
     ]
 
 
-def test_what_a_search_has_chosen_counts(tmp_path: Path) -> None:
-    hyperparameters = tmp_path / "hyperparameters.json"
-    hyperparameters.write_text('{"training": {"epochs": 3}, "trials": []}')
-    curve = pd.read_csv(
-        run(tmp_path, initial=False, files={"hyperparameters": hyperparameters}, epochs=1, batch_size=7)[
-            "curve"
-        ]
-    )
-    assert curve["epoch"].tolist() == [1, 2, 3]
-
-
 def test_of_several_processes_the_first_one_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("saliency_assay.training.jobs.leading", lambda: False)
     output = run(tmp_path, initial=False, epochs=1, batch_size=7)
     assert not any(path.exists() for path in output.values())
-
-
-@pytest.mark.parametrize("channels", [1, 3])
-def test_a_network_that_takes_contiguous_images_alone(tmp_path: Path, channels: int) -> None:
-    """Trained, evaluated and explained, each by a job that loads it anew."""
-    trained = run(tmp_path, channels=channels, model=VIEW, initial=False, epochs=1, batch_size=7)
-    paths = {"weights": str(trained["weights"]), "data": str(tmp_path / "data.zarr.zip")}
-    evaluation = {"predictions": tmp_path / "predictions.parquet", "evaluation": tmp_path / "evaluation.json"}
-    settings = {"model": VIEW, "sets": ["d"], "label": "class", "validation_share": 0, "batch_size": 4}
-    settings |= {"device": "cpu"}
-    at = {"model": "m", "data": "d", "seed": "0", "shard": ""}
-    run_script("evaluate", tmp_path, settings, {**paths, "data": [paths["data"]]}, evaluation, **at)
-    explained = {"limit": 5, "order": "first", "label": "class", "target": "label", "batch_size": 2}
-    settings = {
-        "device": "cpu",
-        "model": VIEW,
-        "function": "saliency_assay.methods.gradient:gradient",
-        "parameters": {},
-        "registered": True,
-        "explained": explained,
-        "noise_group": "gradient",
-        "pairs": False,
-        "seed": 0,
-    }
-    maps = tmp_path / "maps.zarr.zip"
-    cost = tmp_path / "cost.json"
-    run_script("attribute", tmp_path, settings, paths, {"maps": maps, "cost": cost}, **at)
-    assert json.loads(cost.read_text(encoding="utf-8"))["passes"] == 1
-    table = pd.read_parquet(evaluation["predictions"]).set_index("image")
-    with (
-        zarr_store.open_store(maps, kind="maps") as drawn,
-        zarr_store.open_store(Path(paths["data"]), kind="data") as data,
-    ):
-        chosen, targets, drawn_maps = drawn["image"][:], drawn["target"][:], drawn["map"][:]
-        pixels = torch.from_numpy(data["image"][:] / 255).float()
-    model = weights.load_classifier(trained["weights"], Blueprint(**VIEW))
-    network = model.network.eval()
-    predicted = network((pixels - model.mean) / model.std).argmax(1)
-    assert predicted.tolist() == table["predicted"].tolist()
-    images = pixels[chosen].requires_grad_()
-    logits = network((images - model.mean) / model.std)
-    expected = torch.autograd.grad(logits[torch.arange(len(chosen)), targets].sum(), images)[0]
-    np.testing.assert_allclose(drawn_maps, expected, rtol=1e-4, atol=1e-6)

@@ -196,14 +196,6 @@ def test_sigterm_to_the_process_that_started_the_others(tmp_path: Path) -> None:
 # --- faults -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.exhaustive
-def test_a_fault_of_all_is_reported_once(tmp_path: Path) -> None:
-    ended = parallel.run(parallel.indivisible, tmp_path, 2)
-    assert (ended.status, ended.results) == (1, [])
-    (line,) = ended.output.splitlines()
-    assert line.startswith("indivisible: batch_size: found 33, expected a multiple of 2")
-
-
 @pytest.mark.slow
 def test_a_fault_of_one_is_reported_without_its_consequences(tmp_path: Path) -> None:
     ended = parallel.run(parallel.faulty, tmp_path, 2)

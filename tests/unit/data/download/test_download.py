@@ -89,18 +89,18 @@ def test_files_come_from_the_mirror_into_their_places(site: Site, tmp_path: Path
         "files": {name: len(data) for name, data in FILES.items()},
     }
     assert receipts["list.gz"]["checksum_source"] == "no published checksum"
-    site.asked = []
+    site.requests = []
     assert get(site, tmp_path) == receipts
-    assert site.asked == []
+    assert site.requests == []
 
 
 @pytest.mark.parametrize("spoil", [Path.unlink, lambda path: path.write_bytes(b"cut")])
 def test_what_is_missing_or_cut_is_fetched_again(spoil, site: Site, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     get(site, tmp_path)
     spoil(tmp_path / "small/set/b.bin")
-    site.asked = []
+    site.requests = []
     get(site, tmp_path)
-    assert site.asked == [("/small/set.tar.gz", "")]
+    assert site.requests == [("/small/set.tar.gz", "")]
     assert HERE.items() <= below(tmp_path).items()
 
 
@@ -108,7 +108,7 @@ def test_an_archive_that_was_put_there_is_not_fetched(site: Site, tmp_path: Path
     (tmp_path / "downloaded/small").mkdir(parents=True)
     (tmp_path / "downloaded/small/set.tar.gz").write_bytes(ARCHIVE)
     get(site, tmp_path)
-    assert site.asked == [("/small/list.gz", "")]
+    assert site.requests == [("/small/list.gz", "")]
     assert HERE.items() <= below(tmp_path).items()
 
 

@@ -54,7 +54,7 @@ def test_a_file_is_fetched_with_progress(site: Site, file: Path) -> None:
     assert whole(file)
     assert steps[0] == (CHUNK, len(CONTENT))
     assert steps[-1] == (len(CONTENT), len(CONTENT))
-    assert site.asked == [("/a.bin", "")]
+    assert site.requests == [("/a.bin", "")]
 
 
 @pytest.mark.parametrize("checksum", [f"sha256:{SHA256}", ""])
@@ -67,7 +67,7 @@ def test_a_cut_connection_goes_on_where_it_ended(site: Site, file: Path) -> None
     site.cuts = [1000, CHUNK]
     assert get(site, file) == SHA256
     assert whole(file)
-    assert [bytes_ for _, bytes_ in site.asked] == ["", "bytes=1000-", f"bytes={1000 + CHUNK}-"]
+    assert [bytes_ for _, bytes_ in site.requests] == ["", "bytes=1000-", f"bytes={1000 + CHUNK}-"]
 
 
 def test_a_killed_download_goes_on_in_the_next(site: Site, file: Path) -> None:
@@ -76,10 +76,10 @@ def test_a_killed_download_goes_on_in_the_next(site: Site, file: Path) -> None:
     with pytest.raises(ValueError, match=message):
         get(site, file)
     assert kept(file) == 5000
-    site.cuts, site.asked = [], []
+    site.cuts, site.requests = [], []
     assert get(site, file) == SHA256
     assert whole(file)
-    assert site.asked == [("/a.bin", "bytes=5000-")]
+    assert site.requests == [("/a.bin", "bytes=5000-")]
 
 
 def test_a_server_without_ranges_begins_anew(site: Site, file: Path) -> None:
@@ -92,7 +92,7 @@ def test_a_server_that_names_no_version_is_asked_for_all(site: Site, file: Path)
     site.versions, site.cuts = False, [1000]
     assert get(site, file) == SHA256
     assert whole(file)
-    assert site.asked == [("/a.bin", "")] * 2
+    assert site.requests == [("/a.bin", "")] * 2
 
 
 def test_a_file_that_changed_meanwhile_begins_anew(site: Site, file: Path) -> None:
@@ -119,7 +119,7 @@ def test_a_partial_file_that_is_whole_is_not_fetched_again(site: Site, file: Pat
     file.with_name("a.bin.part.version").write_text(site.version_of("/a.bin"))
     assert get(site, file) == SHA256
     assert whole(file)
-    assert site.asked == []
+    assert site.requests == []
 
 
 def test_a_wrong_checksum_leaves_nothing(site: Site, file: Path) -> None:
@@ -146,18 +146,18 @@ def test_a_missing_file_is_reported_at_once(site: Site, file: Path, status: int)
     site.statuses = [status]
     with pytest.raises(ValueError, match=f"a.bin: the server returned {status} "):
         get(site, file)
-    assert len(site.asked) == 1
+    assert len(site.requests) == 1
 
 
 @pytest.mark.parametrize("status", [429, 503])
 def test_a_server_in_trouble_is_asked_again(site: Site, file: Path, status: int) -> None:
     site.statuses = [status, status]
     assert get(site, file) == SHA256
-    site.statuses, site.asked = [status] * 9, []
+    site.statuses, site.requests = [status] * 9, []
     file.unlink()
     with pytest.raises(ValueError, match=f"gave up after 3 attempts: the server returned {status} "):
         get(site, file)
-    assert len(site.asked) == 3
+    assert len(site.requests) == 3
 
 
 def test_another_address_is_followed(site: Site, file: Path) -> None:
@@ -204,7 +204,7 @@ def test_two_downloads_of_one_file(site: Site, file: Path) -> None:
         fcntl.flock(other, fcntl.LOCK_EX)
         with pytest.raises(BlockingIOError, match=r"a\.bin\.part: another process is downloading this file$"):
             get(site, file)
-    assert site.asked == []
+    assert site.requests == []
 
 
 def test_a_file_that_is_there_is_checked(tmp_path: Path) -> None:

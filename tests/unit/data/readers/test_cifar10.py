@@ -1,4 +1,3 @@
-import logging
 import subprocess
 import sys
 from functools import partial
@@ -54,16 +53,6 @@ fault = partial(refusal, built)
 
 
 # --- what is read -------------------------------------------------------------------------------------------
-
-
-def test_the_files_as_they_are(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO):
-        arrays = built(original(tmp_path / "cifar-10-batches-bin").parent)
-    assert caplog.messages == [f"{tmp_path}/cifar-10-batches-bin: 35 images to train on, 7 to test"]
-    images, labels = pictures()
-    np.testing.assert_array_equal(arrays["image"], images)
-    np.testing.assert_array_equal(arrays["label_class"], labels)
-    assert arrays["split"].tolist() == [TRAIN] * 5 * COUNT + [TEST] * COUNT
 
 
 def test_the_files_as_images(tmp_path: Path) -> None:

@@ -1,4 +1,3 @@
-import logging
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -182,24 +181,6 @@ def test_a_test_folder_can_be_named(tmp_path: Path) -> None:
     assert fault(tmp_path) == "ROOT: found test and val next to train; set test_folder to one of them"
     assert grays(built(tmp_path, test_folder="val")[1])[12:] == [200, 200, 200]
     assert 200 not in grays(built(tmp_path, test_folder="test")[1])
-
-
-def test_images_may_lie_deeper_and_other_files_are_counted(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    for name in ("a/images/1.JPEG", "a/0.gif", "b/1.jfif", "b/x/y/2.bmp", ".cache/0.png", "b/.git/0.png"):
-        write(tmp_path / name)
-    write(tmp_path / "__MACOSX/a/._0.gif")
-    for name in ("a/a_boxes.txt", "b/notes.txt", "b/Thumbs.db", "b/.DS_Store", "b/._1.jpg", "readme.md"):
-        (tmp_path / name).write_text("no image")
-    with caplog.at_level(logging.INFO):
-        classes, arrays = built(tmp_path)
-    assert classes == ("a", "b")
-    assert arrays["label_class"].tolist() == [0, 0, 1, 1]
-    assert caplog.messages == [
-        f"{tmp_path}: left out 9 files and folders: .db 1, .md 1, .txt 2, hidden 5",
-        f"{tmp_path}: 2 images to train on, 2 to test",
-    ]
 
 
 def test_tiny_imagenets_list_of_test_images(tmp_path: Path) -> None:

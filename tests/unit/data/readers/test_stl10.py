@@ -8,7 +8,6 @@ import pytest
 from publishers import STL10, STL10_NAMES, read_blocks, refusal, stl10_images
 
 from saliency_assay.data.readers.stl10 import stl10
-from saliency_assay.data.splits import TEST, TRAIN
 
 IMAGE_BYTES = 3 * 96 * 96
 TRAIN_LABELS = [10, 1, 1, 7, 1, 10, 2]
@@ -44,24 +43,6 @@ def built(path: Path, **options: int) -> dict[str, Any]:
 fault = partial(refusal, built)
 
 
-def test_the_files_as_they_are(tmp_path: Path) -> None:
-    arrays = built(original(tmp_path / "stl10_binary").parent)
-    np.testing.assert_array_equal(arrays["image"], pictures())
-    assert arrays["label_class"].tolist() == [9, 0, 0, 6, 0, 9, 1, 2, 2, 9, 2]
-    assert arrays["split"].tolist() == [TRAIN] * 7 + [TEST] * 4
-
-
-def test_the_number_of_images_can_be_limited(tmp_path: Path) -> None:
-    arrays = built(original(tmp_path), images_per_class=2)
-    places = [int(np.flatnonzero((pictures() == image).all(axis=(1, 2, 3)))[0]) for image in arrays["image"]]
-    assert places == sorted(set(places))
-    assert {0, 3, 5, 6, 9} < set(places)  # all of the classes that have no more
-    assert len({1, 2, 4} & set(places)) == len({7, 8, 10} & set(places)) == 2
-    labels = [9, 0, 0, 6, 0, 9, 1, 2, 2, 9, 2]
-    assert arrays["label_class"].tolist() == [labels[place] for place in places]
-    assert arrays["split"].tolist() == [TRAIN] * 6 + [TEST] * 3
-
-
 def test_images_without_labels_are_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     counts = f"{tmp_path}: 7 images to train on, 4 to test"
     with caplog.at_level(logging.INFO):
@@ -72,21 +53,6 @@ def test_images_without_labels_are_left_out(tmp_path: Path, caplog: pytest.LogCa
     with caplog.at_level(logging.INFO):
         assert len(built(tmp_path)["image"]) == 11
     assert caplog.messages == [f"{tmp_path}: left out fold_indices.txt, unlabeled_X.bin", counts]
-
-
-def test_images_are_read_with_their_block(tmp_path: Path) -> None:
-    """Those of the last block are overwritten after the first was read."""
-    file = original(tmp_path) / "test_X.bin"
-    _, blocks = stl10(
-        path=str(tmp_path), size=96, images_per_class=0, generator=np.random.default_rng(0), block=4
-    )
-    first = next(blocks)["image"]
-    with file.open("r+b") as stream:
-        stream.write(bytes(IMAGE_BYTES))
-    np.testing.assert_array_equal(first, pictures()[:4])
-    *_, last = blocks
-    np.testing.assert_array_equal(last["image"][0], np.zeros((3, 96, 96)))
-    np.testing.assert_array_equal(last["image"][1:], pictures()[8:])
 
 
 @pytest.mark.parametrize(

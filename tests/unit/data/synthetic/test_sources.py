@@ -48,14 +48,6 @@ def test_the_readers_find_every_class(
     assert any(len(a["segmentation"]) > 3 for a in annotations)
 
 
-def test_the_trees_are_those_of_coco_and_miniplaces(written: tuple[Source, Path]) -> None:
-    source, miniplaces = written
-    assert len(list(source.images.glob("*.jpg"))) == EACH * len(OBJECTS)
-    assert (miniplaces / "images" / "train" / "t" / "track" / "outdoor" / "00000001.jpg").is_file()
-    assert len((miniplaces / "val.txt").read_text().splitlines()) == len(SCENES)
-    assert (miniplaces / "categories.txt").read_text().splitlines()[1] == "/b/bedroom 1"
-
-
 @pytest.mark.parametrize("name", OBJECTS[::3])
 def test_the_annotation_covers_what_is_painted(name: str, tmp_path: Path) -> None:
     generator = np.random.default_rng(7)
