@@ -106,7 +106,8 @@ def test_description_is_not_trusted(path: Path, change: dict[str, object]) -> No
 def test_initial_weights(path: Path, prefix: str, key: str, caplog: pytest.LogCaptureFixture) -> None:
     source, target = small_resnet8(seed=1), small_resnet8(seed=2)
     state = {f"{prefix}{name}": value for name, value in source.network.state_dict().items()}
-    torch.save({key: state, "best": 0.5} if key else {**state, "n_averaged": torch.tensor(3)}, path)
+    beside = {"n_averaged": torch.tensor(3)} if prefix else {}
+    torch.save({key: state, "best": 0.5} if key else {**state, **beside}, path)
     with caplog.at_level("INFO"):
         weights.load_initial(target, path, "resnet8")
     assert caplog.messages == [f"{path}: {len(state)} tensors loaded"]

@@ -247,7 +247,7 @@ def test_a_training_goes_on_from_its_own_state_and_from_no_other(
     for name in ("one.pt", "other.pt"):
         initial(tmp_path / name, bare=name == "one.pt")
 
-    once = {**SHORT, "epochs": 1}
+    once = {**SHORT, "epochs": 1, "batch_size": 24}
 
     def steps(fingerprint: str = "a", training: Mapping[str, Any] = once, **changed: Any) -> int:
         """Return the number of images that were read."""
