@@ -107,7 +107,7 @@ def train_all(folder: Path) -> dict[str, Any]:
         "float32": trained("resnet", folder, once),
         "bf16": trained("resnet", folder, replace(once, precision="bf16")),
         "normalization": channel_statistics(data()["images"], data()["train_indices"]),
-        "layers": layers(),
+        "layers": layers(folder),
     }
 
 
@@ -231,7 +231,7 @@ def gather() -> dict[str, Any]:
     return {"rows": rows.detach(), "gradient": mine.grad, "mine": mine.detach()}
 
 
-def layers() -> dict[str, Any]:
+def layers(folder: Path) -> dict[str, Any]:
     """Two passes through each norm, and one through dropout, of this process's rows; gradients of Σ out·w."""
     results: dict[str, Any] = {"gathered": gather()}
     for name, make in NORMS.items():
@@ -273,6 +273,7 @@ TASKS = (
     terminated,
     faulty,
     killed,
+    layers,
 )
 
 

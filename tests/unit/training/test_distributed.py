@@ -112,14 +112,22 @@ def test_statistics_of_the_images_are_the_same_bits(alone: Result, together: lis
 # --- layers -------------------------------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module", params=[2, pytest.param(4, marks=pytest.mark.exhaustive)])
+def divided(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
+    """Layers of two processes, and of four, which shows what holds for two alone."""
+    if request.param == 2:
+        return [result["layers"] for result in request.getfixturevalue("together")]
+    return results(parallel.layers, tmp_path_factory.mktemp("four"), 4)
+
+
 def close(result: Tensor, expected: Tensor) -> None:
     torch.testing.assert_close(result, expected, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", parallel.NORMS)
-def test_batch_norm_of_the_whole_batch(name: str, alone: Result, together: list[Result]) -> None:
+def test_batch_norm_of_the_whole_batch(name: str, alone: Result, divided: list[Result]) -> None:
     """In float64 against torch's own, on images far from 0 and from each other."""
-    expected, *parts = (result["layers"][name] for result in (alone, *together))
+    expected, parts = alone["layers"][name], [result[name] for result in divided]
     for turn in range(2):
         close(torch.cat([part["out"][turn] for part in parts]), expected["out"][turn])
         close(torch.cat([part["x"][turn] for part in parts]), expected["x"][turn])
@@ -134,18 +142,18 @@ def test_batch_norm_of_the_whole_batch(name: str, alone: Result, together: list[
 
 @pytest.mark.parametrize("kind", ["float32", "bf16"])
 @pytest.mark.parametrize("name", ["dropout", "channels"])
-def test_dropout_of_the_whole_batch(name: str, kind: str, alone: Result, together: list[Result]) -> None:
-    expected, *parts = (result["layers"][f"{name} {kind}"] for result in (alone, *together))
+def test_dropout_of_the_whole_batch(name: str, kind: str, alone: Result, divided: list[Result]) -> None:
+    expected, *parts = (result[f"{name} {kind}"] for result in (alone["layers"], *divided))
     for key in ("out", "x"):
         assert torch.equal(torch.cat([part[key] for part in parts]), expected[key])
     assert 0 < (expected["x"] == 0).double().mean() < 0.6
 
 
-def test_gradients_of_what_is_gathered(together: list[Result]) -> None:
-    parts = [result["layers"]["gathered"] for result in together]
+def test_gradients_of_what_is_gathered(divided: list[Result]) -> None:
+    parts = [result["gathered"] for result in divided]
     for part in parts:
         assert torch.equal(part["rows"], torch.stack([part["mine"] for part in parts]))
-        assert torch.equal(part["gradient"], (1 + 2) * 2 * part["mine"])
+        assert torch.equal(part["gradient"], sum(range(1, len(parts) + 1)) * 2 * part["mine"])
 
 
 # --- kill and resume ----------------------------------------------------------------------------------------
