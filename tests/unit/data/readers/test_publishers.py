@@ -171,19 +171,19 @@ def test_imagenets_folders_are_read_as_torchvision_reads_them(tmp_path: Path) ->
         np.testing.assert_array_equal(arrays["image"][here], expected)
 
 
-@pytest.mark.parametrize("zipped", [True, False], ids=["zip", "before 1.6"])
-def test_weights_as_torchvision_saves_them(tmp_path: Path, zipped: bool) -> None:
+@pytest.mark.parametrize(("name", "zipped"), [("resnet18", False), ("resnet50", True)])
+def test_weights_as_torchvision_saves_them(tmp_path: Path, name: str, zipped: bool) -> None:
     """Its own state dict with its version numbers, in the format of today and in that of its older files."""
-    theirs = models.resnet18(weights=None)
+    theirs = getattr(models, name)(weights=None)
     for _, buffer in theirs.named_buffers():
         if buffer.is_floating_point():
             buffer.uniform_(0.5, 1.5)
     torch.save(theirs.state_dict(), tmp_path / "w.pth", _use_new_zipfile_serialization=zipped)
-    blueprint = Blueprint("resnet18", "saliency_assay.models.resnet:resnet18", {}, "layer4", [])
+    blueprint = Blueprint(name, f"saliency_assay.models.resnet:{name}", {}, "layer4", [])
     ours = build(
         blueprint, classes=1000, mean=[0.5] * 3, std=[0.25] * 3, generator=torch.Generator().manual_seed(1)
     )
-    load_initial(ours, tmp_path / "w.pth", "resnet18", head_may_start_anew=False)
+    load_initial(ours, tmp_path / "w.pth", name, head_may_start_anew=False)
     images = torch.rand(2, 3, 64, 64, generator=torch.Generator().manual_seed(2))
     with torch.no_grad():
         expected, logits = theirs.eval()(images), ours.network.eval()(images)
