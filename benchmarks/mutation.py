@@ -1,8 +1,8 @@
 """Share of planted faults (mutants) that the tests detect, and the mutants that survive.
 
-Each mutant changes one expression of a module in ``FOLDERS``. The tests of the module and its package run first, then
-the rest of the suite, each until the first failure; a timeout counts as killed. ``build/mutation.json`` records the
-outcomes, and mutants in it are not run again.
+Each mutant changes one expression of a module in one of ``--folders``. The tests of the module and its package run
+first, then the rest of the suite, each until the first failure; a timeout counts as killed. ``build/mutation.json``
+records the outcomes, and mutants in it are not run again.
 
     python benchmarks/mutation.py --suite fast --mutants 40
 """
@@ -17,7 +17,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -174,11 +174,11 @@ def _first_name(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def sample(seed: int) -> Iterator[Mutant]:
+def sample(folders: Iterable[str], seed: int) -> Iterator[Mutant]:
     """Yield mutants, from each folder in turn, each in a random file of the folder."""
     generator = random.Random(seed)
     files = {}
-    for folder in FOLDERS:
+    for folder in folders:
         # Contract tests compare registries with the functions, the schema and the documentation word by word.
         modules = [
             path for path in sorted((PROJECT / PACKAGE / folder).rglob("*.py")) if path.stem != "__init__"
@@ -269,6 +269,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--suite", choices=SUITES, default="fast", help="make test, or make test-all")
+    parser.add_argument("--folders", nargs="+", default=FOLDERS, help="packages of the modules to change")
     parser.add_argument("--mutants", type=int, default=40)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
@@ -285,7 +286,7 @@ def main() -> None:
             (project / part).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(PROJECT / part, project / part, follow_symlinks=False)
     outcomes: dict[str, str] = json.loads(RECORD.read_text()) if RECORD.exists() else {}
-    mutants = list(islice(sample(options.seed), options.mutants))
+    mutants = list(islice(sample(options.folders, options.seed), options.mutants))
     if not options.related and (
         test := killer(project, everything(options), options.suite, 4 * options.timeout)
     ):
@@ -304,7 +305,7 @@ def main() -> None:
         for folder in (mutant.folder, "all"):
             planted[folder] += 1
             killed[folder] += outcomes[f"{options.suite} {mutant.name}"].startswith("killed")
-    for folder in (*FOLDERS, "all"):
+    for folder in (*options.folders, "all"):
         print(
             f"| {folder} | {planted[folder]} | {killed[folder]} ({killed[folder] / max(1, planted[folder]):.0%}) |"
         )
