@@ -1,4 +1,7 @@
-"""Runner of all attribution methods: batches, device, evaluation mode, precision, checks and progress."""
+"""Runner of all attribution methods: batches, device, evaluation mode, precision, checks and progress.
+
+In the workflow, an exception of a method is recorded as its result (``runtime.failure``).
+"""
 
 import logging
 import time

@@ -1,6 +1,6 @@
 """Valid values of parameters, which the signatures of registered functions declare: ``steps: PositiveInt = 25``.
 
-A record checks its parameters against them before the function is called (``signatures.parameters_of``). Values that
+A record checks its parameters against them before the function is called (``records.with_defaults``). Values that
 only one function takes are declared there: ``cells: Annotated[int, Limits(minimum=2)] = 7``.
 """
 

@@ -1,4 +1,4 @@
-"""Reliability of a metric: agreement of images on the order of methods, and of methods on the difficulty of images.
+"""Krippendorff's α, concordance, rank correlations and shares of variance of a metric's scores, with intervals.
 
 The scores of one metric are an array ``[images, methods]``, NaN where a map has no score. The statistics are those of
 Tomsett, Harborne, Chakraborty, Gurram & Preece, *Sanity Checks for Saliency Metrics* (AAAI 2020): images are raters,

@@ -1,4 +1,4 @@
-"""Inputs and parameters of the rules of retrain studies."""
+"""Inputs and parameters of the rules of retrain studies, with the loop: maps of f_i, masks, training of f_{i+1}."""
 
 from typing import Any, cast
 
