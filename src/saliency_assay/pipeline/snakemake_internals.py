@@ -1,7 +1,7 @@
 """Attributes of Snakemake that its documentation does not describe, with the code that needs more than one of them.
 
-``ATTRIBUTES`` lists those of its workflow that the project uses, here and elsewhere; a test looks each of them up in a planned run, and
-``make lint`` checks that no other is used. Update ``SEEN`` when the tests pass with a newer version.
+``ATTRIBUTES`` lists those of its workflow that the project uses, here and elsewhere; a test looks each of them up in a
+planned run, and ``make lint`` checks that no other is used. Update ``SEEN`` when the tests pass with a newer version.
 """
 
 from collections.abc import Iterable, Mapping
