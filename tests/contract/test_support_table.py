@@ -6,6 +6,6 @@ pytest.importorskip("timm")
 from tools import support_table
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_page_shows_what_runs() -> None:
     assert support_table.PAGE.read_text() == support_table.page(support_table.support())

@@ -46,6 +46,7 @@ def elsewhere(finished: Checkout, tmp_path: Path) -> Checkout:
     return replace(finished, configuration=str(folder / "study.yaml"))
 
 
+@pytest.mark.exhaustive  # test_howto.py runs another metric
 def test_it_runs_through_the_workflow_and_again_after_an_edit(elsewhere: Checkout) -> None:
     scored = {
         f"score {metric} digits 0 digits {method}" for metric in ("sparse", "moved") for method in METHODS

@@ -33,7 +33,7 @@ def undisturbed(smallest_once: Checkout, tmp_path_factory: pytest.TempPathFactor
     "kill",
     [
         pytest.param(kill_everything, id="SIGKILL to all"),
-        pytest.param(kill_job(signal.SIGKILL, "train"), id="SIGKILL to the job"),
+        pytest.param(kill_job(signal.SIGKILL, "train"), id="SIGKILL to the job", marks=pytest.mark.exhaustive),
         pytest.param(kill_job(signal.SIGTERM, "train"), id="SIGTERM to the job"),
     ],
 )
@@ -66,6 +66,7 @@ def test_a_killed_training_goes_on(
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_killed_training_with_other_settings_starts_anew(undisturbed: Checkout, smallest: Checkout) -> None:
     smallest.configure(models__digits__training__epochs=EPOCHS, models__digits__training__learning_rate=0.3)
     state = smallest.root / STATE

@@ -16,6 +16,7 @@ RETRAINED = "results/remask/retrain/iteroar/gradient/mean/seed0/iteration1"
 TWO = ("--set-resources", "train:processes=2", "trial:processes=2", "retrain:processes=2")
 
 
+@pytest.mark.exhaustive
 def test_two_processes_give_what_one_gives(finished_once: Checkout, fresh: Checkout) -> None:
     """Every script that trains; how exactly they do is tested without Snakemake."""
     fresh.make(f"{RETRAINED}/predictions.parquet", *TWO)

@@ -74,6 +74,7 @@ def test_masks_of_a_killed_job_are_the_same_bytes(
     assert checkout.saved_states() == set()
 
 
+@pytest.mark.exhaustive
 def test_what_follows_from_masks_in_shards_is_the_same(whole: Checkout, tmp_path: Path) -> None:
     """With one of the shards killed and resumed: weights, predictions and scores of the arm, byte for byte."""
     checkout = whole.copy(tmp_path / "project")

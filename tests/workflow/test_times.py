@@ -13,7 +13,8 @@ MARGIN = 1.3
 """Allowed ratio of the hours of a job to its counted hours, which assume published speeds."""
 ATTEMPTS = {"measure_mask_leakage": 2}
 """Attempts among which the work of a rule is divided, where one would be longer than partitions allow; it resumes."""
-CONFIGURATIONS = ("bam", "caption", "criteria", "infidelity", "iteroar", "metric_reliability")
+OTHERS = ("caption", "criteria", "infidelity", "metric_reliability")
+CONFIGURATIONS = ["bam", "iteroar", *(pytest.param(name, marks=pytest.mark.exhaustive) for name in OTHERS)]
 
 
 @pytest.fixture(scope="module")
