@@ -33,7 +33,9 @@ def undisturbed(smallest_once: Checkout, tmp_path_factory: pytest.TempPathFactor
     "kill",
     [
         pytest.param(kill_everything, id="SIGKILL to all"),
-        pytest.param(kill_job(signal.SIGKILL, "train"), id="SIGKILL to the job", marks=pytest.mark.exhaustive),
+        pytest.param(
+            kill_job(signal.SIGKILL, "train"), id="SIGKILL to the job", marks=pytest.mark.exhaustive
+        ),
         pytest.param(kill_job(signal.SIGTERM, "train"), id="SIGTERM to the job"),
     ],
 )
