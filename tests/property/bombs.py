@@ -135,6 +135,11 @@ BOMBS: dict[str, tuple[str, Callable[[Path], None], str]] = {
         put("a/1.png", png(30_000, 30_000)),
         "found more than 89478485 pixels",
     ),
+    "an image of 100 million pixels": (
+        "images",
+        put("a/1.png", png(10_000, 10_000)),
+        "found more than 89478485 pixels",
+    ),
     "an image in PostScript": (
         "images",
         put("a/3.jpg", EPS),
@@ -161,6 +166,11 @@ BOMBS: dict[str, tuple[str, Callable[[Path], None], str]] = {
         sparse("data_batch_2.bin", 3073 << 30),
         "found 1073741824 images, expected 2",
     ),
+    "labels of 1 TB that are a hole": (
+        "stl10",
+        sparse("train_y.bin", 1 << 40),
+        "found 55296 bytes, expected 30399297484750848",
+    ),
     "a photograph of 10^18 pixels": (
         "coco",
         coco(height=10**9, width=10**9),
@@ -186,9 +196,19 @@ BOMBS: dict[str, tuple[str, Callable[[Path], None], str]] = {
         put("instances.json", '{"a": ' + "[" * DEEP + "]" * DEEP + "}"),
         "nested too deeply to read",
     ),
+    "a number of 5,000 digits": (
+        "coco",
+        put("instances.json", '{"a": 1' + "0" * 5000 + "}"),
+        "not JSON: Exceeds the limit",
+    ),
     "a name that climbs out": (
         "coco",
         coco(file_name="../../../etc/passwd"),
+        "expected a path inside the image folder",
+    ),
+    "a name from the root": (
+        "coco",
+        coco(file_name="/etc/passwd"),
         "expected a path inside the image folder",
     ),
     "an integer of 400 digits": ("coco", coco(image_id=10**400), "expected a 64-bit integer"),
