@@ -76,7 +76,7 @@ def test_a_run_shows_its_progress_and_the_cause_of_an_error_first(checkout: Chec
     assert re.fullmatch(r"1 of 2 jobs done, 1 failed, in 0:\d\d:\d\d", counts)
     statuses = re.findall(r"\r\x1b\[K(\d of [^\n\r]*)", written)
     assert max(map(len, statuses)) < 60
-    assert any(status.startswith("0 of 2 jobs done, 2 running") for status in statuses)
+    assert any(re.match("0 of 2 jobs done, [12] running", status) for status in statuses)
 
     # Snakemake's own messages, and only those, are in its log.
     text = log.read_text()

@@ -11,13 +11,24 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from saliency_assay.storage.rows import Archive, StoreError
 
-# Size in bytes of each data type.
-TYPES = {
-    **{"bool": 1, "int8": 1, "int16": 2, "int32": 4, "int64": 8, "float16": 2, "float32": 4, "float64": 8},
-    **{"uint8": 1, "uint16": 2, "uint32": 4, "uint64": 8},
-}
+TYPES = (
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "float16",
+    "float32",
+    "float64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+)
 GROUP_KEYS = {"attributes", "zarr_format", "node_type"}
 ARRAY_KEYS = GROUP_KEYS | {
     *("shape", "data_type", "chunk_grid", "chunk_key_encoding"),
@@ -94,7 +105,7 @@ def _check_array(archive: Archive, sizes: dict[str, int], name: str) -> Layout:
             archive,
             f"{name}: chunk_shape is {_shorten(chunk_shape)}, expected complete items of {_shorten(shape)}",
         )
-    size = prod(chunk_shape) * TYPES[data_type]
+    size = prod(chunk_shape) * np.dtype(data_type).itemsize
     if size > LARGEST_CHUNK:
         raise _error(archive, f"{name}: chunks have {_shorten(size)} bytes, expected at most {LARGEST_CHUNK}")
     codec_names = (
