@@ -16,18 +16,8 @@ import numpy as np
 from saliency_assay.storage.rows import Archive, StoreError
 
 TYPES = (
-    "bool",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "float16",
-    "float32",
-    "float64",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
+    *("bool", "float16", "float32", "float64"),
+    *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)),
 )
 GROUP_KEYS = {"attributes", "zarr_format", "node_type"}
 ARRAY_KEYS = GROUP_KEYS | {
