@@ -59,7 +59,7 @@ def test_what_is_fetched_is_a_data_set(fresh: Checkout, monkeypatch: pytest.Monk
         fresh.edit("src/saliency_assay/data/download/catalog.py", lambda text: text.replace(OFFICIAL, ours))
         site.cuts = [len(archive) // 2]
         fresh.make(target)
-        assert [byte_range for _, byte_range in site.asked[1:]] == ["", f"bytes={len(archive) // 2}-"]
+        assert [byte_range for _, byte_range in site.requests[1:]] == ["", f"bytes={len(archive) // 2}-"]
         assert f"cifar-10-binary.tar.gz: fetched from {address}" in fresh.log("download/cifar10.log")
 
     # Nobody serves any more: what is there is enough, and no other rule asks.
