@@ -211,6 +211,10 @@ def test_printed_correlation_is_of_a_pair_whichever_is_named_first() -> None:
         rows = consistency_table(table, DIRECTIONS, {one: {other: {"gradcam": -0.3, "edge": 0}}})
         np.testing.assert_array_equal(rows["printed"], [np.nan, -0.3, 0])
     assert consistency_table(table, DIRECTIONS)["printed"].isna().all()
+    full = " ".join(table.loc[table["metric"] == "infidelity", ["metric", "variant"]].iloc[0])
+    for names in (("infidelity", full), (full, "infidelity")):  # the full name has precedence
+        printed = {"aopc": {name: {"edge": 1 if name == full else 2} for name in names}}
+        assert consistency_table(table, DIRECTIONS, printed)["printed"].max() == 1
     wrong = {
         "same": ({"aopc": {"aopc aopc 1": {"edge": 1}}}, "found 'aopc aopc 1', the same score"),
         "unknown": ({"aopc": {"acop": {"edge": 1}}}, "unknown score 'acop'; did you mean 'aopc'"),
