@@ -72,7 +72,7 @@ download: $(READY) ## Download public data: DATA="cifar10 coco"; MIRROR=https://
 	  -- $(DATA:%=data/downloaded/%.json))
 
 # Tests of a file that share a finished run run in one process (tests/conftest.py).
-test: $(READY_DEV) ## Run the tests in 20 minutes: all but the slow ones and those on real images or a Slurm cluster
+test: $(READY_DEV) ## Run the tests in about seven minutes: all but the slow ones and those on real images or a Slurm cluster
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadscope -m "not (slow or real or slurm or exhaustive)"
 
 # Half of the time of all tests is spent on further cases of behavior that these tests check, too.
