@@ -1,4 +1,4 @@
-"""Every method on two CIFAR-10 networks that were trained elsewhere, on a hundred real test images.
+"""Every method on two CIFAR-10 networks that were trained elsewhere, on twenty real test images.
 
 .venv/bin/python -m pytest tests/real/test_methods_real.py -s    # prints how nearly maps sum to what they promise
 """
@@ -25,7 +25,7 @@ from saliency_assay.models.normalization import IMAGENET
 from saliency_assay.models.weights import load_initial, read_state
 from saliency_assay.registry.records import record_of, resolve
 
-EACH = 5
+EACH = 2
 FEWER = {
     "integrated_gradients": {"steps": 50},
     "integrated_gradients_smoothgrad": {"samples": 4, "steps": 5},
@@ -44,12 +44,12 @@ FEWER = {
     "optimal_square": {"largest": 10, "squares": 60, "ridge": 0.1},
     "optimal_noisy_baseline": {"samples": 4000},
 }
-"""Parameters that keep fifty images within a minute; the others have their defaults."""
+"""Parameters that keep twenty images within half a minute; the others have their defaults."""
 
 
 @pytest.fixture(scope="module")
 def cifar(real_data: Path) -> tuple[np.ndarray, np.ndarray]:
-    """The first five test images of each class, uint8 ``[50, 3, 32, 32]``, and their classes."""
+    """The first two test images of each class, uint8 ``[20, 3, 32, 32]``, and their classes."""
     classes, images, labels = {}, [], []
     with tarfile.open(real_data / "cifar10/cifar10_jpg.tar.xz") as archive:
         for member in archive:
@@ -104,14 +104,14 @@ def model(request: pytest.FixtureRequest, real_data: Path) -> Classifier:
 
 @pytest.fixture(scope="module")
 def logits(model: Classifier, cifar: tuple[np.ndarray, np.ndarray]) -> Tensor:
-    """Logits of all images, float64 ``[50, 10]``."""
+    """Logits of all images, float64 ``[20, 10]``."""
     with torch.no_grad():
         return model(to_pixels(torch.from_numpy(cifar[0]))).double()
 
 
 @pytest.fixture(scope="module")
 def maps(model: Classifier, cifar: tuple[np.ndarray, np.ndarray]) -> dict[str, Tensor]:
-    """Maps of all images by every method that the network has what it needs for, float64 ``[50, C or 1, 32, 32]``."""
+    """Maps of all images by every method that the network has what it needs for, float64 ``[20, C or 1, 32, 32]``."""
     images, labels = cifar
     pool_linear = any(isinstance(part, nn.AdaptiveAvgPool2d) for part in model.modules())
     drawn = {}
@@ -121,7 +121,7 @@ def maps(model: Classifier, cifar: tuple[np.ndarray, np.ndarray]) -> dict[str, T
         parameters: dict[str, Any] = dict(FEWER.get(method.name, {}))
         if "background" in method.takes:
             parameters["background"] = to_pixels(torch.from_numpy(images[::10]))
-        blocks = attribute(resolve(method.function), parameters, model, images, labels, seed=1, batch_size=50)
+        blocks = attribute(resolve(method.function), parameters, model, images, labels, seed=1, batch_size=20)
         drawn[method.name] = torch.cat([torch.from_numpy(block["map"]) for block in blocks]).double()
     return drawn
 
