@@ -62,6 +62,14 @@ def test_without_a_layer_methods_that_need_one_are_refused() -> None:
             "models.d.normalization: found 2 values of mean and 1 of std",
         ),
         ({"normalization": {"mean": [0.5], "std": [0]}}, "models.d.normalization.std.0: found 0 … above 0"),
+        (
+            {"normalization": {"mean": [0.5, 124.0], "std": [0.2, 0.2]}},
+            "models.d.normalization: found mean [0.5, 124.0] … mean in [0, 1]",
+        ),
+        (
+            {"normalization": {"mean": [0.5, 0.5], "std": [0.2, 58.0]}},
+            "models.d.normalization: found mean … [0.2, 58.0] … std in (0, 1]",
+        ),
         ({"training": {"epochs": 0}}, "models.d.training.epochs: found 0 … at least 1, or weights"),
     ],
 )
