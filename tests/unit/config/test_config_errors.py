@@ -174,7 +174,7 @@ def test_parameters_of_custom_functions_are_plain_and_their_order_does_not_count
         ConfigError, match=r"^methods\.mine\.since: found datetime\.date\(2024, 1, 1\) \(date\), expected"
     ):
         custom_parameters("methods.mine", {"since": date(2024, 1, 1)})
-    for number in (float("nan"), float("inf"), 10**30):
+    for number in (float("nan"), float("inf"), 10**30, -(2**63)):
         with pytest.raises(ConfigError, match=r"^methods\.mine\.a\.b\[0\]: found "):
             custom_parameters("methods.mine", {"a": {"b": [number]}})
 
@@ -246,3 +246,13 @@ def test_what_cannot_be_read_is_one_line(text: str | bytes, expected: str, tmp_p
 def test_what_is_no_file_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^my.yaml: Is a directory$"):
         check_text(tmp_path, "my.yaml")
+
+
+def test_numbers_beyond_64_bits_are_named() -> None:
+    huge = 10**400
+    assert fault(changed("seeds", [huge])).endswith(f"{str(huge)[:79]}…, expected an integer of 64 bits")
+    for place in ("reliability.level", "models.f_o.width"):
+        message = fault(changed(place, huge))
+        assert message.startswith(f"{place}: found 1000")
+        assert message.endswith("…, expected a finite number")
+    assert agrees(fault(changed("reliability.level", float("inf"))), "reliability.level: found inf … finite")
