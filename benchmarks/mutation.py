@@ -233,7 +233,7 @@ def killer(project: Path, arguments: list[str], suite: str, timeout: float) -> s
             return "timeout"
     if running.returncode in (0, 5):  # 5: no test has the suite's markers
         return ""
-    if running.returncode == 4:  # conftest.py imports the mutant
+    if "ImportError while loading conftest" in printed:
         return "an import"
     failed = re.search(r"^(?:FAILED|ERROR) (\S+)", printed, re.MULTILINE)
     if not failed:

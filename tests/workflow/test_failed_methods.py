@@ -137,10 +137,13 @@ def test_plain_snakemake_prints_what_failed_in_separate_jobs(
     faulty: Checkout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SALIENCY_ASSAY_SEPARATE", "1")
-    status, printed = faulty.snakemake("results/tables/dark/not_computed.csv")
+    target = "results/tables/digits/not_computed.csv"
+    status, printed = faulty.snakemake(target, "results/figures/digits/mean_scores.svg")
     assert status == 0
-    assert [line for line in printed.splitlines() if line in SENTENCES] == SENTENCES[-1:]
-    assert list(pd.read_csv(faulty.root / "results/tables/dark/not_computed.csv")["method"]) == ["bright"]
+    assert [line for line in printed.splitlines() if line in SENTENCES] == OF_DIGITS
+    assert scored(faulty) == SCORED
+    figure = (faulty.root / "results/figures/digits/mean_scores.svg").read_text()
+    assert "Not computed: Mean relevance of" in figure
 
 
 def test_a_failed_shard_leaves_the_method_out_as_a_module(tmp_path: Path) -> None:

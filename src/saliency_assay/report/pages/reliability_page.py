@@ -86,8 +86,8 @@ def compare_alphas(table: pd.DataFrame, labels: Labels) -> pd.DataFrame:
     """Return α of the scores with published values: a row for each, with columns for all methods and without baselines.
 
     Args:
-        table: result of ``reliability_table``. For several seeds, the mean is shown with the
-            outermost ends of their intervals, as dashes if a seed has too few images for an interval.
+        table: result of ``reliability_table``. For several seeds, the mean is shown with the outermost ends of their
+            intervals, as dashes if a seed has too few images for an interval.
         labels: labels of the scores.
     """
     printed = table[table["printed"].notna()]
