@@ -33,8 +33,8 @@ class DataKind:
         sources: keys of folders or lists, which are passed to the builder unchanged.
         files: glob patterns, relative to ``path``, of the files that the builder reads. Their content counts as a
             parameter: a change reruns the jobs that depend on it.
-        count_classes: path of a function of the parameters in its signature that returns the number of classes without
-            building the data set; empty if they are ten, or listed in the configuration.
+        class_names: path of a function of the parameters in its signature that returns the class names in the order of
+            their labels without building the data set; empty if there are ten, or they are listed in the configuration.
     """
 
     name: str
@@ -48,7 +48,7 @@ class DataKind:
     table: Mapping[str, Parameter] = field(default_factory=dict)
     sources: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
-    count_classes: str = ""
+    class_names: str = ""
 
     @cached_property
     def parameters(self) -> Mapping[str, Parameter]:
@@ -170,7 +170,7 @@ DATA_KINDS = (
         summary="image files of any size, in one folder per class or in a list, with or without masks of objects",
         reference="Russakovsky et al. 2015, ImageNet Large Scale Visual Recognition Challenge",
         sources=("path",),
-        files=("val/val_annotations.txt",),
-        count_classes="saliency_assay.data.readers.folder:count_classes",
+        files=("val_annotations.txt", "val/val_annotations.txt"),
+        class_names="saliency_assay.data.readers.folder:class_names",
     ),
 )

@@ -77,8 +77,8 @@ def check_of(entry: Mapping[str, Any]) -> ModelCheck:
     for key in ("data", "files"):
         fields.pop(key, None)
     shape, classes = data["shape"], data["classes"]
-    if count := data["count_classes"]:
-        classes = resolve(count["function"])(**count["parameters"])
+    if source := data["class_names"]:
+        classes = len(resolve(source["function"])(**source["parameters"]))
     elif not shape:  # a kind of data whose images are known only once they are read
         parameters = {key: value for key, value in data["parameters"].items() if key != "seed"}
         names, blocks = resolve(data["function"])(**parameters, generator=np.random.default_rng(0))

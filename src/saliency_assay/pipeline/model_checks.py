@@ -127,16 +127,16 @@ class ModelChecks:
         data = self.config.sets[model.data]
         if not is_shape_known(self.config, model.data):
             source = {"function": data.function, "parameters": data.parameters}
-            return {"shape": [], "classes": 0, "count_classes": {}, **source}
+            return {"shape": [], "classes": 0, "class_names": {}, **source}
         shape = one_image_shape(self.config, model.data)
-        if function := self.params.catalog.data_kinds[data.kind].count_classes:
+        if function := self.params.catalog.data_kinds[data.kind].class_names:
             parameters = {name: data.parameters[name] for name in declared(function)}
             return {
                 "shape": shape,
                 "classes": 0,
-                "count_classes": {"function": function, "parameters": parameters},
+                "class_names": {"function": function, "parameters": parameters},
             }
-        return {"shape": shape, "classes": class_count(self.config, model), "count_classes": {}}
+        return {"shape": shape, "classes": class_count(self.config, model), "class_names": {}}
 
     def _check_of(self, method: Method) -> Settings:
         """Return the check of a method, or of the method that it smooths; empty if it needs only predictions.

@@ -29,6 +29,7 @@ Listing = Mapping[str, Sequence[str]]  # paths of images below a folder, sorted,
 
 LONGEST_NAME = 255  # bytes of a file's name
 _TEST_FOLDERS = ("test", "val")
+_SPLIT_VALUES = {"train": TRAIN, "test": TEST}
 _SPLIT_NAMES = frozenset(("train", "training", "test", "testing", "val", "valid", "validation"))
 # Class of each image in Tiny ImageNet's val/, which has no folders of classes.
 _TINY_LIST = "val_annotations.txt"
@@ -36,13 +37,15 @@ _TINY_LIST = "val_annotations.txt"
 
 @dataclass(frozen=True)
 class _Source:
-    """Images of one split by class, or of all splits; names are relative to the root."""
+    """Images by class; names are relative to the root."""
 
     place: str
     """Folder, or list and split, for errors."""
     listing: Listing
     separator: str
     """Text between ``place`` and the name of a class, for errors."""
+    split: int | None
+    """Split of all images; None if they are to be split at random."""
 
 
 def folder(
@@ -55,11 +58,15 @@ def folder(
     images_per_class: NonNegativeInt = 0,
     test_images_per_class: NonNegativeInt = 0,
     test_folder: Annotated[str, Limits(choices=("auto", "test", "val"))] = "auto",
+    split: Annotated[str, Limits(choices=("auto", "test"))] = "auto",
     test_share: Annotated[float, Limits(minimum=0.01, maximum=0.5)] = 0.1,
     generator: np.random.Generator,
     block: int = 256,
 ) -> tuple[dict[str, tuple[str, ...]], Iterator[Block]]:
     """Read the images below ``path``: in ``train/CLASS/`` and ``test/CLASS/`` or ``val/CLASS/``, or in ``CLASS/``.
+
+    If ``path`` has only one of the folders ``test/`` and ``val/`` and no other, or if all rows of a list have the split
+    ``test``, there are no training images.
 
     Images may be at any depth below the folder of their class and are identified by their suffix (``images.SUFFIXES``);
     other and hidden files are skipped, and their number is logged. Labels are in the order of the sorted class names.
@@ -75,6 +82,7 @@ def folder(
         test_images_per_class: separate limit for test images in a separate folder or split; 0 for the same limit.
         test_folder: ``test`` or ``val``; ``auto`` uses whichever exists. If neither does, ``path`` itself contains the
             classes. Not used for a list.
+        split: ``test`` if all images are test images, in ``CLASS/``; ``auto`` for the rules above.
         test_share: share of each class for testing, if there is no test folder or column ``split``.
         generator: random generator for the sample of images and for a split by ``test_share``.
         block: number of images per block.
@@ -86,51 +94,60 @@ def folder(
 
     Raises:
         FileNotFoundError: ``path``, ``test_folder``, ``masks`` or a listed image is missing.
-        ValueError: there are fewer than two classes, a class has no images or too few to split, the classes of
-            training and test differ, or a test image has no mask; during iteration, a file is not an image or mask.
+        ValueError: there are fewer than two classes and training images, a class has no images or too few to split, the
+            classes of training and test differ, a list contradicts ``split``, or a test image has no mask; during
+            iteration, a file is not an image or mask.
     """
     root = Path(path)
     listed_masks = None
     if is_list(root):
-        sources, listed_masks = _read_list(root)
+        sources, listed_masks = _read_list(root, split)
         root = root.parent
     elif root.is_dir():
-        sources = [_source_of(root, split_folder) for split_folder in _find_split_folders(root, test_folder)]
+        sources = [
+            _source_of(root, split_folder, split_value)
+            for split_value, split_folder in _find_split_folders(root, test_folder, split).items()
+        ]
     else:
         raise FileNotFoundError(f"{root}: no such folder of images")
     _check_classes(sources)
-    _check_classes(sources[::-1])
-    if len(sources) == 1 and images_per_class == 1:
+    is_random = sources[0].split is None
+    if is_random and images_per_class == 1:
         raise ValueError(
             "images_per_class: found 1, expected 0, or 2 or more to split the images of each class"
         )
-    if len(sources) == 1 and test_images_per_class:
+    if is_random and test_images_per_class:
         raise ValueError(
             f"test_images_per_class: found {test_images_per_class}, but {path} has no folder or split of test images; "
             "use images_per_class and test_share"
         )
     files: list[str] = []
     labels, splits = [], []
-    for source, split_value in zip(sources, (TRAIN, TEST), strict=False):
+    for source in sources:
         for label, (name, class_files) in enumerate(source.listing.items()):
-            limit = (test_images_per_class if split_value == TEST else 0) or images_per_class
+            limit = (test_images_per_class if source.split == TEST else 0) or images_per_class
             sampled = _sample_files(class_files, limit, generator)
-            if len(sources) == 1 and len(sampled) < 2:
+            if is_random and len(sampled) < 2:
                 raise ValueError(
                     f"{source.place}{source.separator}{name}: found 1 image of this class, expected 2 or more to split"
                 )
             files += sampled
             labels.append(np.full(len(sampled), label, dtype=np.int64))
-            folder_split = np.full(len(sampled), split_value, dtype=np.uint8)
             splits.append(
-                folder_split if len(sources) == 2 else random_split(len(sampled), test_share, generator)
+                random_split(len(sampled), test_share, generator)
+                if source.split is None
+                else np.full(len(sampled), source.split, dtype=np.uint8)
             )
-    split = np.concatenate(splits)
-    logger.info("%s: %d images to train on, %d to test", path, *np.bincount(split, minlength=2))
+    image_splits = np.concatenate(splits)
+    logger.info("%s: %d images to train on, %d to test", path, *np.bincount(image_splits, minlength=2))
     image_masks = find_masks(Path(masks), files) if masks else listed_masks
     if image_masks:
-        image_masks.require([files[index] for index in np.flatnonzero(split == TEST)])
-    columns: Block = {"split": split, "label_class": np.concatenate(labels), "file": text.encode(files)}
+        image_masks.require([files[index] for index in np.flatnonzero(image_splits == TEST)])
+    columns: Block = {
+        "split": image_splits,
+        "label_class": np.concatenate(labels),
+        "file": text.encode(files),
+    }
     blocks = _load_blocks(root, files, columns, image_masks, size, crop_share, block, gray=gray)
     return {"class": tuple(map(printable, sources[0].listing))}, blocks
 
@@ -194,64 +211,93 @@ def crop_of(width: int, height: int, size: int, crop_share: float) -> Crop:
     return left, upper, right, lower
 
 
-def _read_list(path: Path) -> tuple[list[_Source], Masks | None]:
+def _read_list(path: Path, split: str) -> tuple[list[_Source], Masks | None]:
     """Return the images of a list, by split if it has that column, and their masks if it has that column."""
     images = read_images(path)
+    listings: dict[str, dict[str, list[str]]] = {}
+    for row in sorted(images, key=lambda row: (row.label, row.image)):
+        listings.setdefault(row.split or split, {}).setdefault(row.label, []).append(row.image)
+    if split == "test" and list(listings) != ["test"]:
+        raise ValueError(f"{path}: found images of split train, expected only test, because split is test")
+    names = ("test",) if list(listings) == ["test"] else SPLITS if images[0].split else ("auto",)
     sources = []
-    for split in SPLITS if images[0].split else ("",):
-        listing: dict[str, list[str]] = {}
-        for row in sorted(images, key=lambda row: (row.label, row.image)):
-            if row.split == split:
-                listing.setdefault(row.label, []).append(row.image)
-        place = f"{path}, split {split}" if split else str(path)
-        if len(listing) < 2:
-            classes = ", ".join(listing) or "none"
-            raise ValueError(f"{place}: found classes {short_repr(classes)}, expected two or more")
-        sources.append(_Source(place, listing, ", class "))
+    for name in names:
+        place = f"{path}, split {name}" if images[0].split else str(path)
+        sources.append(_Source(place, listings.get(name, {}), ", class ", _SPLIT_VALUES.get(name)))
     if "mask" not in columns_of(path):
         return sources, None
     files = {row.image: path.parent / row.mask for row in images if row.mask}
     return sources, Masks(str(path), "its path in the column mask", files=files)
 
 
-def _source_of(root: Path, split_folder: Path) -> _Source:
+def _source_of(root: Path, split_folder: Path, split: int | None) -> _Source:
     """Return the images of ``root`` or of one of its folders of a split."""
     prefix = f"{split_folder.name}/" if split_folder != root else ""
     listing = {
         name: [f"{prefix}{file}" for file in files] for name, files in _list_classes(split_folder).items()
     }
-    return _Source(str(split_folder), listing, "/")
+    return _Source(str(split_folder), listing, "/", split)
 
 
-def count_classes(*, path: str, test_folder: str = "auto") -> int:
-    """Return the number of classes of the images of ``path``, without reading images or listing those of a folder.
+def class_names(*, path: str, test_folder: str = "auto", split: str = "auto") -> tuple[str, ...]:
+    """Return the names of the classes of ``path`` in the order of their labels, without reading or listing images.
 
     Raises:
         FileNotFoundError, ValueError: as ``folder``.
     """
-    if is_list(Path(path)):
-        return len({row.label for row in read_images(Path(path))})
-    return len(_class_names(_find_split_folders(Path(path), test_folder)[0]))
+    root = Path(path)
+    if is_list(root):
+        return tuple(map(printable, sorted({row.label for row in read_images(root)})))
+    if not root.is_dir():
+        raise FileNotFoundError(f"{root}: no such folder of images")
+    first = next(iter(_find_split_folders(root, test_folder, split).values()))
+    names = _read_tiny_list(first / _TINY_LIST) if (first / _TINY_LIST).is_file() else _folder_names(first)
+    return tuple(map(printable, names))
 
 
-def _class_names(folder: Path) -> list[str]:
+def has_training_images(*, path: str, test_folder: str = "auto", split: str = "auto") -> bool:
+    """Return False if all images of ``path``, which exists, are test images, without reading or listing images.
+
+    Raises:
+        ValueError: the list cannot be read.
+    """
+    root = Path(path)
+    if split == "test":
+        return False
+    if is_list(root):
+        return "split" not in columns_of(root) or any(row.split == "train" for row in read_images(root))
+    return test_folder != "auto" or _only_split(_folder_names(root)) is None
+
+
+def _folder_names(folder: Path) -> list[str]:
     return sorted(entry.name for entry in folder.iterdir() if entry.is_dir() and not is_hidden(entry.name))
 
 
-def _find_split_folders(root: Path, test_folder: str) -> list[Path]:
-    """Return the folders of training and test images, or only ``root`` if it contains the classes itself."""
+def _only_split(names: Sequence[str]) -> str | None:
+    """Return the name of the folder of test images if there is no other folder."""
+    return names[0] if len(names) == 1 and names[0] in _TEST_FOLDERS else None
+
+
+def _find_split_folders(root: Path, test_folder: str, split: str) -> dict[int | None, Path]:
+    """Return the folders of training and test images, or the one whose images are all test images or to be split."""
+    names = _folder_names(root)
+    if test_folder == "auto" and (only := _only_split(names)):
+        return {TEST: root / only}
+    if split == "test":
+        _check_no_splits(names, root, "set path to the one of the test images")
+        return {TEST: root}
     if test_folder == "auto":
-        names = [name for name in _TEST_FOLDERS if (root / name).is_dir()]
-        if not names or not (root / "train").is_dir():
-            _check_no_splits(_class_names(root), root)
-            return [root]
-        if len(names) > 1:
+        test_names = [name for name in _TEST_FOLDERS if (root / name).is_dir()]
+        if not test_names or not (root / "train").is_dir():
+            _check_no_splits(names, root, "for a split, name them train and test or val")
+            return {None: root}
+        if len(test_names) > 1:
             raise ValueError(
-                f"{root}: found {' and '.join(names)} next to train; set test_folder to one of them"
+                f"{root}: found {' and '.join(test_names)} next to train; set test_folder to one of them"
             )
-        test_folder = names[0]
-    folders = [root / "train", root / test_folder]
-    for folder in folders:
+        test_folder = test_names[0]
+    folders: dict[int | None, Path] = {TRAIN: root / "train", TEST: root / test_folder}
+    for folder in folders.values():
         if not folder.is_dir():
             raise FileNotFoundError(
                 f"{folder}: no such folder of images, expected one as test_folder is {test_folder!r}"
@@ -259,14 +305,11 @@ def _find_split_folders(root: Path, test_folder: str) -> list[Path]:
     return folders
 
 
-def _check_no_splits(names: Sequence[str], root: Path) -> None:
+def _check_no_splits(names: Sequence[str], root: Path, remedy: str) -> None:
     """Raise an error if the class folders of ``root`` look like folders of splits under unsupported names."""
     splits = [name for name in names if name.lower() in _SPLIT_NAMES]
     if len(splits) > 1:
-        raise ValueError(
-            f"{root}: found the folders {', '.join(splits)}, which would be classes; for a split, name them train and "
-            "test or val"
-        )
+        raise ValueError(f"{root}: found the folders {', '.join(splits)}, which would be classes; {remedy}")
 
 
 def _list_classes(folder: Path) -> Listing:
@@ -274,7 +317,7 @@ def _list_classes(folder: Path) -> Listing:
     if (folder / _TINY_LIST).is_file():
         return _read_tiny_list(folder / _TINY_LIST)
     images, left_out = find_images(folder)
-    listing: dict[str, list[str]] = {name: [] for name in _class_names(folder)}
+    listing: dict[str, list[str]] = {name: [] for name in _folder_names(folder)}
     for image in images:
         name, below_class, _ = image.partition("/")
         if below_class:
@@ -285,9 +328,6 @@ def _list_classes(folder: Path) -> Listing:
     for name, files in listing.items():
         if not files:
             raise ValueError(f"{folder / name}: found no image of this class, expected {', '.join(SUFFIXES)}")
-    if len(listing) < 2:
-        classes = f"{', '.join(listing) or 'none'}, expected a folder for each of two or more classes"
-        raise ValueError(f"{folder}: found {classes}")
     return listing
 
 
@@ -305,12 +345,20 @@ def _read_tiny_list(file: Path) -> Listing:
 
 
 def _check_classes(sources: Sequence[_Source]) -> None:
-    missing = [name for name in sources[-1].listing if name not in sources[0].listing]
-    if missing:
-        more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
-        raise ValueError(
-            f"{sources[0].place}: missing classes of {sources[-1].place}: {', '.join(missing[:3])}{more}"
-        )
+    """Check that training and test images have the same classes: two or more, or one if all are test images."""
+    for source in sources:
+        names = ", ".join(source.listing) or "none"
+        if not source.listing or (len(source.listing) == 1 and sources[0].split != TEST):
+            expected = "one or more" if sources[0].split == TEST else "two or more"
+            expected += ", each in its own folder" if source.separator == "/" else ""
+            raise ValueError(f"{source.place}: found classes {short_repr(names)}, expected {expected}")
+    for source, other in zip(sources, sources[::-1], strict=True):
+        missing = [name for name in other.listing if name not in source.listing]
+        if missing:
+            more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+            raise ValueError(
+                f"{source.place}: missing classes of {other.place}: {', '.join(missing[:3])}{more}"
+            )
 
 
 def _sample_files(files: Sequence[str], limit: int, generator: np.random.Generator) -> Sequence[str]:

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from saliency_assay.data import DATA_KINDS
-from saliency_assay.data.readers.folder import count_classes, folder, square
+from saliency_assay.data.readers.folder import class_names, folder, has_training_images, square
 from saliency_assay.data.splits import TEST, TRAIN
 from saliency_assay.registry.records import record_of
 from saliency_assay.storage.text import decode
@@ -236,9 +236,9 @@ def test_a_folder_that_is_missing(tmp_path: Path) -> None:
 
 def test_too_few_classes(tmp_path: Path) -> None:
     write(tmp_path / "0.png")
-    assert fault(tmp_path).startswith("ROOT: found none, expected")
+    assert fault(tmp_path).startswith("ROOT: found classes 'none', expected two or more, each")
     write(tmp_path / "cat/0.png")
-    assert fault(tmp_path).startswith("ROOT: found cat, expected")
+    assert fault(tmp_path).startswith("ROOT: found classes 'cat', expected")
 
 
 def test_a_class_without_images(tmp_path: Path) -> None:
@@ -300,9 +300,51 @@ def test_a_list_gives_the_same_data_as_folders(tmp_path: Path) -> None:
     listed_classes, arrays = built(listed(tmp_path, "label,image,split", rows), images_per_class=2)
     assert listed_classes == classes
     assert "mask" not in arrays
-    assert count_classes(path=str(tmp_path / "list.csv")) == count_classes(path=str(tmp_path)) == 3
+    assert class_names(path=str(tmp_path / "list.csv")) == class_names(path=str(tmp_path)) == classes
     for name in expected:
         np.testing.assert_array_equal(arrays[name], expected[name])
+
+
+@pytest.mark.parametrize("layout", ["classes", "test", "val", "list", "list with split", "list of tests"])
+def test_all_images_are_test_images(tmp_path: Path, layout: str) -> None:
+    names = ["n01/a.png", "n02/b.png"]
+    folder_name = layout if layout in ("test", "val") else ""
+    for name in names:
+        write(tmp_path / folder_name / name)
+    path, changes = tmp_path, {"split": "test"}
+    if layout in ("test", "val", "list of tests"):
+        changes = {}
+    if "list" in layout:
+        column = "split" in layout or "tests" in layout
+        rows = [f"{name},{name[:3]}" + ",test" * column for name in names]
+        path = listed(tmp_path, "image,label" + ",split" * column, rows)
+    classes, arrays = built(path, **changes)
+    assert classes == class_names(path=str(path), **changes) == ("n01", "n02")
+    assert arrays["split"].tolist() == [TEST, TEST]
+    assert arrays["label_class"].tolist() == [0, 1]
+    assert not has_training_images(path=str(path), **changes)
+
+
+def test_one_class_of_test_images_is_enough(tmp_path: Path) -> None:
+    write(tmp_path / "n01/a.png")
+    classes, arrays = built(tmp_path, split="test", images_per_class=1)
+    assert (classes, arrays["split"].tolist()) == (("n01",), [TEST])
+    assert fault(tmp_path).startswith("ROOT: found classes 'n01', expected two or more")
+    assert has_training_images(path=str(tmp_path))
+
+
+def test_faults_of_test_images_alone(tmp_path: Path) -> None:
+    rows = ["a.png,x,train", "b.png,x,test"]
+    message = fault(listed(tmp_path, "image,label,split", rows), split="test")
+    assert message == "ROOT: found images of split train, expected only test, because split is test"
+    split_tree(tmp_path)
+    message = fault(tmp_path, split="test")
+    assert message.endswith(
+        "the folders test, train, which would be classes; set path to the one of the test images"
+    )
+    assert fault(tmp_path / "train/n01", split="test").endswith(
+        "found classes 'none', expected one or more, each in its own folder"
+    )
 
 
 def test_faults_of_lists(tmp_path: Path) -> None:
