@@ -9,6 +9,7 @@ import pytest
 import torch
 from checkout import PROJECT
 from mistakes import BASE, MISTAKES, Mistake, custom, row_of, write_weights
+from PIL import Image
 
 from saliency_assay.catalog import CATALOG
 from saliency_assay.config.configuration import read
@@ -60,6 +61,13 @@ def with_models(**models: dict[str, Any]) -> dict[str, Any]:
     }
     studies = {f"of_{name}": {"kind": "gallery", "model": name} for name in models}
     return {**BASE, "models": complete, "studies": studies}
+
+
+def write_gray_images(root: Path) -> None:
+    """Seven classes, as in the weights ``classes.pt``, of one image each."""
+    for number in range(7):
+        (root / str(number)).mkdir(parents=True)
+        Image.new("L", (16, 16)).save(root / str(number) / "0.png")
 
 
 @pytest.fixture(autouse=True)
@@ -122,6 +130,19 @@ def test_a_network_that_needs_values_while_it_is_built_is_not_refused() -> None:
         {**with_models(mine=custom("functional_network", cam_layer="conv1")), "methods": {"gradcam": {}}}
     )
     assert lines == []
+
+
+def test_gray_test_images_alone_need_a_normalization(folder: Path) -> None:
+    """There are no published values for one channel; weights of this project's own state theirs."""
+    write_gray_images(folder / "images")
+    data = {"photos": {"kind": "folder", "path": "images", "split": "test", "gray": True, "size": 16}}
+    model = {"architecture": "resnet8", "width": 4, "weights": "classes.pt", "training": {"epochs": 0}}
+    model |= {"data": "photos"}
+    configuration = {**with_models(mine=model), "data": data}
+    (line,) = lines_of(configuration)
+    assert line.startswith("models.mine.normalization: missing; expected mean and std for 1 channels")
+    normalization = {"mean": [0.5], "std": [0.2]}
+    assert lines_of({**with_models(mine={**model, "normalization": normalization}), "data": data}) == []
 
 
 def test_a_layer_is_checked_though_the_head_begins_with_zeros() -> None:

@@ -24,6 +24,7 @@ from saliency_assay.config.methods import AnyMethod, check_needs, complete_metho
 from saliency_assay.config.metrics import AnyMetric, check_finetuning, check_scores, complete_metrics
 from saliency_assay.config.models import AnyModel
 from saliency_assay.config.studies import Study
+from saliency_assay.config.training_images import check_training_images
 from saliency_assay.registry.records import resolve
 from saliency_assay.registry.study_kind import StudyKind
 
@@ -147,6 +148,7 @@ class Configuration(Settings):
             check_needs(study, self.models, self.methods, catalog.architectures)
             check_finetuning(study, self.models, self.metrics)
             check_scores(study, self.metrics)
+        check_training_images(self)
 
 
 @cache

@@ -25,8 +25,10 @@ from saliency_assay.config.fields import (
 from saliency_assay.data import DATA_KINDS
 from saliency_assay.data.bam.classes import OBJECTS, SCENES
 from saliency_assay.data.bam.set_names import set_label, set_names
-from saliency_assay.data.image_lists import BOX_SUFFIXES, columns_of, is_list
+from saliency_assay.data.image_folders import has_training_images
+from saliency_assay.data.image_lists import BOX_SUFFIXES, columns_of, has_training_row, is_list
 from saliency_assay.registry.labels import label_of
+from saliency_assay.registry.records import short_repr
 from saliency_assay.runtime.shards import too_many
 
 COMPOSED = ("bam", "synthetic", "caption")
@@ -73,6 +75,8 @@ class DataEntry(Entry):
     """For composed kinds: the object of the commonality series, of the patch δ and of the TCAV concept."""
     source: Derived[str] = ""
     """For kind ``caption``: the set of the images without captions."""
+    has_training_images: Derived[bool] = True
+    """False if all images are test images."""
 
     def complete(self, name: str, catalog: Catalog) -> None:
         """Check the entry ``data.name`` and set the derived fields.
@@ -199,6 +203,7 @@ class ImageFolderData(FolderData):
             if parameters["test_folder"] != "auto":
                 expected = "expected only with a folder of images; a list has the column split"
                 raise ConfigError(f"{place}.test_folder: found {parameters['test_folder']!r}, {expected}")
+        self._check_split(place, parameters)
         if self.masks is None:
             return sources
         is_boxes = Path(self.masks).is_file() and Path(self.masks).suffix.lower() in BOX_SUFFIXES
@@ -209,6 +214,31 @@ class ImageFolderData(FolderData):
             expected = f"a folder of masks that exists, other than path, or a file of boxes ({suffixes})"
             raise ConfigError(f"{place}.masks: found {self.masks!r}, expected {expected}")
         return {**sources, "masks": self.masks}
+
+    def _check_split(self, place: str, parameters: Mapping[str, Any]) -> None:
+        """Check that no key or list contradicts ``split: test``, and set ``has_training_images``."""
+        try:
+            self.has_training_images = has_training_images(
+                self.path, parameters["test_folder"], parameters["split"]
+            )
+            contradicts = (
+                parameters["split"] == "test"
+                and is_list(self.path)
+                and "split" in columns_of(Path(self.path))
+                and has_training_row(Path(self.path))
+            )
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"{place}.path: {error}") from None
+        if contradicts:
+            raise ConfigError(
+                f"{place}.split: found 'test', but {self.path} has rows of split train; remove the key or these rows"
+            )
+        for key in ("test_share", "test_images_per_class", "test_folder"):
+            if not self.has_training_images and key in self.parameters:
+                raise ConfigError(
+                    f"{place}.{key}: found {short_repr(self.parameters[key])}, expected none, because all images are "
+                    "test images"
+                )
 
     def _listed_files(self, sources: Mapping[str, str]) -> tuple[str, ...]:
         return tuple(path for path in sources.values() if Path(path).is_file())
@@ -370,4 +400,12 @@ def check_sets(data: Mapping[str, DataEntry]) -> None:
     }
     for entry in data.values():
         if entry.source:
-            look_up(f"data.{entry.name}.source", "set with classes", entry.source, class_sets)
+            source = look_up(f"data.{entry.name}.source", "set with classes", entry.source, class_sets)
+            if not source.has_training_images:
+                valid = (
+                    ", ".join(name for name, maker in class_sets.items() if maker.has_training_images)
+                    or "none"
+                )
+                raise ConfigError(
+                    f"data.{entry.name}.source: found {entry.source!r}, which has no training images; valid: {valid}"
+                )

@@ -171,6 +171,6 @@ DATA_KINDS = (
         reference="Russakovsky et al. 2015, ImageNet Large Scale Visual Recognition Challenge",
         sources=("path",),
         files=("val_annotations.txt", "val/val_annotations.txt"),
-        class_names="saliency_assay.data.readers.folder:class_names",
+        class_names="saliency_assay.data.image_folders:class_names",
     ),
 )

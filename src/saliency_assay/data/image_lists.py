@@ -59,6 +59,15 @@ def columns_of(path: Path) -> list[str]:
         return _header(path, csv.reader(file, strict=True), IMAGE_COLUMNS, OPTIONAL_COLUMNS)
 
 
+def has_training_row(path: Path) -> bool:
+    """Return True if a row of a list of images with the column ``split`` is a training image.
+
+    Raises:
+        ValueError: the file cannot be read as CSV.
+    """
+    return any(row["split"] == "train" for _, row in _rows(path, IMAGE_COLUMNS, OPTIONAL_COLUMNS))
+
+
 def read_images(path: Path) -> list[ListedImage]:
     """Return the rows of a list of images, in order.
 

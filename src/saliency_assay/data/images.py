@@ -15,6 +15,7 @@ from PIL import Image, UnidentifiedImageError
 from PIL.ImageFile import ImageFile
 from PIL.TiffImagePlugin import BITSPERSAMPLE, TiffImageFile
 
+from saliency_assay.data.image_folders import is_hidden
 from saliency_assay.data.splits import TEST, TRAIN, Ints
 from saliency_assay.runtime.provenance import digest_of_file
 
@@ -74,11 +75,6 @@ def find_images(folder: Path) -> tuple[list[str], Counter[str]]:
             else:
                 left_out[suffix or "no suffix"] += 1
     return sorted(images), +left_out  # ``+`` drops counts of zero
-
-
-def is_hidden(name: str) -> bool:
-    """Return True for a hidden file or folder, including ``._1.jpg`` and ``__MACOSX``, which macOS adds to archives."""
-    return name.startswith(".") or name == "__MACOSX"
 
 
 def log_left_out(folder: Path, left_out: Counter[str]) -> None:

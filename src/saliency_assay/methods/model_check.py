@@ -29,7 +29,7 @@ from saliency_assay.methods.feature_maps import cam_layers
 from saliency_assay.models.classifier import Blueprint, Classifier, build
 from saliency_assay.models.inference import evaluating, exact_float32, to_pixels
 from saliency_assay.models.layout import place
-from saliency_assay.models.weights import load_initial
+from saliency_assay.models.weights import load_initial, normalization_of
 from saliency_assay.registry.records import resolve, unknown
 from saliency_assay.runtime.job import in_one_line, print_anything
 
@@ -56,6 +56,8 @@ class ModelCheck:
     """C, H, W of its images."""
     trains: bool
     """True if it is trained, False if its weights are used as they are."""
+    has_training_images: bool
+    """False if all of its images are test images."""
     weights: str
     """File of initial weights; empty if there is none yet."""
     normalization: Sequence[Sequence[float]] | None
@@ -136,6 +138,11 @@ def _problems(
     if check.normalization and len(check.normalization[0]) != channels:
         count = len(check.normalization[0])
         yield f"{check.name}.normalization: found {count} values of mean, expected {channels}, one per channel"
+    if _lacks_normalization(check):
+        yield (
+            f"{check.name}.normalization: missing; expected mean and std for {channels} channels, because the weights "
+            "do not state them and the data has no training images"
+        )
     if error := model.problem(lambda classifier, images: None):
         yield f"{check.name}: cannot be built: {in_one_line(error)}"
         return
@@ -308,6 +315,16 @@ def _unknown_layers(check: ModelCheck, model: _Model) -> Iterator[tuple[str, str
             valid = model.map_layers() if key == "cam_layer" else []
             valid = valid or [name for name in modules if "." not in name]
             yield key, f"{check.name}.{key}: {hint}valid: {', '.join(valid)}, …"
+
+
+def _lacks_normalization(check: ModelCheck) -> bool:
+    """Return True if a normalization could only come from training images, of which there are none."""
+    if check.normalization or check.has_training_images or not check.weights:
+        return False
+    try:
+        return normalization_of(Path(check.weights), check.shape[0]) is None
+    except (OSError, ValueError):  # reported when the weights are loaded
+        return False
 
 
 def _load(check: ModelCheck, classifier: Classifier, images: Tensor) -> None:

@@ -46,7 +46,7 @@ def image_counts(config: Configuration, name: str) -> tuple[int, int]:
         min(count, limit * CLASSES.get(kind, 10)) if limit else count
         for count, limit in zip(IMAGES[kind], limits, strict=True)
     )
-    return train, test
+    return train * entry.has_training_images, test
 
 
 def explained_count(config: Configuration, name: str) -> int:

@@ -99,6 +99,7 @@ class ModelChecks:
             "label": model.trained_on,
             "channels": 0,  # those of the images
             "trains": model.training["epochs"] > 0,
+            "has_training_images": self.config.sets[model.data].has_training_images,
             "weights": "" if is_result else model.weights,
             **self.params.read_files(model, weights=model.weights),
             "normalization": model.normalization.channels if model.normalization else None,

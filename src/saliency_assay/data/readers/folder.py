@@ -4,7 +4,7 @@ Images are cropped to squares of one size, and so are their masks, if there are 
 """
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,8 +13,15 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+from saliency_assay.data.image_folders import (
+    TINY_LIST,
+    Listing,
+    find_split_folders,
+    folder_names,
+    read_tiny_list,
+)
 from saliency_assay.data.image_lists import SPLITS, columns_of, is_list, read_images
-from saliency_assay.data.images import SUFFIXES, Pixels, find_images, is_hidden, log_left_out, read_rgb
+from saliency_assay.data.images import SUFFIXES, Pixels, find_images, log_left_out, read_rgb
 from saliency_assay.data.masks import Crop, Masks, find_masks
 from saliency_assay.data.splits import TEST, TRAIN, random_split
 from saliency_assay.registry.limits import Limits, NonNegativeInt
@@ -25,14 +32,8 @@ from saliency_assay.storage import text
 logger = logging.getLogger(__name__)
 
 Block = dict[str, npt.NDArray[Any]]
-Listing = Mapping[str, Sequence[str]]  # paths of images below a folder, sorted, by class
 
-LONGEST_NAME = 255  # bytes of a file's name
-_TEST_FOLDERS = ("test", "val")
-_SPLIT_VALUES = {"train": TRAIN, "test": TEST}
-_SPLIT_NAMES = frozenset(("train", "training", "test", "testing", "val", "valid", "validation"))
-# Class of each image in Tiny ImageNet's val/, which has no folders of classes.
-_TINY_LIST = "val_annotations.txt"
+_SPLITS = {"train": TRAIN, "test": TEST}
 
 
 @dataclass(frozen=True)
@@ -105,8 +106,8 @@ def folder(
         root = root.parent
     elif root.is_dir():
         sources = [
-            _source_of(root, split_folder, split_value)
-            for split_value, split_folder in _find_split_folders(root, test_folder, split).items()
+            _source_of(root, split_folder, _SPLITS.get(name))
+            for name, split_folder in find_split_folders(root, test_folder, split).items()
         ]
     else:
         raise FileNotFoundError(f"{root}: no such folder of images")
@@ -223,7 +224,7 @@ def _read_list(path: Path, split: str) -> tuple[list[_Source], Masks | None]:
     sources = []
     for name in names:
         place = f"{path}, split {name}" if images[0].split else str(path)
-        sources.append(_Source(place, listings.get(name, {}), ", class ", _SPLIT_VALUES.get(name)))
+        sources.append(_Source(place, listings.get(name, {}), ", class ", _SPLITS.get(name)))
     if "mask" not in columns_of(path):
         return sources, None
     files = {row.image: path.parent / row.mask for row in images if row.mask}
@@ -239,85 +240,12 @@ def _source_of(root: Path, split_folder: Path, split: int | None) -> _Source:
     return _Source(str(split_folder), listing, "/", split)
 
 
-def class_names(*, path: str, test_folder: str = "auto", split: str = "auto") -> tuple[str, ...]:
-    """Return the names of the classes of ``path`` in the order of their labels, without reading or listing images.
-
-    Raises:
-        FileNotFoundError, ValueError: as ``folder``.
-    """
-    root = Path(path)
-    if is_list(root):
-        return tuple(map(printable, sorted({row.label for row in read_images(root)})))
-    if not root.is_dir():
-        raise FileNotFoundError(f"{root}: no such folder of images")
-    first = next(iter(_find_split_folders(root, test_folder, split).values()))
-    names = _read_tiny_list(first / _TINY_LIST) if (first / _TINY_LIST).is_file() else _folder_names(first)
-    return tuple(map(printable, names))
-
-
-def has_training_images(*, path: str, test_folder: str = "auto", split: str = "auto") -> bool:
-    """Return False if all images of ``path``, which exists, are test images, without reading or listing images.
-
-    Raises:
-        ValueError: the list cannot be read.
-    """
-    root = Path(path)
-    if split == "test":
-        return False
-    if is_list(root):
-        return "split" not in columns_of(root) or any(row.split == "train" for row in read_images(root))
-    return test_folder != "auto" or _only_split(_folder_names(root)) is None
-
-
-def _folder_names(folder: Path) -> list[str]:
-    return sorted(entry.name for entry in folder.iterdir() if entry.is_dir() and not is_hidden(entry.name))
-
-
-def _only_split(names: Sequence[str]) -> str | None:
-    """Return the name of the folder of test images if there is no other folder."""
-    return names[0] if len(names) == 1 and names[0] in _TEST_FOLDERS else None
-
-
-def _find_split_folders(root: Path, test_folder: str, split: str) -> dict[int | None, Path]:
-    """Return the folders of training and test images, or the one whose images are all test images or to be split."""
-    names = _folder_names(root)
-    if test_folder == "auto" and (only := _only_split(names)):
-        return {TEST: root / only}
-    if split == "test":
-        _check_no_splits(names, root, "set path to the one of the test images")
-        return {TEST: root}
-    if test_folder == "auto":
-        test_names = [name for name in _TEST_FOLDERS if (root / name).is_dir()]
-        if not test_names or not (root / "train").is_dir():
-            _check_no_splits(names, root, "for a split, name them train and test or val")
-            return {None: root}
-        if len(test_names) > 1:
-            raise ValueError(
-                f"{root}: found {' and '.join(test_names)} next to train; set test_folder to one of them"
-            )
-        test_folder = test_names[0]
-    folders: dict[int | None, Path] = {TRAIN: root / "train", TEST: root / test_folder}
-    for folder in folders.values():
-        if not folder.is_dir():
-            raise FileNotFoundError(
-                f"{folder}: no such folder of images, expected one as test_folder is {test_folder!r}"
-            )
-    return folders
-
-
-def _check_no_splits(names: Sequence[str], root: Path, remedy: str) -> None:
-    """Raise an error if the class folders of ``root`` look like folders of splits under unsupported names."""
-    splits = [name for name in names if name.lower() in _SPLIT_NAMES]
-    if len(splits) > 1:
-        raise ValueError(f"{root}: found the folders {', '.join(splits)}, which would be classes; {remedy}")
-
-
 def _list_classes(folder: Path) -> Listing:
     """Return the images below ``folder`` by class; log the number of other files."""
-    if (folder / _TINY_LIST).is_file():
-        return _read_tiny_list(folder / _TINY_LIST)
+    if (folder / TINY_LIST).is_file():
+        return read_tiny_list(folder / TINY_LIST)
     images, left_out = find_images(folder)
-    listing: dict[str, list[str]] = {name: [] for name in _folder_names(folder)}
+    listing: dict[str, list[str]] = {name: [] for name in folder_names(folder)}
     for image in images:
         name, below_class, _ = image.partition("/")
         if below_class:
@@ -329,19 +257,6 @@ def _list_classes(folder: Path) -> Listing:
         if not files:
             raise ValueError(f"{folder / name}: found no image of this class, expected {', '.join(SUFFIXES)}")
     return listing
-
-
-def _read_tiny_list(file: Path) -> Listing:
-    """Return the images of Tiny ImageNet's list by class; a line has file name, class and box, separated by tabs."""
-    listing: dict[str, set[str]] = {}
-    for number, line in enumerate(file.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
-        name, *rest = line.split("\t")
-        if name in ("", "..") or not any(rest[:1]) or Path(name).name != name or len(name) > LONGEST_NAME:
-            raise ValueError(
-                f"{file}: line {number} is {short_repr(line)}, expected an image's file name, a tab and its class"
-            )
-        listing.setdefault(rest[0], set()).add(f"images/{name}")
-    return {name: sorted(listing[name]) for name in sorted(listing)}
 
 
 def _check_classes(sources: Sequence[_Source]) -> None:

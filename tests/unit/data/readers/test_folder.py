@@ -8,7 +8,8 @@ import pytest
 from PIL import Image
 
 from saliency_assay.data import DATA_KINDS
-from saliency_assay.data.readers.folder import class_names, folder, has_training_images, square
+from saliency_assay.data.image_folders import class_names, has_training_images
+from saliency_assay.data.readers.folder import folder, square
 from saliency_assay.data.splits import TEST, TRAIN
 from saliency_assay.registry.records import record_of
 from saliency_assay.storage.text import decode
@@ -322,7 +323,7 @@ def test_all_images_are_test_images(tmp_path: Path, layout: str) -> None:
     assert classes == class_names(path=str(path), **changes) == ("n01", "n02")
     assert arrays["split"].tolist() == [TEST, TEST]
     assert arrays["label_class"].tolist() == [0, 1]
-    assert not has_training_images(path=str(path), **changes)
+    assert not has_training_images(str(path), "auto", changes.get("split", "auto"))
 
 
 def test_one_class_of_test_images_is_enough(tmp_path: Path) -> None:
@@ -330,7 +331,7 @@ def test_one_class_of_test_images_is_enough(tmp_path: Path) -> None:
     classes, arrays = built(tmp_path, split="test", images_per_class=1)
     assert (classes, arrays["split"].tolist()) == (("n01",), [TEST])
     assert fault(tmp_path).startswith("ROOT: found classes 'n01', expected two or more")
-    assert has_training_images(path=str(tmp_path))
+    assert has_training_images(str(tmp_path), "auto", "auto")
 
 
 def test_faults_of_test_images_alone(tmp_path: Path) -> None:

@@ -1,0 +1,47 @@
+"""Check that what needs training images is not requested of a data set of test images alone."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from saliency_assay.config.errors import ConfigError
+
+if TYPE_CHECKING:
+    from saliency_assay.config.configuration import Configuration
+
+
+def check_training_images(config: "Configuration") -> None:
+    """Check models, studies, methods and metrics on data sets without training images.
+
+    Raises:
+        ConfigError: a model trains on such a set, or a study needs training images of it.
+    """
+    for model in config.models.values():
+        if not config.sets[model.data].has_training_images and (model.training["epochs"] or model.search):
+            key, actual = (
+                ("search", "a search") if model.search else ("training.epochs", str(model.training["epochs"]))
+            )
+            expected = "none" if model.search else "0 and trained weights"
+            raise ConfigError(
+                f"models.{model.name}.{key}: found {actual}, expected {expected}, because the set {model.data} has no "
+                "training images"
+            )
+    for study in config.studies.values():
+        sets = {name: config.models[name].data for name in study.all_models}
+        lacking = [name for name, data in sets.items() if not config.sets[data].has_training_images]
+        for key, text in _needs(config, study.name) if lacking else ():
+            raise ConfigError(
+                f"studies.{study.name}.{key}: {text} training images, which the set {sets[lacking[0]]} "
+                f"(models.{lacking[0]}) does not have"
+            )
+
+
+def _needs(config: "Configuration", name: str) -> Iterator[tuple[str, str]]:
+    """Yield the key of a study and the beginning of an error for each thing that needs training images."""
+    study, catalog = config.studies[name], config.catalog
+    for method in study.methods:
+        if config.methods[method].background:
+            yield "methods", f"{method} needs a background of"
+    for metric in study.metrics:
+        record = catalog.metrics.get(config.metrics[metric].metric)
+        if record and record.finetuning:
+            yield "metrics", f"{metric} fine-tunes the model, which needs"
