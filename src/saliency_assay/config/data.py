@@ -28,7 +28,8 @@ from saliency_assay.data.bam.set_names import set_label, set_names
 from saliency_assay.data.image_folders import has_training_images
 from saliency_assay.data.image_lists import BOX_SUFFIXES, columns_of, has_training_row, is_list
 from saliency_assay.registry.labels import label_of
-from saliency_assay.registry.records import short_repr
+from saliency_assay.registry.records import resolve, short_repr
+from saliency_assay.registry.signatures import declared
 from saliency_assay.runtime.shards import too_many
 
 COMPOSED = ("bam", "synthetic", "caption")
@@ -51,6 +52,12 @@ class DataEntry(Entry):
     explanation_order: Literal["balanced", "first"] = Field(
         "balanced",
         description="Selection of the explained images: balanced over the classes, or the first test images.",
+    )
+    explained_classes: Distinct[Text] = Field(
+        (),
+        min_length=1,
+        description="Names of the classes whose test images are explained, for images with the label `class`; by "
+        "default all.",
     )
     shards: Positive = Field(
         1,
@@ -98,15 +105,45 @@ class DataEntry(Entry):
             raise ConfigError(f"{place}.shards: {fault}")
         self.label = label_of(name, self.label, kind)
         self.function, self.labels = kind.function, kind.labels
+        self._check_explained_classes(place, kind.class_names)
         self.members = {member: kind.set_labels[member] for member in kind.sets} | common_sets
         fixed = (path for pattern in kind.files for path in sorted(Path(sources["path"]).glob(pattern)))
         self.files = (*map(str, fixed), *self._listed_files(sources))
 
-    def _sources(self, place: str, parameters: Mapping[str, Any], keys: Mapping[str, Any]) -> dict[str, str]:
+    def _check_explained_classes(self, place: str, class_names: str) -> None:
+        """Check ``explained_classes``, as far as the names of the classes are known before the data set is built."""
+        if not self.explained_classes:
+            return
+        if "class" not in self.labels:
+            labels = ", ".join(self.labels)
+            raise ConfigError(
+                f"{place}.explained_classes: found with images of the labels {labels}, expected only with class"
+            )
+        for name in self.explained_classes:
+            if classes := self.known_classes(class_names):
+                look_up(f"{place}.explained_classes", "class", name, dict.fromkeys(classes))
+
+    def known_classes(self, class_names: str) -> tuple[str, ...]:
+        """Return the names of its classes by the function ``class_names`` of its kind; empty if they are not known yet.
+
+        Raises:
+            ConfigError: its folder or list is not valid.
+        """
+        if not class_names:
+            return ()
+        parameters = {name: self.parameters[name] for name in declared(class_names)}
+        try:
+            return tuple(resolve(class_names)(**parameters))
+        except FileNotFoundError:  # reported by the job that reads the images, which may have run before
+            return ()
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"data.{self.name}.path: {error}") from None
+
+    def _sources(self, place: str, parameters: Mapping[str, Any], keys: Mapping[str, Any]) -> dict[str, Any]:
         """Return the paths of folders and files that become parameters of the function."""
         return {key: folder(f"{place}.{key}", getattr(self, key)) for key in keys}
 
-    def _listed_files(self, sources: Mapping[str, str]) -> tuple[str, ...]:
+    def _listed_files(self, sources: Mapping[str, Any]) -> tuple[str, ...]:
         return ()
 
     def _common_sets(self, place: str) -> dict[str, str]:
@@ -182,7 +219,7 @@ class ImageFolderData(FolderData):
         description="[Masks](data.md#masks) of the objects: a folder of PNG files, or a CSV or JSON file of boxes.",
     )
 
-    def _sources(self, place: str, parameters: Mapping[str, Any], keys: Mapping[str, Any]) -> dict[str, str]:
+    def _sources(self, place: str, parameters: Mapping[str, Any], keys: Mapping[str, Any]) -> dict[str, Any]:
         """Return the path of a folder or list of images, and that of its masks if it has any.
 
         Raises:
@@ -213,7 +250,9 @@ class ImageFolderData(FolderData):
             suffixes = ", ".join(BOX_SUFFIXES)
             expected = f"a folder of masks that exists, other than path, or a file of boxes ({suffixes})"
             raise ConfigError(f"{place}.masks: found {self.masks!r}, expected {expected}")
-        return {**sources, "masks": self.masks}
+        # A folder must have a mask of each explained image. Boxes and lists may have none: there is no object.
+        explained = self.explained_classes if self.explained_classes and not is_boxes else ()
+        return {**sources, "masks": self.masks, **({"explained_classes": explained} if explained else {})}
 
     def _check_split(self, place: str, parameters: Mapping[str, Any]) -> None:
         """Check that no key or list contradicts ``split: test``, and set ``has_training_images``."""
@@ -240,8 +279,10 @@ class ImageFolderData(FolderData):
                     "test images"
                 )
 
-    def _listed_files(self, sources: Mapping[str, str]) -> tuple[str, ...]:
-        return tuple(path for path in sources.values() if Path(path).is_file())
+    def _listed_files(self, sources: Mapping[str, Any]) -> tuple[str, ...]:
+        return tuple(
+            sources[key] for key in ("path", "masks") if key in sources and Path(sources[key]).is_file()
+        )
 
     @property
     def has_masks(self) -> bool:
@@ -321,7 +362,7 @@ class BamData(ComposedData):
         SCENES, min_length=2, description="Scene categories of the backgrounds: the scene labels."
     )
 
-    def _sources(self, place: str, parameters: Mapping[str, Any], keys: Mapping[str, Any]) -> dict[str, str]:
+    def _sources(self, place: str, parameters: Mapping[str, Any], keys: Mapping[str, Any]) -> dict[str, Any]:
         for index, (instances, images) in enumerate(self.coco_sources()):
             file(f"{place}.coco.{index}.annotations", instances)
             folder(f"{place}.coco.{index}.images", images)
@@ -361,6 +402,8 @@ class CaptionData(DataEntry):
         """Check the entry and set the derived fields, as for every kind of data."""
         super().complete(name, catalog)
         self.captions = self.captions or self.classes
+        for explained_class in self.explained_classes:
+            look_up(f"data.{name}.explained_classes", "class", explained_class, dict.fromkeys(self.classes))
 
 
 def _data_model(entry: Any) -> str:

@@ -55,7 +55,7 @@ class DataKind:
         """Scalar parameters by name; parameters that are lists of names are in the configuration schema."""
         if self.table:
             return self.table
-        excluded = ("block", "classes", "captions", "masks", *self.sources)
+        excluded = ("block", "classes", "captions", "masks", "explained_classes", *self.sources)
         return {**parameters_of(self.function, apart=excluded), "seed": SEED}
 
 

@@ -12,6 +12,8 @@ from saliency_assay.data.image_lists import BOX_SUFFIXES, Box, read_boxes
 from saliency_assay.data.images import opened
 
 Mask = npt.NDArray[np.bool_]
+Row = tuple[str, str]
+"""Path of an image and name of its class."""
 Crop = tuple[float, float, float, float]
 """Left, upper, right and lower edge of a rectangle, in pixels of an image file."""
 
@@ -22,47 +24,49 @@ TOLERANCE = (
 
 @dataclass(frozen=True)
 class Masks:
-    """Masks of a data set by the name of the image: files, or boxes."""
+    """Masks of a data set: files of its rows, or boxes of its images; an image without either has an empty mask."""
 
     source: str
     """Source of the masks, for errors."""
     expected: str
     """Condition for an image to have a mask, for errors; ``{stem}`` and ``{name}`` are those of the image."""
-    files: Mapping[str, Path] = field(default_factory=dict)
+    complete: bool
+    """True if a missing mask is an error, False if it is that of an image without an object."""
+    files: Mapping[Row, Path] = field(default_factory=dict)
     boxes: Mapping[str, Sequence[Box]] = field(default_factory=dict)
 
-    def require(self, names: Sequence[str]) -> None:
-        """Check that each image has a mask.
+    def require(self, rows: Sequence[Row]) -> None:
+        """Check that each of the explained rows has a mask or, unless masks must be ``complete``, at least one of them.
 
         Raises:
-            ValueError: an image has no mask.
+            ValueError: a row has no mask.
         """
-        missing = [name for name in names if name not in self.files and name not in self.boxes]
-        if missing:
-            stem = PurePosixPath(missing[0]).with_suffix("")
-            expected = self.expected.format(stem=stem, name=missing[0])
+        missing = [row for row in rows if row not in self.files and row[0] not in self.boxes]
+        if missing and (self.complete or len(missing) == len(rows)):
+            name = missing[0][0]
+            expected = self.expected.format(stem=PurePosixPath(name).with_suffix(""), name=name)
             raise ValueError(
-                f"{self.source}: found no mask of {len(missing)} of {len(names)} test images, first {missing[0]}; "
+                f"{self.source}: found no mask of {len(missing)} of {len(rows)} test images, first {name}; "
                 f"expected {expected}"
             )
 
-    def of(self, name: str, width: int, height: int, crop: Crop, size: int) -> Mask:
+    def of(self, row: Row, width: int, height: int, crop: Crop, size: int) -> Mask:
         """Return the mask of an image of ``width`` × ``height`` pixels in its square ``crop``, ``[size, size]``.
 
-        A pixel is on the object if its center is, in the coordinates of the file (nearest neighbor). An image without
-        a mask has an empty one.
+        A pixel is on the object if its center is, in the coordinates of the file (nearest neighbor).
 
         Raises:
-            FileNotFoundError, ValueError: the mask cannot be read, is empty, or does not fit the image.
+            FileNotFoundError, ValueError: the mask cannot be read, or does not fit the image.
         """
+        name, _ = row
         left, upper, right, lower = crop
         x = left + (np.arange(size) + 0.5) * ((right - left) / size)
         y = upper + (np.arange(size) + 0.5) * ((lower - upper) / size)
-        if name in self.files:
-            mask = read_mask(self.files[name])
+        if row in self.files:
+            mask = read_mask(self.files[row])
             if mask.shape != (height, width):
-                found = f"found {mask.shape[1]} × {mask.shape[0]} pixels"
-                raise ValueError(f"{self.files[name]}: {found}, expected {width} × {height} as of {name}")
+                actual = f"found {mask.shape[1]} × {mask.shape[0]} pixels"
+                raise ValueError(f"{self.files[row]}: {actual}, expected {width} × {height} as of {name}")
             return mask[np.ix_(y.astype(np.int64), x.astype(np.int64))]
         sampled = np.zeros((size, size), dtype=bool)
         for box in self.boxes.get(name, ()):
@@ -72,28 +76,27 @@ class Masks:
         return sampled
 
 
-def find_masks(path: Path, names: Sequence[str]) -> Masks:
-    """Return the masks of the images ``names`` in a folder of PNG files, or in a list of boxes.
+def find_masks(path: Path, rows: Sequence[Row]) -> Masks:
+    """Return the masks of the images of ``rows`` in a folder of PNG files, or in a list of boxes.
 
     Raises:
         FileNotFoundError: there is no such folder or list.
         ValueError: the list cannot be read, or two images have the same mask.
     """
     if path.is_file() and path.suffix.lower() in BOX_SUFFIXES:
-        return Masks(str(path), "a box with image {name}", boxes=read_boxes(path))
+        return Masks(str(path), "a box with image {name}", complete=False, boxes=read_boxes(path))
     if not path.is_dir():
         raise FileNotFoundError(
             f"{path}: expected a folder of masks, or a list of boxes ({', '.join(BOX_SUFFIXES)})"
         )
-    mask_names = {name: str(PurePosixPath(name).with_suffix(".png")) for name in names}
+    mask_names = {name: str(PurePosixPath(name).with_suffix(".png")) for name, _ in rows}
     for mask_name, count in Counter(mask_names.values()).items():
         if count > 1:
-            images = " and ".join(name for name in names if mask_names[name] == mask_name)
+            images = " and ".join(name for name in mask_names if mask_names[name] == mask_name)
             raise ValueError(f"{path / mask_name}: is the mask of {images}, expected one image; rename them")
-    files = {name: path / mask_name for name, mask_name in mask_names.items()}
-    return Masks(
-        str(path), "{stem}.png in it", files={name: file for name, file in files.items() if file.exists()}
-    )
+    files = {row: path / mask_names[row[0]] for row in rows}
+    existing = {row: file for row, file in files.items() if file.exists()}
+    return Masks(str(path), "{stem}.png in it", complete=True, files=existing)
 
 
 def read_mask(path: Path) -> Mask:
@@ -103,15 +106,13 @@ def read_mask(path: Path) -> Mask:
 
     Raises:
         FileNotFoundError: the file does not exist.
-        ValueError: the file is not a PNG image (see ``images.read_rgb``), or it is zero everywhere.
+        ValueError: the file is not a PNG image (see ``images.read_rgb``).
     """
     with opened(path, ("PNG",)) as image:
         image.load()
         values, mode = np.asarray(image), image.mode
     channels = values.reshape(*values.shape[:2], -1)
     mask: Mask = np.any(channels[..., :-1] if mode.endswith("A") else channels, axis=2)
-    if not mask.any():
-        raise ValueError(f"{path}: found no pixel above 0, expected the pixels of the object")
     return mask
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from saliency_assay.data.splits import TEST, TRAIN, Ints, Split
+from saliency_assay.registry.records import unknown
 
 ORDERS = ("balanced", "first")
 
@@ -41,15 +42,16 @@ def explained_images(
     return members[:limit].astype(np.int64) if order == "first" else _balance(members, labels)[:limit]
 
 
-def fitting(data: Any, where: Mapping[str, int]) -> npt.NDArray[np.bool_]:
+def fitting(data: Any, where: Mapping[str, int | Sequence[str]]) -> npt.NDArray[np.bool_]:
     """Return a mask ``[N]`` of the images in an open store whose arrays have all values in ``where``.
 
     Args:
         data: the store.
-        where: required value of each array, by name, such as ``{"label_object": 2}``.
+        where: required value of each array, by name, such as ``{"label_object": 2}``; for a label also the names of
+            classes, one of which an image must have.
 
     Raises:
-        ValueError: the store has no such array, or no test image matches.
+        ValueError: the store has no such array or class, or no test image matches.
     """
     split = data["split"][:]
     vector_names = [name for name in data.names if len(data[name].shape) == 1]
@@ -57,11 +59,29 @@ def fitting(data: Any, where: Mapping[str, int]) -> npt.NDArray[np.bool_]:
     for name, value in where.items():
         if name not in vector_names:
             raise ValueError(f"where: found {name!r}, valid: {', '.join(vector_names)}")
-        matches &= data[name][:] == value
+        if isinstance(value, int):
+            matches &= data[name][:] == value
+        else:
+            matches &= np.isin(data[name][:], indices_of(value, data.attributes["classes"][name[6:]]))
     if not (matches & (split == TEST)).any():
-        values = ", ".join(f"{name} {value}" for name, value in where.items())
+        texts = {
+            name: value if isinstance(value, int) else " or ".join(value) for name, value in where.items()
+        }
+        values = ", ".join(f"{name} {text}" for name, text in texts.items())
         raise ValueError(f"where: found no test image of {values}, expected at least one")
     return matches
+
+
+def indices_of(names: Sequence[str], classes: Sequence[str]) -> list[int]:
+    """Return the indices of classes by name.
+
+    Raises:
+        ValueError: there is no such class.
+    """
+    for name in names:
+        if name not in classes:
+            raise ValueError(f"explained_classes: {unknown('class', name, classes)}")
+    return [classes.index(name) for name in names]
 
 
 def background_images(split: Split, labels: Sequence[Ints], count: int) -> Ints:

@@ -1,6 +1,6 @@
 """Images and targets that the maps of a model explain, and the keyword arguments of a method."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -35,7 +35,7 @@ def explained(
     label: str,
     target: str,
     batch_size: int,
-    where: Mapping[str, int] | None = None,
+    where: Mapping[str, int | Sequence[str]] | None = None,
     shard: Shard = WHOLE,
 ) -> Explained:
     """Select at most ``limit`` test images, and return those in ``shard`` with a class for each.
@@ -44,7 +44,8 @@ def explained(
     chosen in the ``order`` of ``explained_images``, balanced over all labels or the first. The class is the image's
     ``label`` or, with ``target`` ``predicted``, the class of highest probability.
 
-    ``where`` restricts the choice to images with this value in each named array of numbers or booleans.
+    ``where`` restricts the choice to images with this value in each named array of numbers or booleans, or with one of
+    these classes.
 
     Raises:
         ValueError: unknown ``target``; ``where`` names an array without one value per image, or no test image has its

@@ -129,8 +129,8 @@ def score(
             undefined[" ".join(key).strip()] += int(values.isnan().sum())
         yield result
     for label, count in (+undefined).items():  # the plus drops counts of 0
-        message = "%s is not defined for %d of %d images, such as those with a constant map (docs/metrics.md)"
-        log.warning(message, label, count, len(images))
+        reasons = "such as those with a constant map or without an object (docs/metrics.md)"
+        log.warning("%s is not defined for %d of %d images, %s", label, count, len(images), reasons)
 
 
 def explainer_of(

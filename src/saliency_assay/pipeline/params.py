@@ -106,12 +106,13 @@ class EntrySettings:
         where = self._explained_where(wildcards["data"])
         return {"limit": data.max_explained_images, "order": data.explanation_order, "where": where, **target}
 
-    def _explained_where(self, data: str) -> dict[str, int]:
+    def _explained_where(self, data: str) -> dict[str, int | tuple[str, ...]]:
         """Return the condition on the explained images of a set, as values of its arrays; empty without a condition."""
         entry = self.config.sets[data]
         if entry.is_common(data):
             return {"label_scene": 0}  # the class whose images have the object under every k
-        return {"aligned": 1} if entry.source else {}
+        classes = {"label_class": entry.explained_classes} if entry.explained_classes else {}
+        return {"aligned": 1, **classes} if entry.source else {**classes}
 
 
 class StudyParams(EntrySettings):

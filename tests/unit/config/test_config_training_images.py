@@ -1,4 +1,4 @@
-"""Errors before the first job for what needs training images of a data set of test images alone."""
+"""Errors before the first job for data sets of test images alone, and for the classes to explain."""
 
 from pathlib import Path
 from typing import Any
@@ -102,3 +102,30 @@ def test_a_list_that_contradicts_the_key(tmp_path: Path) -> None:
     file.write_text("image,label,split\na.png,x,test\nb.png,x,test\n")
     del_split = {"path": str(file), "split": "auto"}
     assert not configured(tmp_path, data=del_split).data["photos"].has_training_images
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (
+            {"explained_classes": ["cats"]},
+            "data.photos.explained_classes: unknown class 'cats'; did you mean",
+        ),
+        ({"explained_classes": []}, "data.photos.explained_classes: found []"),
+        ({"explained_classes": ["cat", "cat"]}, "data.photos.explained_classes: found ['cat', 'cat']"),
+    ],
+)
+def test_explained_classes_are_those_of_the_folder(tmp_path: Path, data: Any, expected: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        configured(tmp_path, data=data)
+    assert agrees(str(error.value), f"some.yaml: {expected}")
+    entry = configured(tmp_path, data={"explained_classes": ["dog"]}).data["photos"]
+    assert "explained_classes" not in entry.parameters  # a change does not rebuild the data set
+
+
+def test_explained_classes_need_the_label_class(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"scenes\.explained_classes: found with images of the labels object"):
+        configured(tmp_path, more_data={"scenes": {"kind": "synthetic", "explained_classes": ["dog"]}})
+    words = {"kind": "caption", "source": "digits", "classes": ["1", "2"], "explained_classes": ["3"]}
+    with pytest.raises(ConfigError, match=r"words\.explained_classes: unknown class '3'; valid: 1, 2"):
+        configured(tmp_path, more_data={"digits": {"kind": "digits"}, "words": words})

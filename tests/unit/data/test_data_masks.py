@@ -28,9 +28,9 @@ def test_masks_are_sampled_as_pillows_nearest_neighbor(
 ) -> None:
     pixels = (np.random.default_rng(0).random((height, width)) < 0.4).astype(np.uint8) * 255
     crop = crop_of(width, height, 16, crop_share)
-    masks = Masks("", "", files={"a.jpg": save(tmp_path / "a.png", pixels)})
+    masks = Masks("", "", complete=True, files={("a.jpg", ""): save(tmp_path / "a.png", pixels)})
     expected = Image.fromarray(pixels).resize((16, 16), Image.Resampling.NEAREST, box=crop)
-    mask = masks.of("a.jpg", width, height, crop, 16)
+    mask = masks.of(("a.jpg", ""), width, height, crop, 16)
     # Centers on the edge between two pixels of the file are apart: Pillow's sums round them to either side.
     rows, columns = (
         np.abs(centers - np.round(centers)) > 1e-6
@@ -48,20 +48,20 @@ def test_boxes_equal_the_mask_of_their_pixels(tmp_path: Path) -> None:
     pixels = np.zeros((height, width), dtype=np.uint8)
     for box in boxes:
         pixels[int(box.y) : int(box.y + box.height), int(box.x) : int(box.x + box.width)] = 1
-    from_file = Masks("", "", files={"a": save(tmp_path / "a.png", pixels)})
-    from_boxes = Masks("", "", boxes={"a": boxes})
+    from_file = Masks("", "", complete=True, files={("a", ""): save(tmp_path / "a.png", pixels)})
+    from_boxes = Masks("", "", complete=False, boxes={"a": boxes})
     np.testing.assert_array_equal(
-        from_boxes.of("a", width, height, crop, 16), from_file.of("a", width, height, crop, 16)
+        from_boxes.of(("a", ""), width, height, crop, 16), from_file.of(("a", ""), width, height, crop, 16)
     )
 
 
 def test_masks_stay_on_the_object_of_the_image(tmp_path: Path) -> None:
     pixels = np.zeros((60, 90, 3), dtype=np.uint8)
     pixels[20:40, 30:48] = 255
-    mask = Masks("", "", files={"a": save(tmp_path / "a.png", pixels[..., 0])})
+    mask = Masks("", "", complete=True, files={("a", ""): save(tmp_path / "a.png", pixels[..., 0])})
     crop = crop_of(90, 60, 30, 1)
     image = square(Image.fromarray(pixels), 30, 1)
-    np.testing.assert_array_equal(mask.of("a", 90, 60, crop, 30), image[0] > 127)
+    np.testing.assert_array_equal(mask.of(("a", ""), 90, 60, crop, 30), image[0] > 127)
 
 
 @pytest.mark.parametrize(
@@ -83,9 +83,9 @@ def test_nonzero_values_are_the_object(tmp_path: Path, values: Any, mode: str | 
 
 def fault(masks: Masks, names: list[str], size: tuple[int, int] = (4, 4)) -> str:
     def read() -> None:
-        masks.require(names)
+        masks.require([(name, "") for name in names])
         for name in names:
-            masks.of(name, *size, crop_of(*size, 4, 1), 4)
+            masks.of((name, ""), *size, crop_of(*size, 4, 1), 4)
 
     with pytest.raises((ValueError, FileNotFoundError)) as error:
         read()
@@ -100,9 +100,8 @@ def test_faults_of_mask_files(tmp_path: Path) -> None:
     (tmp_path / "c/d.png").write_bytes(b"no image")
     Image.new("L", (4, 4), 1).save(tmp_path / "c/e.png", "JPEG")
     names = ["c/a.jpg", "c/b.jpg", "c/d.jpg", "c/e.jpg", "f.jpg", "g.jpg"]
-    masks = find_masks(tmp_path, names)
+    masks = find_masks(tmp_path, [(name, "") for name in names])
     for name, message in (
-        ("c/a", "found no pixel above 0"),
         ("c/b", "found 6 × 4 pixels, expected 4 × 4 as of c/b.jpg"),
         ("c/d", "truncated, or not an image (valid: PNG)"),
         ("c/e", "truncated, or not an image (valid: PNG)"),
@@ -111,21 +110,23 @@ def test_faults_of_mask_files(tmp_path: Path) -> None:
     missing = "found no mask of 2 of 6 test images, first f.jpg; expected f.png"
     assert fault(masks, names).startswith(f"{tmp_path}: {missing}")
     with pytest.raises(ValueError, match=r"c/a\.png: is the mask of c/a\.jpg and c/a\.gif"):
-        find_masks(tmp_path, ["c/a.jpg", "c/a.gif"])
+        find_masks(tmp_path, [("c/a.jpg", ""), ("c/a.gif", "")])
     with pytest.raises(FileNotFoundError, match="nowhere: expected a folder of masks"):
-        find_masks(tmp_path / "nowhere", names)
+        find_masks(tmp_path / "nowhere", [])
 
 
 def test_faults_of_boxes(tmp_path: Path) -> None:
     file = tmp_path / "boxes.csv"
     file.write_text(f"{BOXES}a.jpg,-1,-1,6,6\nb.jpg,0,0,4,6\n")
-    masks = find_masks(file, ["a.jpg", "b.jpg", "c.jpg"])
-    assert masks.of("a.jpg", 4, 4, crop_of(4, 4, 4, 1), 4).all()  # one pixel beyond each edge
+    masks = find_masks(file, [])
+    assert masks.of(("a.jpg", ""), 4, 4, crop_of(4, 4, 4, 1), 4).all()  # one pixel beyond each edge
     message = "line 3: found a box of 0 to 4 × 0 to 6, expected it in 4 × 4"
     assert fault(masks, ["b.jpg"]).startswith(f"{file}: {message}")
-    missing = "found no mask of 1 of 2 test images, first c.jpg; "
-    assert fault(masks, ["a.jpg", "c.jpg"]).startswith(f"{file}: {missing}")
+    masks.require([("a.jpg", ""), ("c.jpg", "")])
+    assert not masks.of(("c.jpg", ""), 4, 4, crop_of(4, 4, 4, 1), 4).any()
+    missing = "found no mask of 1 of 1 test images, first c.jpg; expected a box with image c.jpg"
+    assert fault(masks, ["c.jpg"]).startswith(f"{file}: {missing}")
 
 
 def test_an_image_without_a_mask_has_an_empty_one() -> None:
-    assert not Masks("", "").of("a", 4, 4, crop_of(4, 4, 4, 1), 4).any()
+    assert not Masks("", "", complete=True).of(("a", ""), 4, 4, crop_of(4, 4, 4, 1), 4).any()

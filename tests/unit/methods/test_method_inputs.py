@@ -40,7 +40,8 @@ def data(tmp_path: Path) -> Iterator[zarr_store.Store]:
         "label_scene": SCENE,
         "present": PRESENT,
     }
-    zarr_store.write(path, [block], kind="data", attributes={})
+    classes = {"scene": [f"scene{number}" for number in range(3)]}
+    zarr_store.write(path, [block], kind="data", attributes={"classes": classes})
     with zarr_store.open_store(path, kind="data") as opened:
         yield opened
 
@@ -128,6 +129,7 @@ def test_more_parts_than_blocks_of_images_are_refused(data: zarr_store.Store, mo
         ({"label_object": 3}, OBJECT == 3),
         ({"present": True}, PRESENT),
         ({"present": 0, "label_scene": 2}, ~PRESENT & (SCENE == 2)),
+        ({"label_scene": ["scene1", "scene2"]}, (SCENE == 1) | (SCENE == 2)),
         (None, np.ones(COUNT, bool)),
     ],
 )
@@ -167,6 +169,10 @@ def test_only_images_with_the_values_of_where(
         # There are such images, but none is tested.
         ({"where": {"split": TRAIN}}, "where: found no test image of split 0"),
         ({"where": {"image": 0}}, "where: found 'image', valid: label_object, label_scene, present, split"),
+        (
+            {"where": {"label_scene": ["beach"]}},
+            "explained_classes: unknown class 'beach'; .*valid: scene0, ",
+        ),
         ({"target": "truth"}, "target: found 'truth', valid: label, predicted"),
         ({"order": "frist"}, "order: found 'frist', valid: balanced, first"),
     ],

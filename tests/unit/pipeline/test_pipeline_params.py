@@ -55,6 +55,20 @@ def test_which_images_are_explained_is_decided_by_their_set(
     assert settings["pairs"] == data.startswith("bam_delta")
 
 
+def test_explained_classes_restrict_the_explained_images_alone() -> None:
+    configuration = deepcopy(TINY)
+    configuration["data"]["digits"]["explained_classes"] = ["3"]
+    changed, tiny = params(configuration), params(TINY)
+    at = {**ATTRIBUTE, "method": "edge", "model": "digits", "data": "digits"}
+    assert changed.attribute(at)["explained"]["where"] == {"label_class": ["3"]}
+    assert changed.build_data(at) == tiny.build_data(at)
+    configuration["data"]["captioned"]["explained_classes"] = [
+        configuration["data"]["captioned"]["classes"][0]
+    ]
+    at = {**at, "model": "f_picture", "data": "captioned_both"}
+    assert set(params(configuration).attribute(at)["explained"]["where"]) == {"aligned", "label_class"}
+
+
 def test_a_score_has_the_method_only_where_its_metric_computes_maps() -> None:
     at = {"model": "digits", "seed": "0", "data": "digits", "method": "gradient", "shard": ""}
     tiny = params(TINY)

@@ -22,7 +22,7 @@ from saliency_assay.data.image_folders import (
 )
 from saliency_assay.data.image_lists import SPLITS, columns_of, is_list, read_images
 from saliency_assay.data.images import SUFFIXES, Pixels, find_images, log_left_out, read_rgb
-from saliency_assay.data.masks import Crop, Masks, find_masks
+from saliency_assay.data.masks import Crop, Masks, Row, find_masks
 from saliency_assay.data.splits import TEST, TRAIN, random_split
 from saliency_assay.registry.limits import Limits, NonNegativeInt
 from saliency_assay.registry.records import short_repr
@@ -53,6 +53,7 @@ def folder(
     *,
     path: str,
     masks: str = "",
+    explained_classes: Sequence[str] = (),
     size: Annotated[int, Limits(minimum=8, maximum=1024)] = 224,
     crop_share: Annotated[float, Limits(minimum=0.1, maximum=1)] = 1.0,
     gray: bool = False,
@@ -76,6 +77,7 @@ def folder(
     Args:
         path: the folder, or a list of images, labels, masks and splits (``image_lists.read_images``).
         masks: folder of masks, or list of boxes (``masks.find_masks``); empty for no masks, or those of the list.
+        explained_classes: names of the classes whose test images need a file in a folder of masks; empty for all.
         size: side of the squares, in pixels.
         crop_share: share of an image's shorter side that the square contains, see ``square``.
         gray: True for images of one channel, the luma of ITU-R 601-2.
@@ -122,7 +124,7 @@ def folder(
             f"test_images_per_class: found {test_images_per_class}, but {path} has no folder or split of test images; "
             "use images_per_class and test_share"
         )
-    files: list[str] = []
+    rows: list[Row] = []
     labels, splits = [], []
     for source in sources:
         for label, (name, class_files) in enumerate(source.listing.items()):
@@ -132,7 +134,7 @@ def folder(
                 raise ValueError(
                     f"{source.place}{source.separator}{name}: found 1 image of this class, expected 2 or more to split"
                 )
-            files += sampled
+            rows += [(file, name) for file in sampled]
             labels.append(np.full(len(sampled), label, dtype=np.int64))
             splits.append(
                 random_split(len(sampled), test_share, generator)
@@ -141,21 +143,25 @@ def folder(
             )
     image_splits = np.concatenate(splits)
     logger.info("%s: %d images to train on, %d to test", path, *np.bincount(image_splits, minlength=2))
-    image_masks = find_masks(Path(masks), files) if masks else listed_masks
+    image_masks = find_masks(Path(masks), rows) if masks else listed_masks
     if image_masks:
-        image_masks.require([files[index] for index in np.flatnonzero(image_splits == TEST)])
+        test_rows = (rows[index] for index in np.flatnonzero(image_splits == TEST))
+        image_masks.require(
+            [row for row in test_rows if not explained_classes or printable(row[1]) in explained_classes]
+        )
+    files = [file for file, _ in rows]
     columns: Block = {
         "split": image_splits,
         "label_class": np.concatenate(labels),
         "file": text.encode(files),
     }
-    blocks = _load_blocks(root, files, columns, image_masks, size, crop_share, block, gray=gray)
+    blocks = _load_blocks(root, rows, columns, image_masks, size, crop_share, block, gray=gray)
     return {"class": tuple(map(printable, sources[0].listing))}, blocks
 
 
 def _load_blocks(
     root: Path,
-    files: Sequence[str],
+    rows: Sequence[Row],
     columns: Block,
     masks: Masks | None,
     size: int,
@@ -165,23 +171,31 @@ def _load_blocks(
     gray: bool,
 ) -> Iterator[Block]:
     empty = 0
-    for start in range(0, len(files), block):
-        rows = slice(start, min(start + block, len(files)))
+    for start in range(0, len(rows), block):
+        block_rows = slice(start, min(start + block, len(rows)))
         images, image_masks = [], []
-        for name in files[rows]:
-            image = read_rgb(root / name)
+        for row in rows[block_rows]:
+            image = read_rgb(root / row[0])
             images.append(square(image.convert("L") if gray else image, size, crop_share))
             if masks:
                 crop = crop_of(*image.size, size, crop_share)
-                image_masks.append(masks.of(name, *image.size, crop, size))
+                image_masks.append(masks.of(row, *image.size, crop, size))
         arrays = {"image": np.stack(images), **({"mask": np.stack(image_masks)} if masks else {})}
-        yield {**arrays, **{name: column[rows] for name, column in columns.items()}}
+        yield {**arrays, **{name: column[block_rows] for name, column in columns.items()}}
         if masks:
-            is_test = columns["split"][rows] == TEST
+            is_test = columns["split"][block_rows] == TEST
             empty += int((is_test & ~arrays["mask"].any(axis=(1, 2))).sum())
-    if empty:
+    if masks and empty:
+        count = int((columns["split"] == TEST).sum())
+        if empty == count:
+            raise ValueError(
+                f"{masks.source}: found an empty mask of each of {count} test images after resizing and cropping, "
+                "expected an object in one or more"
+            )
         logger.warning(
-            "masks of %d test images are empty after resizing and cropping: their scores are NaN", empty
+            "masks of %d of %d test images are empty after resizing and cropping: they have no scores of localization",
+            empty,
+            count,
         )
 
 
@@ -227,8 +241,8 @@ def _read_list(path: Path, split: str) -> tuple[list[_Source], Masks | None]:
         sources.append(_Source(place, listings.get(name, {}), ", class ", _SPLITS.get(name)))
     if "mask" not in columns_of(path):
         return sources, None
-    files = {row.image: path.parent / row.mask for row in images if row.mask}
-    return sources, Masks(str(path), "its path in the column mask", files=files)
+    files = {(row.image, row.label): path.parent / row.mask for row in images if row.mask}
+    return sources, Masks(str(path), "its path in the column mask", complete=False, files=files)
 
 
 def _source_of(root: Path, split_folder: Path, split: int | None) -> _Source:

@@ -408,9 +408,39 @@ def test_a_test_image_needs_a_mask(tmp_path: Path) -> None:
     message = fault(images, masks=str(tmp_path / "masks"))
     missing = "found no mask of 1 of 2 test images, first"
     assert message.startswith(f"{tmp_path}/masks: {missing} test/b/0.jpg; expected test/b/0.png")
-    rows = ["a.png,x,train,", "b.png,y,train,", "c.png,x,test,", "d.png,y,test,m.png"]
+    _, arrays = built(images, masks=str(tmp_path / "masks"), explained_classes=["a"])
+    assert arrays["mask"].any((1, 2)).tolist() == [False, True, True, False, True, True, True, False]
+    rows = ["a.png,x,train,", "b.png,y,train,", "c.png,x,test,", "d.png,y,test,"]
     message = fault(listed(tmp_path, "image,label,split,mask", rows))
-    assert message.startswith(f"ROOT: {missing} c.png; ")
+    assert message.startswith("ROOT: found no mask of 2 of 2 test images, first c.png; ")
+
+
+def test_an_empty_mask_is_an_image_without_an_object(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In a folder of masks as a file of zeros, in lists as an image without a box or mask."""
+    images = masked(tmp_path)
+    file = tmp_path / "masks/test/b/0.png"
+    Image.new("L", (12, 10)).save(file)
+    _, arrays = built(images, masks=str(tmp_path / "masks"))
+    assert arrays["mask"][6:].any((1, 2)).tolist() == [True, False]
+    assert "masks of 1 of 2 test images are empty" in caplog.text
+    names = decode(arrays["file"])
+    boxes = tmp_path / "boxes.csv"
+    boxes.write_text(
+        "\n".join(["image,x,y,width,height", *(f"{names[index]},0,0,12,5" for index in (1, 2, 4, 5, 6))])
+    )
+    np.testing.assert_array_equal(built(images, masks=str(boxes))[1]["mask"], arrays["mask"])
+    rows = [
+        f"images/{name},{name.split('/')[1]},{name.split('/')[0]},"
+        + (f"masks/{name.replace('jpg', 'png')}" if arrays["mask"][index].any() else "")
+        for index, name in enumerate(names)
+    ]
+    listed_arrays = built(listed(tmp_path, "image,label,split,mask", rows))[1]
+    np.testing.assert_array_equal(listed_arrays["mask"], arrays["mask"])
+    Image.new("L", (12, 10)).save(tmp_path / "masks/test/a/0.png")
+    message = fault(images, masks=str(tmp_path / "masks"))
+    assert message.startswith(f"{tmp_path}/masks: found an empty mask of each of 2 test images")
 
 
 def test_objects_outside_the_square_are_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -418,7 +448,15 @@ def test_objects_outside_the_square_are_counted(tmp_path: Path, caplog: pytest.L
         for number in range(2):
             write(tmp_path / f"images/{label}/{number}.png", size=(40, 10))
     boxes = tmp_path / "boxes.csv"
-    rows = [f"{label}/{number}.png,0,0,8,10" for label in "ab" for number in range(2)]
-    boxes.write_text("\n".join(["image,x,y,width,height", *rows]))
-    built(tmp_path / "images", masks=str(boxes), test_share=0.5)
-    assert "masks of 2 test images are empty after resizing and cropping" in caplog.text
+    for b_left in (15, 0):
+        rows = [
+            f"{label}/{number}.png,{b_left * (label == 'b')},0,8,10" for label in "ab" for number in range(2)
+        ]
+        boxes.write_text("\n".join(["image,x,y,width,height", *rows]))
+        if b_left:
+            built(tmp_path / "images", masks=str(boxes), test_share=0.5)
+    assert "masks of 1 of 2 test images are empty after resizing and cropping" in caplog.text
+    message = fault(tmp_path / "images", masks=str(boxes), test_share=0.5)
+    assert message.startswith(
+        f"{boxes}: found an empty mask of each of 2 test images after resizing and cropping"
+    )
