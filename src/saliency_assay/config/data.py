@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import BeforeValidator, Discriminator, Field, Tag
 
 from saliency_assay.config.checks import Catalog, file, folder, look_up, parameters_of
 from saliency_assay.config.errors import ConfigError
@@ -21,6 +21,7 @@ from saliency_assay.config.fields import (
     Sequence,
     Settings,
     Text,
+    fault,
 )
 from saliency_assay.data import DATA_KINDS
 from saliency_assay.data.bam.classes import OBJECTS, SCENES
@@ -206,6 +207,25 @@ class FolderData(DataEntry):
     )
 
 
+def _check_size(value: Any) -> Any:
+    """Validate the side of square images, or a list of height and width, which becomes a tuple."""
+    sides = value if isinstance(value, list) else [value, value]
+    if len(sides) != 2 or not all(type(side) is int and 8 <= side <= 1024 for side in sides):
+        expected = "an integer from 8 to 1024, or two of them: [height, width]"
+        raise fault(f"found {short_repr(value)}, expected {expected}")
+    return tuple(value) if isinstance(value, list) else value
+
+
+_SIDE = {"type": "integer", "minimum": 8, "maximum": 1024}
+Size = Annotated[
+    Any,
+    BeforeValidator(_check_size),
+    Field(
+        json_schema_extra={"anyOf": [_SIDE, {"type": "array", "items": _SIDE, "minItems": 2, "maxItems": 2}]}
+    ),
+]
+
+
 class ImageFolderData(FolderData):
     """Image files, with or without masks of their objects."""
 
@@ -219,12 +239,20 @@ class ImageFolderData(FolderData):
         description="[Masks](data.md#masks) of the objects: a folder of PNG files, or a CSV or JSON file of boxes.",
     )
 
+    size: Size = Field(
+        224,
+        description="Side of square images in pixels, or `[height, width]` ([image size](data.md#image-size-and-fit)).",
+    )
+
     def _sources(self, place: str, parameters: Mapping[str, Any], keys: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the path of a folder or list of images, and that of its masks if it has any.
+        """Return the path of a folder or list of images, that of its masks if it has any, and the size of its images.
 
         Raises:
-            ConfigError: a folder or file does not exist, or a key contradicts the list.
+            ConfigError: a folder or file does not exist, or a key contradicts the list or another key.
         """
+        if (fit := parameters["fit"]) != "crop" and "crop_share" in self.parameters:
+            share = self.parameters["crop_share"]
+            raise ConfigError(f"{place}.crop_share: found {share}, expected none with fit: {fit}")
         if not is_list(self.path):
             sources = {"path": folder(f"{place}.path", self.path)}
         else:
@@ -240,6 +268,7 @@ class ImageFolderData(FolderData):
             if parameters["test_folder"] != "auto":
                 expected = "expected only with a folder of images; a list has the column split"
                 raise ConfigError(f"{place}.test_folder: found {parameters['test_folder']!r}, {expected}")
+        sources["size"] = self.size
         self._check_split(place, parameters)
         if self.masks is None:
             return sources

@@ -31,6 +31,7 @@ class DataKind:
         set_labels: names of ``sets`` in figures, tables and pages.
         table: all parameters of a kind that is built in several steps; empty if they are those of ``function``.
         sources: keys of folders or lists, which are passed to the builder unchanged.
+        lists: parameters whose values are lists, which are described in the configuration schema.
         files: glob patterns, relative to ``path``, of the files that the builder reads. Their content counts as a
             parameter: a change reruns the jobs that depend on it.
         class_names: path of a function of the parameters in its signature that returns the class names in the order of
@@ -47,15 +48,16 @@ class DataKind:
     set_labels: Mapping[str, str] = field(default_factory=dict)
     table: Mapping[str, Parameter] = field(default_factory=dict)
     sources: tuple[str, ...] = ()
+    lists: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     class_names: str = ""
 
     @cached_property
     def parameters(self) -> Mapping[str, Parameter]:
-        """Scalar parameters by name; parameters that are lists of names are in the configuration schema."""
+        """Scalar parameters by name."""
         if self.table:
             return self.table
-        excluded = ("block", "classes", "captions", "masks", "explained_classes", *self.sources)
+        excluded = ("block", *self.lists, *self.sources)
         return {**parameters_of(self.function, apart=excluded), "seed": SEED}
 
 
@@ -122,6 +124,7 @@ DATA_KINDS = (
         function="saliency_assay.data.caption:compose",
         sets=("both", "image", "caption"),
         set_labels={"both": "picture and caption", "image": "picture alone", "caption": "caption alone"},
+        lists=("classes", "captions"),
         summary="images of two classes of another data set, each next to a caption that names one of the classes",
         reference="Yeh et al. 2019, On the (In)fidelity and Sensitivity of Explanations, section 5",
     ),
@@ -170,6 +173,7 @@ DATA_KINDS = (
         summary="image files of any size, in one folder per class or in a list, with or without masks of objects",
         reference="Russakovsky et al. 2015, ImageNet Large Scale Visual Recognition Challenge",
         sources=("path",),
+        lists=("masks", "size", "explained_classes"),
         files=("val_annotations.txt", "val/val_annotations.txt"),
         class_names="saliency_assay.data.image_folders:class_names",
     ),

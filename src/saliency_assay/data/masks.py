@@ -1,4 +1,4 @@
-"""Masks of objects in image files: PNG files or boxes, resized and cropped like the images."""
+"""Masks of objects in image files: PNG files or boxes, with the geometry of the images."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -8,14 +8,13 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 import numpy.typing as npt
 
+from saliency_assay.data.geometry import Geometry
 from saliency_assay.data.image_lists import BOX_SUFFIXES, Box, read_boxes
 from saliency_assay.data.images import opened
 
 Mask = npt.NDArray[np.bool_]
 Row = tuple[str, str]
 """Path of an image and name of its class."""
-Crop = tuple[float, float, float, float]
-"""Left, upper, right and lower edge of a rectangle, in pixels of an image file."""
 
 TOLERANCE = (
     1  # pixels by which a box may reach beyond the image: annotations are rounded or count pixels from 1
@@ -50,8 +49,8 @@ class Masks:
                 f"expected {expected}"
             )
 
-    def of(self, row: Row, width: int, height: int, crop: Crop, size: int) -> Mask:
-        """Return the mask of an image of ``width`` × ``height`` pixels in its square ``crop``, ``[size, size]``.
+    def of(self, row: Row, width: int, height: int, geometry: Geometry) -> Mask:
+        """Return the mask ``[H, W]`` of an image of ``width`` × ``height`` pixels in the ``geometry`` of the data set.
 
         A pixel is on the object if its center is, in the coordinates of the file (nearest neighbor).
 
@@ -59,21 +58,20 @@ class Masks:
             FileNotFoundError, ValueError: the mask cannot be read, or does not fit the image.
         """
         name, _ = row
-        left, upper, right, lower = crop
-        x = left + (np.arange(size) + 0.5) * ((right - left) / size)
-        y = upper + (np.arange(size) + 0.5) * ((lower - upper) / size)
+        x, y = geometry.centers(width, height)
+        placement = geometry.placement(width, height)
         if row in self.files:
             mask = read_mask(self.files[row])
             if mask.shape != (height, width):
                 actual = f"found {mask.shape[1]} × {mask.shape[0]} pixels"
                 raise ValueError(f"{self.files[row]}: {actual}, expected {width} × {height} as of {name}")
-            return mask[np.ix_(y.astype(np.int64), x.astype(np.int64))]
-        sampled = np.zeros((size, size), dtype=bool)
+            return geometry.padded(mask[np.ix_(y.astype(np.int64), x.astype(np.int64))], placement)
+        sampled = np.zeros((len(y), len(x)), dtype=bool)
         for box in self.boxes.get(name, ()):
             _check_inside(box, name, width, height)
             columns, rows = (box.x <= x) & (x < box.x + box.width), (box.y <= y) & (y < box.y + box.height)
             sampled |= rows[:, None] & columns
-        return sampled
+        return geometry.padded(sampled, placement)
 
 
 def find_masks(path: Path, rows: Sequence[Row]) -> Masks:

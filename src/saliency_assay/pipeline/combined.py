@@ -23,7 +23,7 @@ from saliency_assay.config.checks import Catalog
 from saliency_assay.config.configuration import Configuration
 from saliency_assay.config.methods import Method
 from saliency_assay.methods.cost import Map, passes
-from saliency_assay.pipeline.image_sizes import image_shape, image_size
+from saliency_assay.pipeline.image_sizes import image_shape, one_image_shape
 from saliency_assay.pipeline.snakemake_internals import apply_options
 from saliency_assay.pipeline.studies import Studies
 from saliency_assay.runtime.parts import FORCED
@@ -184,9 +184,11 @@ class Grouping:
         base = self._passes(method.smoothed, wildcards) if method.smoothed else 1.0
         if record is None or record.passes is None or base is None:
             return None
-        _, size = image_size(self.config, wildcards["data"])
+        _, *size = one_image_shape(self.config, wildcards["data"])
         batch = self.config.models[wildcards["model"]].batch_size
-        return passes(record.passes, Map(method.parameters, (size, size), batch, base, method.background))
+        return passes(
+            record.passes, Map(method.parameters, (size[0], size[1]), batch, base, method.background)
+        )
 
     def _explained_sets(self, wildcards: Mapping[str, str]) -> Sequence[str]:
         """Return the sets whose images a job explains, or whose maps it scores."""
@@ -199,8 +201,8 @@ class Grouping:
         """Return the number of pixels of a set's explained images."""
         pairs = self.studies.pair_sets.get(data)
         images = 2 * pairs if pairs else self.config.sets[data].max_explained_images
-        _, size = image_size(self.config, data)
-        return images * size**2
+        _, height, width = one_image_shape(self.config, data)
+        return images * height * width
 
 
 class Jobs:

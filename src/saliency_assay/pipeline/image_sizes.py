@@ -60,19 +60,6 @@ def explained_count(config: Configuration, name: str) -> int:
         return entry.max_explained_images
 
 
-def image_size(config: Configuration, name: str) -> tuple[int, int]:
-    """Return the channels and the side length in pixels of a set.
-
-    Raises:
-        KeyError: the set is of a custom kind without the parameter ``size``.
-    """
-    entry = config.sets.get(name) or config.data[_study_of_pairs(config, name).data]
-    if entry.source:
-        return image_size(config, entry.source)
-    gray = entry.kind in ("mnist", "digits") or entry.parameters.get("gray")
-    return 1 if gray else 3, entry.parameters.get("size") or SIZES[entry.kind]
-
-
 def _study_of_pairs(config: Configuration, name: str) -> Study:
     """Return the study that has the set ``name`` of image pairs."""
     return next(study for study in config.studies.values() if name in study.pair_sets)
@@ -91,12 +78,16 @@ def one_image_shape(config: Configuration, name: str) -> tuple[int, int, int]:
     """Return the shape C, H, W of an image of a set.
 
     Raises:
-        KeyError: as ``image_size``.
+        KeyError: the set is of a custom kind without the parameter ``size``.
     """
-    channels, size = image_size(config, name)
-    # The caption is placed next to the image.
-    width = 2 * size if name in config.sets and config.sets[name].source else size
-    return channels, size, width
+    entry = config.sets.get(name) or config.data[_study_of_pairs(config, name).data]
+    if entry.source:
+        channels, height, width = one_image_shape(config, entry.source)
+        return channels, height, 2 * width  # the caption is placed next to the image
+    gray = entry.kind in ("mnist", "digits") or entry.parameters.get("gray")
+    size = entry.parameters.get("size") or SIZES[entry.kind]
+    height, width = (size, size) if isinstance(size, int) else size
+    return 1 if gray else 3, height, width
 
 
 def is_shape_known(config: Configuration, name: str) -> bool:

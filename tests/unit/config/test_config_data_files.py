@@ -7,6 +7,7 @@ import pytest
 from configurations import agrees
 
 from saliency_assay.catalog import CATALOG
+from saliency_assay.config.configuration import read
 from saliency_assay.config.data import DataEntry, FolderData, ImageFolderData
 from saliency_assay.config.errors import ConfigError
 
@@ -84,3 +85,28 @@ def test_faults_of_paths(tmp_path: Path, keys: dict[str, str], expected: str) ->
     with pytest.raises(ConfigError) as error:
         image_data(**keys)
     assert agrees(str(error.value).replace(str(tmp_path), "ROOT"), f"data.mine.{expected}")
+
+
+def test_a_size_is_a_side_or_height_and_width(tmp_path: Path) -> None:
+    assert image_data(path=str(tmp_path)).parameters["size"] == 224
+    entry = image_data(path=str(tmp_path), size=[96, 128], fit="pad")
+    assert (entry.parameters["size"], entry.parameters["fit"]) == ((96, 128), "pad")
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ({"size": 7}, "size: found 7, expected an integer from 8 to 1024, or two of them"),
+        ({"size": [96, 128.0]}, "size: found [96, 128.0], expected"),
+        ({"size": [96]}, "size: found [96], expected"),
+        ({"size": [96, 1025]}, "size: found [96, 1025], expected"),
+        ({"size": True}, "size: found true, expected"),
+        ({"fit": "fill"}, "fit: found 'fill', valid: crop, pad, stretch"),
+        ({"fit": "pad", "crop_share": 0.8}, "crop_share: found 0.8, expected none with fit: pad"),
+    ],
+)
+def test_faults_of_sizes(tmp_path: Path, keys: dict[str, Any], expected: str) -> None:
+    raw = {"data": {"mine": {"kind": "folder", "path": str(tmp_path), **keys}}}
+    with pytest.raises(ConfigError) as error:
+        read(raw, catalog=CATALOG, source="some.yaml")
+    assert agrees(str(error.value), f"some.yaml: data.mine.{expected}")

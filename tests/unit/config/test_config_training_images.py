@@ -124,7 +124,9 @@ def test_explained_classes_are_those_of_the_folder(tmp_path: Path, data: Any, ex
 
 
 def test_explained_classes_need_the_label_class(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"scenes\.explained_classes: found with images of the labels object"):
+    with pytest.raises(
+        ConfigError, match=r"scenes\.explained_classes: found with images of the labels object"
+    ):
         configured(tmp_path, more_data={"scenes": {"kind": "synthetic", "explained_classes": ["dog"]}})
     words = {"kind": "caption", "source": "digits", "classes": ["1", "2"], "explained_classes": ["3"]}
     with pytest.raises(ConfigError, match=r"words\.explained_classes: unknown class '3'; valid: 1, 2"):

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from saliency_assay.data.geometry import Geometry
 from saliency_assay.data.image_lists import Box
 from saliency_assay.data.masks import Masks, find_masks, read_mask
-from saliency_assay.data.readers.folder import crop_of, square
 
 BOXES = "image,x,y,width,height\n"
 
@@ -27,10 +27,11 @@ def test_masks_are_sampled_as_pillows_nearest_neighbor(
     tmp_path: Path, width: int, height: int, crop_share: float
 ) -> None:
     pixels = (np.random.default_rng(0).random((height, width)) < 0.4).astype(np.uint8) * 255
-    crop = crop_of(width, height, 16, crop_share)
+    geometry = Geometry(16, 16, crop_share=crop_share)
+    crop = geometry.placement(width, height).crop
     masks = Masks("", "", complete=True, files={("a.jpg", ""): save(tmp_path / "a.png", pixels)})
     expected = Image.fromarray(pixels).resize((16, 16), Image.Resampling.NEAREST, box=crop)
-    mask = masks.of(("a.jpg", ""), width, height, crop, 16)
+    mask = masks.of(("a.jpg", ""), width, height, geometry)
     # Centers on the edge between two pixels of the file are apart: Pillow's sums round them to either side.
     rows, columns = (
         np.abs(centers - np.round(centers)) > 1e-6
@@ -43,7 +44,7 @@ def test_masks_are_sampled_as_pillows_nearest_neighbor(
 
 
 def test_boxes_equal_the_mask_of_their_pixels(tmp_path: Path) -> None:
-    width, height, crop = 50, 40, crop_of(50, 40, 16, 0.8)
+    width, height, geometry = 50, 40, Geometry(16, 16, crop_share=0.8)
     boxes = [Box("", 3, 5, 20, 9), Box("", 30, 20, 20, 20)]
     pixels = np.zeros((height, width), dtype=np.uint8)
     for box in boxes:
@@ -51,7 +52,7 @@ def test_boxes_equal_the_mask_of_their_pixels(tmp_path: Path) -> None:
     from_file = Masks("", "", complete=True, files={("a", ""): save(tmp_path / "a.png", pixels)})
     from_boxes = Masks("", "", complete=False, boxes={"a": boxes})
     np.testing.assert_array_equal(
-        from_boxes.of(("a", ""), width, height, crop, 16), from_file.of(("a", ""), width, height, crop, 16)
+        from_boxes.of(("a", ""), width, height, geometry), from_file.of(("a", ""), width, height, geometry)
     )
 
 
@@ -59,9 +60,9 @@ def test_masks_stay_on_the_object_of_the_image(tmp_path: Path) -> None:
     pixels = np.zeros((60, 90, 3), dtype=np.uint8)
     pixels[20:40, 30:48] = 255
     mask = Masks("", "", complete=True, files={("a", ""): save(tmp_path / "a.png", pixels[..., 0])})
-    crop = crop_of(90, 60, 30, 1)
-    image = square(Image.fromarray(pixels), 30, 1)
-    np.testing.assert_array_equal(mask.of(("a", ""), 90, 60, crop, 30), image[0] > 127)
+    geometry = Geometry(30, 30)
+    image = geometry.resized(Image.fromarray(pixels))
+    np.testing.assert_array_equal(mask.of(("a", ""), 90, 60, geometry), image[0] > 127)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +86,7 @@ def fault(masks: Masks, names: list[str], size: tuple[int, int] = (4, 4)) -> str
     def read() -> None:
         masks.require([(name, "") for name in names])
         for name in names:
-            masks.of((name, ""), *size, crop_of(*size, 4, 1), 4)
+            masks.of((name, ""), *size, Geometry(4, 4))
 
     with pytest.raises((ValueError, FileNotFoundError)) as error:
         read()
@@ -119,14 +120,14 @@ def test_faults_of_boxes(tmp_path: Path) -> None:
     file = tmp_path / "boxes.csv"
     file.write_text(f"{BOXES}a.jpg,-1,-1,6,6\nb.jpg,0,0,4,6\n")
     masks = find_masks(file, [])
-    assert masks.of(("a.jpg", ""), 4, 4, crop_of(4, 4, 4, 1), 4).all()  # one pixel beyond each edge
+    assert masks.of(("a.jpg", ""), 4, 4, Geometry(4, 4)).all()  # one pixel beyond each edge
     message = "line 3: found a box of 0 to 4 × 0 to 6, expected it in 4 × 4"
     assert fault(masks, ["b.jpg"]).startswith(f"{file}: {message}")
     masks.require([("a.jpg", ""), ("c.jpg", "")])
-    assert not masks.of(("c.jpg", ""), 4, 4, crop_of(4, 4, 4, 1), 4).any()
+    assert not masks.of(("c.jpg", ""), 4, 4, Geometry(4, 4)).any()
     missing = "found no mask of 1 of 1 test images, first c.jpg; expected a box with image c.jpg"
     assert fault(masks, ["c.jpg"]).startswith(f"{file}: {missing}")
 
 
 def test_an_image_without_a_mask_has_an_empty_one() -> None:
-    assert not Masks("", "", complete=True).of(("a", ""), 4, 4, crop_of(4, 4, 4, 1), 4).any()
+    assert not Masks("", "", complete=True).of(("a", ""), 4, 4, Geometry(4, 4)).any()

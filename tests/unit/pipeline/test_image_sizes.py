@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pipelines import TINY, studies
 
-from saliency_assay.pipeline.image_sizes import explained_count, image_shape
+from saliency_assay.pipeline.image_sizes import explained_count, image_shape, one_image_shape
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,11 @@ def test_sizes_of_public_data_have_the_limits_of_the_configuration(
     config = studies({"data": {"all": entry, "some": {**entry, "images_per_class": 20, "size": 32}}}).config
     assert image_shape(config, "all") == (70_000, 1, 28, 28)
     assert image_shape(config, "some") == (400, 1, 32, 32)
+
+
+def test_images_of_a_folder_may_be_rectangles() -> None:
+    images = {"kind": "folder", "path": ".", "size": [96, 128], "gray": True}
+    captions = {"kind": "caption", "source": "images", "classes": ["a", "b"]}
+    config = studies({"data": {"images": images, "words": captions}}).config
+    assert one_image_shape(config, "images") == (1, 96, 128)
+    assert one_image_shape(config, "words_both") == (1, 96, 256)

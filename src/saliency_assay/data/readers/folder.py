@@ -1,6 +1,6 @@
 """Reader of image files: in one folder per class, the layout of ImageNet, or in a CSV file that lists them.
 
-Images are cropped to squares of one size, and so are their masks, if there are any.
+Images are fitted to one size (``geometry.Geometry``), and so are their masks, if there are any.
 """
 
 import logging
@@ -11,8 +11,8 @@ from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image
 
+from saliency_assay.data.geometry import Geometry
 from saliency_assay.data.image_folders import (
     TINY_LIST,
     Listing,
@@ -21,8 +21,8 @@ from saliency_assay.data.image_folders import (
     read_tiny_list,
 )
 from saliency_assay.data.image_lists import SPLITS, columns_of, is_list, read_images
-from saliency_assay.data.images import SUFFIXES, Pixels, find_images, log_left_out, read_rgb
-from saliency_assay.data.masks import Crop, Masks, Row, find_masks
+from saliency_assay.data.images import SUFFIXES, find_images, log_left_out, read_rgb
+from saliency_assay.data.masks import Masks, Row, find_masks
 from saliency_assay.data.splits import TEST, TRAIN, random_split
 from saliency_assay.registry.limits import Limits, NonNegativeInt
 from saliency_assay.registry.records import short_repr
@@ -54,7 +54,8 @@ def folder(
     path: str,
     masks: str = "",
     explained_classes: Sequence[str] = (),
-    size: Annotated[int, Limits(minimum=8, maximum=1024)] = 224,
+    size: int | Sequence[int] = 224,
+    fit: Annotated[str, Limits(choices=("crop", "pad", "stretch"))] = "crop",
     crop_share: Annotated[float, Limits(minimum=0.1, maximum=1)] = 1.0,
     gray: bool = False,
     images_per_class: NonNegativeInt = 0,
@@ -78,8 +79,9 @@ def folder(
         path: the folder, or a list of images, labels, masks and splits (``image_lists.read_images``).
         masks: folder of masks, or list of boxes (``masks.find_masks``); empty for no masks, or those of the list.
         explained_classes: names of the classes whose test images need a file in a folder of masks; empty for all.
-        size: side of the squares, in pixels.
-        crop_share: share of an image's shorter side that the square contains, see ``square``.
+        size: side of square images in pixels, or their height and width.
+        fit: fit of images of other shapes, see ``Geometry``.
+        crop_share: share of the largest crop that is kept, see ``Geometry``.
         gray: True for images of one channel, the luma of ITU-R 601-2.
         images_per_class: largest number of images sampled per class and split; 0 for all.
         test_images_per_class: separate limit for test images in a separate folder or split; 0 for the same limit.
@@ -91,9 +93,9 @@ def folder(
         block: number of images per block.
 
     Returns:
-        The classes of label ``class``, and blocks of ``image`` uint8 ``[n, 3 or 1, size, size]``, ``split``
+        The classes of label ``class``, and blocks of ``image`` uint8 ``[n, 3 or 1, H, W]``, ``split``
         uint8, ``label_class`` int64 ``[n]``, ``file`` uint8 ``[n, L]`` (path relative to ``path`` or the list's folder,
-        see ``storage.text``) and, with masks, ``mask`` bool ``[n, size, size]``.
+        see ``storage.text``) and, with masks, ``mask`` bool ``[n, H, W]``.
 
     Raises:
         FileNotFoundError: ``path``, ``test_folder``, ``masks`` or a listed image is missing.
@@ -155,7 +157,8 @@ def folder(
         "label_class": np.concatenate(labels),
         "file": text.encode(files),
     }
-    blocks = _load_blocks(root, rows, columns, image_masks, size, crop_share, block, gray=gray)
+    geometry = Geometry.of(size, fit, crop_share)
+    blocks = _load_blocks(root, rows, columns, image_masks, geometry, block, gray=gray)
     return {"class": tuple(map(printable, sources[0].listing))}, blocks
 
 
@@ -164,8 +167,7 @@ def _load_blocks(
     rows: Sequence[Row],
     columns: Block,
     masks: Masks | None,
-    size: int,
-    crop_share: float,
+    geometry: Geometry,
     block: int,
     *,
     gray: bool,
@@ -176,10 +178,9 @@ def _load_blocks(
         images, image_masks = [], []
         for row in rows[block_rows]:
             image = read_rgb(root / row[0])
-            images.append(square(image.convert("L") if gray else image, size, crop_share))
+            images.append(geometry.resized(image.convert("L") if gray else image))
             if masks:
-                crop = crop_of(*image.size, size, crop_share)
-                image_masks.append(masks.of(row, *image.size, crop, size))
+                image_masks.append(masks.of(row, *image.size, geometry))
         arrays = {"image": np.stack(images), **({"mask": np.stack(image_masks)} if masks else {})}
         yield {**arrays, **{name: column[block_rows] for name, column in columns.items()}}
         if masks:
@@ -197,33 +198,6 @@ def _load_blocks(
             empty,
             count,
         )
-
-
-def square(image: Image.Image, size: int, crop_share: float) -> Pixels:
-    """Return the central square of an RGB or gray image, ``[3 or 1, size, size]``.
-
-    The result is that of resizing the shorter side to ``size / crop_share`` (bilinear, antialiased) and a center crop:
-    ``size`` 224 and ``crop_share`` 0.875 correspond to ImageNet's resize to 256, up to rounding as in torchvision's
-    ``Resize`` and ``CenterCrop``. Only the cropped region is resized, so that a panorama takes no longer than a square
-    image.
-    """
-    crop = crop_of(*image.size, size, crop_share)
-    resized = image.resize((size, size), Image.Resampling.BILINEAR, box=crop)
-    return np.ascontiguousarray(np.atleast_3d(np.asarray(resized)).transpose(2, 0, 1))
-
-
-def crop_of(width: int, height: int, size: int, crop_share: float) -> Crop:
-    """Return the rectangle of an image that ``square`` resizes to ``size`` × ``size`` pixels."""
-    scaled = round(size / crop_share)
-    edges = list[tuple[float, float]]()
-    for length in (width, height):
-        resized_length = scaled * length // min(width, height)  # rounded down, as in torchvision
-        first = round((resized_length - size) / 2)
-        # The crop in coordinates of the original; ``min`` removes the rounding error at the far edge.
-        end = min((first + size) * length / resized_length, length)
-        edges.append((first * length / resized_length, end))
-    (left, right), (upper, lower) = edges
-    return left, upper, right, lower
 
 
 def _read_list(path: Path, split: str) -> tuple[list[_Source], Masks | None]:

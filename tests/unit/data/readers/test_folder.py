@@ -8,8 +8,9 @@ import pytest
 from PIL import Image
 
 from saliency_assay.data import DATA_KINDS
+from saliency_assay.data.geometry import Geometry
 from saliency_assay.data.image_folders import class_names, has_training_images
-from saliency_assay.data.readers.folder import folder, square
+from saliency_assay.data.readers.folder import folder
 from saliency_assay.data.splits import TEST, TRAIN
 from saliency_assay.registry.records import record_of
 from saliency_assay.storage.text import decode
@@ -216,7 +217,7 @@ def test_the_square_is_that_of_torchvisions_resize_and_center_crop(
     coarse = np.random.default_rng(1).integers(0, 256, (13, 17, 3), dtype=np.uint8)
     image = Image.fromarray(coarse).resize(width_height, Image.Resampling.BICUBIC)
     expected = transforms.CenterCrop(size)(transforms.Resize(resized)(image))
-    result = square(image, size, crop_share)
+    result = Geometry(size, size, crop_share=crop_share).resized(image)
     assert (result.shape, result.dtype) == ((3, size, size), np.uint8)
     assert result.flags.c_contiguous
     assert np.abs(result - np.asarray(expected).transpose(2, 0, 1).astype(int)).max() <= 1
