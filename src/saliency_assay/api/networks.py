@@ -14,12 +14,20 @@ from saliency_assay.methods.canonical import forget_if_written
 from saliency_assay.methods.differentiate import describe_tensor
 from saliency_assay.methods.engine import pixels_of
 from saliency_assay.models import ARCHITECTURES
-from saliency_assay.models.classifier import Blueprint, Classifier, build, main_output
+from saliency_assay.models.classifier import (
+    OUTPUTS,
+    Blueprint,
+    Classifier,
+    build,
+    main_output,
+    outputs_of,
+    to_logits,
+)
 from saliency_assay.models.families import BUILDERS, family_of
 from saliency_assay.models.inference import evaluating, exact_float32
 from saliency_assay.models.layout import adapt, restored_buffers
 from saliency_assay.models.state import tensors_of
-from saliency_assay.models.weights import description_in, load_classifier
+from saliency_assay.models.weights import DEFAULT_OUTPUTS, description_in, load_classifier
 from saliency_assay.registry.records import short_repr, with_defaults
 
 Model: TypeAlias = nn.Module | Callable[[Tensor], Any]
@@ -34,6 +42,8 @@ def wrap(
     std: Sequence[float],
     cam_layer: str = "",
     token_grid: Sequence[int] = (),
+    output: str = "logits",
+    multi_label: bool = False,
 ) -> Classifier:
     """Return a network for normalized images as a classifier of images ``[N, C, H, W]`` in [0, 1].
 
@@ -41,17 +51,22 @@ def wrap(
     itself, pass ``mean`` 0 and ``std`` 1 for each channel.
 
     Args:
-        network: module from ``[N, C, H, W]`` to logits ``[N, classes]``, with float32 weights.
-        classes: number of classes.
+        network: module from ``[N, C, H, W]`` to logits ``[N, classes]`` or to ``output``, with float32 weights.
+        classes: number of classes; 2 for a network with one output.
         mean: mean of each channel, in [0, 1]; also the color of ``baseline: mean`` and ``fill: mean``.
         std: standard deviation of each channel, in (0, 1].
         cam_layer: path in ``network`` of the layer for CAM and Grad-CAM; other methods do not need it. A negative
             number counts from the end, as in ``blocks.-1.norm1``.
         token_grid: rows and columns of tokens, if ``cam_layer`` returns tokens that are not the largest grid of the
             images' aspect ratio.
+        output: ``logits``, or what the network returns instead: ``logit`` or ``sigmoid`` for the logit z or the
+            probability of class 1, ``[N, 1]`` or ``[N]``; ``softmax`` for probabilities of all classes. The logits are
+            then (−z/2, z/2), or the input of the final activation.
+        multi_label: True if an image may have several classes, each with its own ``logits`` or ``sigmoid``: its
+            probability is then the sigmoid of its logit.
 
     Raises:
-        ValueError: the network does not have the layer, ``mean`` and ``std`` are not sequences of equal length or not
+        ValueError: ``output`` does not exist or does not fit ``classes``, the network does not have the layer, ``mean`` and ``std`` are not sequences of equal length or not
             those of pixels in [0, 1], the weights have another type, or ``network`` is not a module.
 
     >>> from torch import nn
@@ -67,6 +82,10 @@ def wrap(
     classes = integer_of(classes, "classes")
     if classes < 1:
         raise ValueError(f"classes: found {classes}, expected at least 1")
+    if not isinstance(output, str):
+        raise ValueError(f"output: found {output!r}, valid: {', '.join(OUTPUTS)}")
+    network = to_logits(network, output, multi_label=bool(multi_label))
+    outputs_of(output, classes, multi_label=bool(multi_label))
     if not isinstance(cam_layer, str):
         raise ValueError(f"cam_layer: found {cam_layer!r}, expected the path of a layer, such as 'layer4'")
     tensors = [
@@ -84,6 +103,7 @@ def wrap(
             cam_layer=cam_layer,
             concept_layers=(),
             token_grid=token_grid,
+            multi_label=bool(multi_label),
         )
     device = tensors[0].device if tensors else torch.device("cpu")
     wrapped.mean, wrapped.std = wrapped.mean.to(device), wrapped.std.to(device)
@@ -121,14 +141,14 @@ def _blueprint_in(path: Path, builder: str, cam_layer: str) -> Blueprint:
     """Return the blueprint of the network whose weights are in ``path``; see ``load_model``."""
     description = description_in(path)
     architecture, parameters = description["architecture"], description["parameters"]
+    outputs = {key: description[key] for key in DEFAULT_OUTPUTS if key in description}
     if builder:
-        return Blueprint(builder, builder, parameters, cam_layer)
+        return Blueprint(builder, builder, parameters, cam_layer, **outputs)
     library, _, name = architecture.partition("/")
     if library in BUILDERS and parameters.get("name") == name:
         family = family_of(library, name)
-        blueprint = Blueprint(
-            architecture, BUILDERS[library], parameters, cam_layer or (family.cam_layer if family else "")
-        )
+        layer = cam_layer or (family.cam_layer if family else "")
+        blueprint = Blueprint(architecture, BUILDERS[library], parameters, layer, **outputs)
         _check_size(path, blueprint, description)
         return blueprint
     record = next((record for record in ARCHITECTURES if record.name == architecture), None)
@@ -138,7 +158,8 @@ def _blueprint_in(path: Path, builder: str, cam_layer: str) -> Blueprint:
             f"{path}: architecture: found {short_repr(architecture)}; valid: {valid}, torchvision/NAME, timm/NAME; "
             "for a custom network, pass builder=, the function of its entry in the configuration"
         )
-    blueprint = Blueprint(record.name, record.function, parameters, cam_layer or record.cam_layer)
+    layer = cam_layer or record.cam_layer
+    blueprint = Blueprint(record.name, record.function, parameters, layer, **outputs)
     try:
         with_defaults(record.parameters, parameters)
     except ValueError as error:

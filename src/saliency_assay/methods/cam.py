@@ -38,15 +38,14 @@ def cam(
     classifier = classifier_of(model, images, targets, upsampling)
     activations, logits = activations_and_logits(classifier, images)
     # Found by its values rather than its name: equation 2 only applies if the logits are this layer of the mean of A.
-    head = next(
-        (head for head in _heads(classifier, activations) if _is_head(head, activations, logits)), None
-    )
-    if head is None:
+    heads = [head for head in _heads(classifier, activations) if _is_head(*head, activations, logits)]
+    if not heads:
         raise ValueError(
             f"cam: the head of {type(classifier.network).__name__} is not average pooling and one linear layer "
             f"over cam_layer {classifier.cam_layer!r}; expected that, or use gradcam"
         )
-    maps = torch.einsum("nk,nkhw->nhw", head.weight.detach()[targets], activations)[:, None]
+    weight, _ = heads[0]
+    maps = torch.einsum("nk,nkhw->nhw", weight[targets], activations)[:, None]
     return upsampled(maps, images, upsampling, relu=relu)
 
 
@@ -161,19 +160,29 @@ def scorecam(
     return upsampled(maps, images, upsampling, relu=relu)
 
 
-def _heads(classifier: Classifier, activations: Tensor) -> list[nn.Linear]:
-    """Return the linear layers whose shape maps the activations' channels to the logits, the last layer first."""
-    expected = (classifier.classes, activations.shape[1])
+def _heads(classifier: Classifier, activations: Tensor) -> list[tuple[Tensor, Tensor | None]]:
+    """Return weight and bias of the linear layers from the activations' channels to the logits, the last layer first.
+
+    For a network with one output (``models.outputs.ToLogits``) they are those of its two logits.
+    """
+    pair = classifier.network.get_buffer("pair") if getattr(classifier.network, "is_binary", False) else None
+    expected = (classifier.classes if pair is None else 1, activations.shape[1])
     layers = [module for module in classifier.network.modules() if isinstance(module, nn.Linear)]
-    return [layer for layer in reversed(layers) if layer.weight.shape == expected]
+    heads = [
+        (layer.weight.detach(), None if layer.bias is None else layer.bias.detach())
+        for layer in reversed(layers)
+        if layer.weight.shape == expected
+    ]
+    if pair is None:
+        return heads
+    return [(pair @ weight, None if bias is None else pair[:, 0] * bias) for weight, bias in heads]
 
 
-def _is_head(head: nn.Linear, activations: Tensor, logits: Tensor) -> bool:
-    """Return True if the logits are ``head`` of the activations' spatial mean, up to rounding."""
-    if not head.weight.any():  # with any activations, such a head returns its bias
+def _is_head(weight: Tensor, bias: Tensor | None, activations: Tensor, logits: Tensor) -> bool:
+    """Return True if the logits are a linear layer of the activations' spatial mean, up to rounding."""
+    if not weight.any():  # with any activations, such a head returns its bias
         return False
     pooled = activations.mean((2, 3))
-    weight, bias = head.weight.detach(), None if head.bias is None else head.bias.detach()
     difference = (linear(pooled, weight, bias) - logits).abs()
     # Rounding error grows with the terms, which may be far larger than their sum.
     scale = linear(pooled.abs(), weight.abs(), None if bias is None else bias.abs())

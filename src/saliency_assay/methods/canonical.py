@@ -238,7 +238,9 @@ def _analysis(model: nn.Module) -> Traced:
     if analysis.canonical is None:
         with torch.inference_mode(False), torch.no_grad():  # a later caller may need gradients
             analysis.canonical = _in_canonical_form(
-                fx.GraphModule(analysis.module, copy.deepcopy(analysis.module.graph)), name
+                fx.GraphModule(analysis.module, copy.deepcopy(analysis.module.graph)),
+                name,
+                is_binary=getattr(network, "is_binary", False),
             )
     return analysis
 
@@ -310,8 +312,8 @@ def changes_shape(node: fx.Node) -> bool:
     return node.op in ("get_attr", "call_method") or (node.op == "call_function" and node.target not in plain)
 
 
-def _in_canonical_form(module: fx.GraphModule, name: str) -> fx.GraphModule:
-    """Rewrite ``module`` in place, step by step."""
+def _in_canonical_form(module: fx.GraphModule, name: str, *, is_binary: bool) -> fx.GraphModule:
+    """Rewrite ``module`` in place, step by step; ``is_binary`` for a network with one output (``ToLogits``)."""
     _return_logits(module, name)
     _pass_by_position(module)
     _drop_identities(module)
@@ -322,6 +324,8 @@ def _in_canonical_form(module: fx.GraphModule, name: str) -> fx.GraphModule:
     _separate_calls(module)
     _fold_norms(module, name)
     module.graph.eliminate_dead_code()
+    if is_binary:
+        _fold_pair(module)
     _check_supported(module, name)
     module.delete_all_unused_submodules()
     module.recompile()
@@ -651,6 +655,26 @@ def _fold_norms(module: fx.GraphModule, name: str) -> None:
             raise ValueError(
                 f"{name}: found BatchNorm1d ({node.target!r}) without a linear layer directly before it; expected one"
             )
+
+
+def _fold_pair(module: fx.GraphModule) -> None:
+    """Merge the layer that makes two logits of one output into the linear layer before it, if there is one.
+
+    The result is the layer of an equivalent network with two outputs, so that rules of LRP and DeepLIFT treat it alike.
+    """
+    (output,) = module.graph.find_nodes(op="output")
+    pair = output.args[0]
+    previous, between = pair.args[0], []
+    while previous.target in _RESHAPINGS or isinstance(_layer(module, previous), nn.Flatten):
+        between.append(previous)
+        previous = previous.args[0]
+    head = _layer(module, previous)
+    if not isinstance(head, nn.Linear) or any(len(node.users) > 1 for node in (previous, *between)):
+        return
+    weight = cast(nn.Linear, _layer(module, pair)).weight
+    bias = None if head.bias is None else weight[:, 0] * head.bias
+    _call_layer(module, pair, linear(weight @ head.weight, bias), previous.args[0])
+    module.graph.eliminate_dead_code()
 
 
 def _identity_convolution(like: Tensor) -> nn.Conv2d:

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import Node
 
+from saliency_assay.models.classifier import probabilities
+
 Predict: TypeAlias = Callable[[Tensor], Tensor]
 """A model ``[B, C, H, W] -> [B, K]``."""
 OUTPUTS = ("probability", "logit")
@@ -159,7 +161,7 @@ def target_outputs(model: nn.Module, images: Tensor, targets: Tensor, output: st
         raise ValueError(f"output: found {output!r}, valid: {', '.join(OUTPUTS)}")
     logits = logits_of(model, images)
     check_several_outputs(logits, output)
-    values = logits.softmax(1) if output == "probability" else logits
+    values = probabilities(model, logits) if output == "probability" else logits
     return values.gather(1, targets[:, None])[:, 0]
 
 

@@ -14,6 +14,7 @@ from torch import Tensor
 from saliency_assay.methods.differentiate import Predict as Predict
 from saliency_assay.methods.differentiate import check_logits, check_several_outputs
 from saliency_assay.methods.passes import reported
+from saliency_assay.models.classifier import is_predicted, probabilities
 
 OUTPUTS = ("probability", "logit", "accuracy")
 LEAST_ROWS = 32  # smallest model batch of perturbed images, however few images are scored together
@@ -27,7 +28,7 @@ class PerturbationBatch:
     pixels: Tensor  # the images, [N, H·W, C]
     fill: Tensor  # values of removed pixels, [N or 1, H·W or 1, C]
     targets: Tensor  # the class of each image whose output is evaluated, int64 [N]
-    output: str  # probability (softmax), logit, or accuracy (1 or 0)
+    output: str  # probability, logit, or accuracy (1 or 0)
     height: int
     width: int
 
@@ -158,20 +159,20 @@ def evaluate_masks(
     return outputs.reshape(count, passes)
 
 
-def read(logits: Tensor, targets: Tensor, output: str) -> Tensor:
-    """Return the ``output`` of each row's target, float64 ``[rows]``, from logits ``[rows, K]``.
+def read(predict: Predict, logits: Tensor, targets: Tensor, output: str) -> Tensor:
+    """Return the ``output`` of each row's target, float64 ``[rows]``, from logits ``[rows, K]`` of ``predict``.
 
     Probabilities are computed in float64: float32 has no numbers between 1 − 6e-8 and 1. ``accuracy`` is 1 if the
-    target has the largest logit, else 0.
+    target is predicted, else 0.
 
     Raises:
         ValueError: neither can vary, because the network has a single logit.
     """
     check_several_outputs(logits, output)
     if output == "accuracy":
-        return (logits.argmax(1) == targets).double()
+        return is_predicted(predict, logits, targets).double()
     logits = logits.double()
-    values = logits.softmax(1) if output == "probability" else logits
+    values = probabilities(predict, logits) if output == "probability" else logits
     return values.gather(1, targets[:, None])[:, 0]
 
 
@@ -212,7 +213,7 @@ def _outputs(batch: PerturbationBatch, image: Tensor, removed: Tensor) -> Tensor
     with torch.no_grad():
         logits = batch.predict(images)
     check_logits(logits, images)
-    return read(logits, batch.targets[image], batch.output)
+    return read(batch.predict, logits, batch.targets[image], batch.output)
 
 
 def _check_finite(batch: PerturbationBatch, outputs: Tensor) -> None:

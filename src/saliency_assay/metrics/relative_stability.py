@@ -12,7 +12,7 @@ from saliency_assay.methods.sampling import sample_seeds, standard_normal
 from saliency_assay.metrics.perturbation import Predict
 from saliency_assay.metrics.randomization import as_module, staged
 from saliency_assay.metrics.scored import Scored, check_explained, nan_unless
-from saliency_assay.models.classifier import Classifier
+from saliency_assay.models.classifier import Classifier, is_predicted
 from saliency_assay.models.inference import uncompiled
 from saliency_assay.registry.limits import Limits, PositiveInt
 
@@ -43,7 +43,7 @@ def relative_stability(
         ValueError: ``predict`` is not a module whose last layer with weights is called as a
             module, or ``explain`` returns maps of another shape.
     """
-    last_layer = _last_layer(predict, images)
+    last_layer, multi_label = _last_layer(predict, images), getattr(predict, "multi_label", False)
     seeds = sample_seeds(len(images), samples, generator)
     logits, representation = _responses(predict, last_layer, images)
     largest = {name: maps.new_full((len(maps),), -1, dtype=torch.float64) for name in ("ris", "rrs", "ros")}
@@ -56,7 +56,10 @@ def relative_stability(
             "rrs": relative_change(representation, new_representation),
             "ros": (logits.double() - new_logits.double()).norm(dim=1),
         }
-        same_class = logits.argmax(1) == new_logits.argmax(1)
+        if multi_label:
+            same_class = is_predicted(predict, logits, targets) == is_predicted(predict, new_logits, targets)
+        else:
+            same_class = logits.argmax(1) == new_logits.argmax(1)
         for name, divisor in divisors.items():
             ratio = change / divisor.clamp(min=LEAST)
             # The maximum propagates NaN.

@@ -18,6 +18,11 @@ WRAPPERS = {"module", "_orig_mod"}
 WRAPPER_CLASSES = {"DataParallel", "DistributedDataParallel", "AveragedModel", "OptimizedModule"}
 
 
+LOGITS = "logits"
+OUTPUTS = (LOGITS, "logit", "sigmoid", "softmax")
+"""What a network may return: a logit for each class, the logit or probability of the second of two, or probabilities."""
+
+
 @dataclass(frozen=True)
 class Blueprint:
     """Description of a network: architecture, builder (``package.module:name``), its parameters, and layers.
@@ -32,6 +37,10 @@ class Blueprint:
     cam_layer: str = ""
     concept_layers: Sequence[str] = ()
     token_grid: Sequence[int] = ()
+    output: str = LOGITS
+    """What the network returns, one of ``OUTPUTS``; see ``outputs.ToLogits``."""
+    multi_label: bool = False
+    """True if an image may have several classes, each with a probability of its own."""
 
 
 class Classifier(nn.Module):
@@ -40,6 +49,7 @@ class Classifier(nn.Module):
     ``mean`` and ``std`` (one value per channel, for pixels in [0, 1]) are buffers ``[1, C, 1, 1]``; ``classes`` is K.
     ``cam_layer`` and ``concept_layers`` are paths of layers inside ``network`` (see ``layer``). ``token_grid`` is the
     number of rows and columns of tokens if the CAM layer returns tokens; by default, it follows from the image's size.
+    With ``multi_label``, the probability of a class is the sigmoid of its logit, otherwise the softmax of all logits.
 
     Raises:
         ValueError: the network does not have a layer, ``mean`` and ``std`` have different lengths, or they are not
@@ -59,6 +69,7 @@ class Classifier(nn.Module):
         cam_layer: str,
         concept_layers: Sequence[str],
         token_grid: Sequence[int] = (),
+        multi_label: bool = False,
     ) -> None:
         super().__init__()
         if problem := checks.normalization(mean, std):
@@ -72,6 +83,7 @@ class Classifier(nn.Module):
         self.cam_layer = cam_layer
         self.concept_layers = tuple(concept_layers)
         self.token_grid = tuple(token_grid)
+        self.multi_label = multi_label
         for name in (cam_layer, *self.concept_layers):
             self.layer(name)  # raises if the network has no such layer
 
@@ -160,6 +172,55 @@ def main_output(output: object) -> object:
     return logits[0] if isinstance(logits, tuple | list) and logits else logits
 
 
+def probabilities(model: object, logits: Tensor) -> Tensor:
+    """Return the probability of each class ``[N, K]``: softmax, or the sigmoid of each logit of a multi-label model.
+
+    ``model`` returned the logits; any model but a ``Classifier`` marked as ``multi_label`` has exclusive classes.
+    """
+    return logits.sigmoid() if getattr(model, "multi_label", False) else logits.softmax(1)
+
+
+def is_predicted(model: object, logits: Tensor, targets: Tensor) -> Tensor:
+    """Return True where the target ``[N]`` has the largest logit of ``[N, K]`` or, with several labels, one above 0."""
+    if getattr(model, "multi_label", False):
+        return logits.gather(1, targets[:, None])[:, 0] > 0
+    return logits.argmax(1) == targets
+
+
+def to_logits(network: nn.Module, output: str, *, multi_label: bool = False) -> nn.Module:
+    """Return a network that returns logits: unchanged if ``output`` is ``logits``, else in ``outputs.ToLogits``.
+
+    Raises:
+        ValueError: unknown ``output``, or one that a multi-label network cannot have.
+    """
+    if output not in OUTPUTS:
+        raise ValueError(f"output: {unknown('output', output, OUTPUTS)}")
+    if multi_label and output not in (LOGITS, "sigmoid"):
+        raise ValueError(f"output: found {output!r}, expected 'logits' or 'sigmoid' of a multi-label network")
+    if output == LOGITS:
+        return network
+    # Imported here, because only such networks depend on the module.
+    from saliency_assay.models.outputs import ToLogits
+
+    return ToLogits(network, output, multi_label=multi_label)
+
+
+def outputs_of(output: str, classes: int, *, multi_label: bool = False) -> int:
+    """Return the number of outputs of a network for ``classes`` classes: one of a binary network.
+
+    Raises:
+        ValueError: a binary network has other than two classes.
+    """
+    if multi_label or output not in ("logit", "sigmoid"):
+        return classes
+    if classes != 2:
+        raise ValueError(
+            f"output: found {output!r} with {classes} classes, expected two classes; several independent classes need "
+            "multi_label: true"
+        )
+    return 1
+
+
 def build(
     blueprint: Blueprint,
     *,
@@ -177,7 +238,8 @@ def build(
     # A custom network may sample its weights from the global generator, as PyTorch's layers do by default.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(generator.initial_seed())
-        network = builder(classes=classes, channels=len(mean), generator=generator, **blueprint.parameters)
+        outputs = outputs_of(blueprint.output, classes, multi_label=blueprint.multi_label)
+        network = builder(classes=outputs, channels=len(mean), generator=generator, **blueprint.parameters)
     if not isinstance(network, nn.Module):
         raise ValueError(
             f"{blueprint.function!r} returned {type(network).__name__}; expected a torch.nn.Module"
@@ -189,13 +251,14 @@ def build(
             "builder, with an image of the right size"
         )
     return Classifier(
-        network,
+        to_logits(network, blueprint.output, multi_label=blueprint.multi_label),
         classes=classes,
         mean=mean,
         std=std,
         cam_layer=blueprint.cam_layer,
         concept_layers=blueprint.concept_layers,
         token_grid=blueprint.token_grid,
+        multi_label=blueprint.multi_label,
     )
 
 

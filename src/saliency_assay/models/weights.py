@@ -13,7 +13,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from saliency_assay.models.classifier import Blueprint, Classifier, build, digest, unwrapped
+from saliency_assay.models.classifier import (
+    LOGITS,
+    Blueprint,
+    Classifier,
+    build,
+    digest,
+    unwrapped,
+)
 from saliency_assay.models.independence import differ
 from saliency_assay.models.inference import evaluating, exact_float32, to_evaluation
 from saliency_assay.models.layout import in_layout_of, restored_buffers
@@ -35,6 +42,8 @@ AVERAGES = re.compile(r"(?<![a-z])(ema|swa|shadow|polyak|(exponential_?moving_?)
 """Keys of averaged weights in lower case, which some packages store under other names than those of the network."""
 OPTIMIZER = re.compile(r"optim|scheduler|scaler")
 """Keys of training state, which contains averages of gradients."""
+DEFAULT_OUTPUTS = {"output": LOGITS, "multi_label": False}
+"""Fields of a ``Blueprint`` that a file of ``save`` contains only if they have other values."""
 PROTOCOL = b"\x80"  # the first opcode of a pickle
 # Opcodes by which a pickle imports or calls code.
 CALLS = {"GLOBAL", "STACK_GLOBAL", "INST", "OBJ", "NEWOBJ", "NEWOBJ_EX", "REDUCE", "BUILD"}
@@ -169,10 +178,20 @@ def save(path: Path, classifier: Classifier, blueprint: Blueprint) -> None:
         "classes": classifier.classes,
         "mean": classifier.mean.flatten().tolist(),
         "std": classifier.std.flatten().tolist(),
+        **_outputs(blueprint),
         "digest": digest(state),
         "libraries": loaded_versions(),
     }
     write(path, {"state_dict": state, "classifier": description})
+
+
+def _outputs(blueprint: Blueprint) -> dict[str, Any]:
+    """Return the fields of a blueprint on its outputs that differ from ``DEFAULT_OUTPUTS``."""
+    return {
+        key: getattr(blueprint, key)
+        for key, default in DEFAULT_OUTPUTS.items()
+        if getattr(blueprint, key) != default
+    }
 
 
 def check_reloading(classifier: Classifier, blueprint: Blueprint, images: Tensor) -> None:
@@ -237,11 +256,9 @@ def load_classifier(path: Path, blueprint: Blueprint) -> Classifier:
     description = _description(path, content if isinstance(content, Mapping) else {})
     # Names are those of the network, even if they look like the prefix of a wrapper.
     state = _checked(path, content.get("state_dict"))
-    for key in ("architecture", "parameters"):
-        if description[key] != getattr(blueprint, key):
-            raise ValueError(
-                f"{path}: {key}: found {description[key]!r}, expected {getattr(blueprint, key)!r}"
-            )
+    for key in ("architecture", "parameters", *DEFAULT_OUTPUTS):
+        if (value := description.get(key, DEFAULT_OUTPUTS.get(key))) != getattr(blueprint, key):
+            raise ValueError(f"{path}: {key}: found {value!r}, expected {getattr(blueprint, key)!r}")
     classes = description["classes"]
     if not 0 < classes <= path.stat().st_size:  # each class has a value at least
         raise ValueError(f"{path}: found {short_repr(classes)} classes, expected a file of save")
@@ -290,13 +307,18 @@ def load_initial(
         FileNotFoundError: there is no file at ``path``.
         ValueError: as ``read_state``, or the weights are not those of ``architecture``.
     """
-    network = unwrapped(classifier.network)
+    network = classifier.network
+    if hasattr(network, "is_binary"):  # ``outputs.ToLogits``
+        network = network.get_submodule("module")
+    network = unwrapped(network)
+    is_binary = getattr(classifier.network, "is_binary", False)
+    outputs = 1 if is_binary else classifier.classes
     initial_state, problem = network.state_dict(), f"{path}: not weights of {architecture}"
     state = _without_prefix(read_state(path, initial_state), initial_state)
     linear = [
         name
         for name, module in network.named_modules()
-        if isinstance(module, nn.Linear) and module.out_features == classifier.classes
+        if isinstance(module, nn.Linear) and module.out_features == outputs
     ]
     head = linear[-1] if linear else None
     head_names = [name for name in initial_state if name.rpartition(".")[0] == head]
@@ -310,7 +332,8 @@ def load_initial(
         state |= {name: initial_state[name] for name in head_names}
     elif replaced:
         problem += (
-            f" with {classifier.classes} classes, and {head} cannot keep random weights without training"
+            f" with {outputs} outputs, but with {state[replaced[0]].shape[0]}, and {head} cannot keep random weights "
+            "without training"
         )
     _load_state(network, state, problem)
     logger.info("%s: %d tensors loaded", path, len(state))

@@ -10,9 +10,11 @@ import pandas as pd
 import torch
 
 from saliency_assay.data.splits import TEST, TRAIN, VALIDATION
-from saliency_assay.models.classifier import Classifier
+from saliency_assay.models.classifier import Classifier, is_predicted, probabilities
 from saliency_assay.models.inference import logit_batches
 
+NO_CLASS = -1
+"""Predicted class of an image without its label, by a multi-label classifier."""
 SPLITS = {TRAIN: "train", VALIDATION: "validation", TEST: "test"}
 
 
@@ -26,8 +28,9 @@ def predict(
 ) -> pd.DataFrame:
     """Return one row per image: ``image`` (its index), ``split``, ``label``, ``predicted`` and ``probability``.
 
-    ``probability`` is the softmax probability of the label. It is computed in float64, because probabilities of
-    different inputs are compared, and float32 has no numbers between 1 − 6e-8 and 1.
+    ``probability`` is that of the label. It is computed in float64, because probabilities of different inputs are
+    compared, and float32 has no numbers between 1 − 6e-8 and 1. ``predicted`` is the most probable class; for a
+    multi-label classifier it is the label if its probability is above 1/2, and otherwise -1.
 
     Args:
         classifier: the model.
@@ -47,8 +50,12 @@ def predict(
             rows = slice(start, start + len(batch))
             logits = batch.double()
             targets = torch.tensor(labels[rows], device=logits.device)
-            predicted[rows] = logits.argmax(1).cpu().numpy()
-            probability[rows] = logits.softmax(1).gather(1, targets[:, None]).squeeze(1).cpu().numpy()
+            classes = logits.argmax(1)
+            if classifier.multi_label:
+                classes = torch.where(is_predicted(classifier, logits, targets), targets, NO_CLASS)
+            predicted[rows] = classes.cpu().numpy()
+            of_labels = probabilities(classifier, logits).gather(1, targets[:, None])
+            probability[rows] = of_labels.squeeze(1).cpu().numpy()
             # Counted instead of raised at once, so that the message contains the number of images.
             not_finite += int((~logits.isfinite()).any(1).sum())
             start = rows.stop

@@ -28,7 +28,11 @@ def image_predictions(
     """
     columns = predictions[["image", "predicted", "label", "probability"]].to_numpy()
     by_image = {
-        int(image): (class_text(classes[int(predicted)]), bool(predicted == label), percent(probability))
+        int(image): (
+            f"not {class_text(classes[int(label)])}" if predicted < 0 else class_text(classes[int(predicted)]),
+            bool(predicted == label),
+            percent(probability),
+        )
         for image, predicted, label, probability in columns
     }
     return [by_image.get(image) for image in images.tolist()]

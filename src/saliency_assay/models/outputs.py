@@ -1,0 +1,150 @@
+"""Networks whose output is not one logit for each of several exclusive classes.
+
+A binary network returns one logit z, or its sigmoid; a network may also end with a softmax. ``ToLogits`` wraps such a
+network, so that all methods and metrics explain logits. A multi-label network has one logit per class, each with a
+probability of its own; its ``Classifier`` is marked as ``multi_label``.
+"""
+
+from itertools import chain
+from types import TracebackType
+from typing import Any, Self
+
+import torch
+from torch import Tensor, fx, nn
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+
+from saliency_assay.models.classifier import main_output, unwrapped
+
+ACTIVATIONS: dict[str, set[Any]] = {
+    "sigmoid": {
+        *(torch.sigmoid, torch.sigmoid_, torch.special.expit, Tensor.sigmoid, Tensor.sigmoid_),
+        *("sigmoid", "sigmoid_", functional.sigmoid, nn.Sigmoid),
+    },
+    "softmax": {torch.softmax, torch.special.softmax, Tensor.softmax, "softmax", functional.softmax, nn.Softmax},
+}
+"""Functions, methods and modules that compute each activation."""
+_RESHAPINGS = {
+    *(torch.squeeze, torch.flatten, torch.reshape, torch.unsqueeze),
+    *("squeeze", "flatten", "reshape", "view", "unsqueeze"),
+}
+
+
+class ToLogits(nn.Module):
+    """A network from normalized images to the logits that methods and metrics explain, ``[N, K]``.
+
+    ``output`` is what the network returns: ``logit`` or ``sigmoid``, the logit z or the probability of the second of two
+    classes, or ``softmax``, probabilities of all classes. With ``multi_label``, ``sigmoid`` is a probability for each
+    class. The final activation is left out: its input is returned, which is exact, while a logit computed from a
+    probability near 1 would be rounded. A single z becomes the logits (−z/2, z/2), whose softmax is the sigmoid of z.
+    """
+
+    pair: Tensor
+
+    def __init__(self, network: nn.Module, output: str, *, multi_label: bool = False) -> None:
+        super().__init__()
+        # The name is that of other wrappers, so that paths of layers may leave it out (``Classifier.layer``).
+        self.module = unwrapped(network)
+        self.output = output
+        self.activation = output if output in ACTIVATIONS else ""
+        self.is_binary = output in ("logit", "sigmoid") and not multi_label
+        tensors = chain(network.parameters(), network.buffers())
+        device = next((tensor.device for tensor in tensors), None)
+        self.register_buffer("pair", torch.tensor([[-0.5], [0.5]], device=device), persistent=False)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return logits ``[N, K]`` of normalized images ``[N, C, H, W]``.
+
+        Raises:
+            ValueError: the network's output is not the result of the activation, or not one value per image.
+        """
+        if self.activation:
+            with _Inputs(self.activation) as inputs:
+                logits = inputs.of(_main_output(self.module(images)))
+        else:
+            logits = _main_output(self.module(images))
+        if not self.is_binary:
+            return logits
+        # A network that is traced by torch.fx returns a proxy, which has no shape.
+        if isinstance(logits, Tensor) and tuple(logits.shape) not in ((len(images), 1), (len(images),)):
+            raise ValueError(
+                f"output: found {list(logits.shape)} for {len(images)} images, expected [{len(images)}, 1] for "
+                f"{self.output!r}; several independent outputs need multi_label: true"
+            )
+        return functional.linear(logits.reshape(-1, 1), self.pair)
+
+
+def _main_output(output: Any) -> Any:
+    """Return the logits in a network's output; those of a traced network are a proxy, which has any attribute."""
+    return output if isinstance(output, fx.Proxy) else main_output(output)
+
+
+class _Inputs(TorchFunctionMode):
+    """Records results and inputs of an activation within the context."""
+
+    def __init__(self, activation: str) -> None:
+        super().__init__()
+        self.activation = activation
+        self._calls: list[tuple[Any, Any]] = []
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        super().__exit__(kind, error, traceback)
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        keywords = kwargs or {}
+        if func not in ACTIVATIONS[self.activation]:
+            return func(*args, **keywords)
+        values = args[0] if args else keywords["input"]
+        if isinstance(values, Tensor) and func in (torch.sigmoid_, Tensor.sigmoid_):
+            values = values.clone()  # overwritten by the call
+        result = func(*args, **keywords)
+        self._calls.append((result, values))
+        return result
+
+    def of(self, output: Any) -> Any:
+        """Return the input of the activation whose result is ``output``, up to its shape.
+
+        Raises:
+            ValueError: ``output`` is not the result of the activation.
+        """
+        if isinstance(output, fx.Proxy):
+            return _traced_input(output, self.activation)
+        for result, values in reversed(self._calls):
+            if isinstance(output, Tensor) and _same_values(output, result):
+                return values.reshape(output.shape)
+        raise ValueError(
+            f"output: found {self.activation!r}, but the network does not return the result of torch.{self.activation} "
+            f"or nn.{self.activation.title()}; expected that, or a network that returns logits"
+        )
+
+
+def _same_values(output: Tensor, result: Tensor) -> bool:
+    """Return True if ``output`` is ``result`` or a contiguous view of all of it."""
+    if output is result:
+        return True
+    is_whole = output.numel() == result.numel() and output.is_contiguous() and result.is_contiguous()
+    shares = output._base is result if output.is_meta else output.data_ptr() == result.data_ptr()
+    return is_whole and shares
+
+
+def _traced_input(output: fx.Proxy, activation: str) -> fx.Proxy:
+    """Return the proxy of the input of the activation whose result is ``output``, with the same changes of shape."""
+    node, reshapings = output.node, []
+    while node.target in _RESHAPINGS and isinstance(node.args[0], fx.Node):
+        reshapings.append(node)
+        node = node.args[0]
+    module = output.tracer.root.get_submodule(str(node.target)) if node.op == "call_module" else None
+    if (type(module) if module is not None else node.target) not in ACTIVATIONS[activation]:
+        raise ValueError(f"output: found no {activation} at the end of the network's layers")
+    source = node.args[0] if node.args else node.kwargs["input"]
+    for each in reversed(reshapings):
+        source = output.tracer.graph.create_node(each.op, each.target, (source, *each.args[1:]), each.kwargs)
+    return output.tracer.proxy(source)
