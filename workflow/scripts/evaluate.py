@@ -7,6 +7,7 @@ import pandas as pd
 from saliency_assay.data.splits import with_validation
 from saliency_assay.models.classifier import Blueprint
 from saliency_assay.models.jobs import device_of
+from saliency_assay.models.labels import model_labels
 from saliency_assay.models.layout import adapt
 from saliency_assay.models.weights import libraries_in, load_classifier
 from saliency_assay.reliability.chance import with_independent_counts
@@ -23,20 +24,20 @@ with run_job(snakemake) as job:
     for name, path in zip(settings["sets"], job.input.data, strict=True):
         with open_store(path, kind="data") as data:
             adapt(classifier, data["image"].shape[2:])
+            labels, classes = model_labels(data, settings["label"], settings.get("classes"))
             table = predict(
                 classifier,
                 data["image"],
-                data[f"label_{settings['label']}"][:],
+                labels,
                 with_validation(data["split"][:], settings["validation_share"], seed),
                 batch_size=settings["batch_size"],
             )
             if GROUP in data:
                 table[GROUP] = text.decode(data[GROUP][:])
-            classes = data.attributes["classes"][settings["label"]]
         tables.append(table.assign(model=model, seed=seed, data=name))
     predictions = pd.concat(tables, ignore_index=True)
     score_tables.write_predictions(job.output.predictions, predictions, libraries_in(job.input.weights))
-    evaluation = accuracies(predictions, classes)
+    evaluation = accuracies(predictions, classes, own_classes="classes" in settings)
     if GROUP in predictions:
         grouped = predictions[predictions[GROUP].notna()]
         for (name, split), rows in grouped.groupby(["data", "split"], sort=False):

@@ -7,6 +7,7 @@ import torch
 
 from saliency_assay.data.selection import explained_images, fitting
 from saliency_assay.metrics.reductions import reduce
+from saliency_assay.models.classes import of_data
 from saliency_assay.plotting.gallery import class_names, class_text, gallery, titles
 from saliency_assay.plotting.style import save, styled
 from saliency_assay.plotting.thumbnails import gallery_page, thumbnails
@@ -27,6 +28,10 @@ with run_job(snakemake, needs=("data", "maps")) as job:
         masks = data["mask"][indices] if "mask" in data.names else None
         files = text.decode(data["file"][indices]) if "file" in data.names else []
         classes = data.attributes["classes"]
+        model_classes = {
+            model: of_data(classes[entry["label"]], entry.get("classes"))[1]
+            for model, entry in settings["models"].items()
+        }
         labels = {name: label[indices] for name, label in labels.items()}
         captions = titles(labels, classes)
         expect = {"data": data.attributes["digest"]}
@@ -50,9 +55,9 @@ with run_job(snakemake, needs=("data", "maps")) as job:
     of_images = [("data", "==", settings["data"]), ("image", "in", indices.tolist())]
     predictions = {
         display.model(model): image_predictions(
-            pd.read_parquet(path, filters=of_images), indices, classes[trained_on]
+            pd.read_parquet(path, filters=of_images), indices, model_classes[model]
         )
-        for (model, trained_on), path in zip(settings["models"].items(), job.input.predictions, strict=True)
+        for model, path in zip(settings["models"], job.input.predictions, strict=True)
     }
     scores = []
     if job.input.scores:
@@ -71,8 +76,8 @@ with run_job(snakemake, needs=("data", "maps")) as job:
     # An image file is known by its name; other images have only their number.
     named = zip(files or indices.tolist(), class_names(labels, classes), strict=True)
     explained = {
-        display.model(model): [class_text(classes[trained_on][target]) for target in targets[model]]
-        for model, trained_on in settings["models"].items()
+        display.model(model): [class_text(model_classes[model][target]) for target in targets[model]]
+        for model in settings["models"]
     }
     details = {
         "explained": explained,

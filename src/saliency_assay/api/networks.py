@@ -14,13 +14,12 @@ from saliency_assay.methods.canonical import forget_if_written
 from saliency_assay.methods.differentiate import describe_tensor
 from saliency_assay.methods.engine import pixels_of
 from saliency_assay.models import ARCHITECTURES
+from saliency_assay.models.checks import OUTPUTS, outputs_of
 from saliency_assay.models.classifier import (
-    OUTPUTS,
     Blueprint,
     Classifier,
     build,
     main_output,
-    outputs_of,
     to_logits,
 )
 from saliency_assay.models.families import BUILDERS, family_of
@@ -66,8 +65,9 @@ def wrap(
             probability is then the sigmoid of its logit.
 
     Raises:
-        ValueError: ``output`` does not exist or does not fit ``classes``, the network does not have the layer, ``mean`` and ``std`` are not sequences of equal length or not
-            those of pixels in [0, 1], the weights have another type, or ``network`` is not a module.
+        ValueError: ``output`` does not exist or does not fit ``classes``, the network does not have the layer, ``mean``
+            and ``std`` are not sequences of equal length or not those of pixels in [0, 1], the weights have another
+            type, or ``network`` is not a module.
 
     >>> from torch import nn
     >>> import saliency_assay

@@ -21,6 +21,7 @@ from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.fields import (
     FILES,
     FUNCTION,
+    INTEGER,
     LABEL,
     NUMBER,
     Derived,
@@ -36,6 +37,8 @@ from saliency_assay.config.fields import (
     entry_kind,
 )
 from saliency_assay.models import checks
+from saliency_assay.models.checks import outputs_of
+from saliency_assay.models.classes import IMAGENET, read_class_map, read_classes
 from saliency_assay.models.families import BUILDERS, Layered, family_of
 from saliency_assay.registry.labels import label_of
 from saliency_assay.registry.records import short_repr, unknown
@@ -60,6 +63,35 @@ class Normalization(Settings):
         return tuple(map(float, self.mean)), tuple(map(float, self.std))
 
 
+def _classes_form(value: Any) -> str | None:
+    kinds = {str: "text", list: "names", int: "count"}
+    return kinds.get(type(value))
+
+
+ClassesOf = Annotated[
+    Annotated[Text, Tag("text")]
+    | Annotated[Distinct[Text], Field(min_length=2), Tag("names")]
+    | Annotated[Annotated[int, Field(ge=2), INTEGER], Tag("count")],
+    Discriminator(
+        _classes_form,
+        custom_error_type="classes",
+        custom_error_message="expected a number, a list of names, imagenet or a file",
+    ),
+]
+
+
+def _class_map_form(value: Any) -> str | None:
+    return "file" if isinstance(value, str) else "entries" if isinstance(value, dict) else None
+
+
+ClassMap = Annotated[
+    Annotated[Text, Tag("file")] | Annotated[dict[str, int | str], Field(min_length=1), Tag("entries")],
+    Discriminator(
+        _class_map_form, custom_error_type="class_map", custom_error_message="expected a file or a mapping"
+    ),
+]
+
+
 class Model(Entry):
     """Keys of every model."""
 
@@ -77,6 +109,25 @@ class Model(Entry):
     weights: Text = Field(
         "",
         description="File with [initial weights](models.md#initial-weights); by default, they are random.",
+    )
+    classes: OrAbsent[ClassesOf] = Field(
+        None,
+        description="The model's [own classes](models.md#classes): their number, a list or text file of their names, "
+        "or `imagenet`. By default, they are those of the data.",
+    )
+    class_map: OrAbsent[ClassMap] = Field(
+        None,
+        description="The model's class for each class of the data: a mapping, or a CSV file with the columns `class` "
+        "and `model_class`. By default, classes are matched by name.",
+    )
+    output: Literal["logits", "logit", "sigmoid", "softmax"] = Field(
+        "logits",
+        description="What the network [returns](models.md#outputs): a logit for each class; the logit or the "
+        "probability (`sigmoid`) of the second of two classes; or probabilities of all classes (`softmax`).",
+    )
+    multi_label: bool = Field(
+        False,
+        description="True if an image can have several classes, each with its own logit or sigmoid.",
     )
     batch_size: Positive = Field(
         64,
@@ -110,6 +161,8 @@ class Model(Entry):
         "accuracy.",
     )
 
+    class_count: Derived[int] = 0
+    """Number of the model's own classes; 0 for those of the data."""
     architecture: Derived[str] = ""
     function: Derived[str] = ""
     """Function that builds the network; for a custom network also its ``architecture``."""
@@ -136,6 +189,7 @@ class Model(Entry):
         sets = {set_name: maker for maker in data.values() for set_name in maker.sets}
         maker = look_up(f"{place}.data", "set", self.data, sets)
         look_up(f"{place}.trained_on", "label", self.trained_on, dict.fromkeys(maker.labels_of(self.data)))
+        self._check_classes(place)
         if self.weights:
             file(f"{place}.weights", self.weights)
         self.training = parameters_of(f"{place}.training", catalog.training, self.training)
@@ -149,6 +203,49 @@ class Model(Entry):
             raise ConfigError(f"{place}.normalization: {problem}")
         self.name = name
         self.label = label_of(name, self.label, catalog.architectures.get(self.architecture))
+
+    def _check_classes(self, place: str) -> None:
+        """Check that the model's classes can be read and that it can have its outputs.
+
+        Raises:
+            ConfigError: they cannot be read, or keys contradict each other.
+        """
+        if self.class_map is not None and self.classes is None:
+            raise ConfigError(f"{place}.class_map: found no classes, expected the classes of the model")
+        if isinstance(self.classes, str) and self.classes != IMAGENET:
+            file(f"{place}.classes", self.classes)
+        if isinstance(self.class_map, str):
+            file(f"{place}.class_map", self.class_map)
+        try:
+            if self.classes is not None:
+                self.class_count = len(read_classes(self.classes).names)
+                outputs_of(self.output, self.class_count, multi_label=self.multi_label)
+            if isinstance(self.class_map, str):
+                read_class_map(self.class_map)
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"{place}.{error}") from None
+        if self.multi_label and self.output not in ("logits", "sigmoid"):
+            raise ConfigError(
+                f"{place}.output: found {self.output!r} with multi_label, expected 'logits' or 'sigmoid'"
+            )
+        if self.multi_label and (self.search or self.training.get("epochs", 1)):
+            raise ConfigError(
+                f"{place}.multi_label: found true, expected training.epochs: 0 and weights, because models are trained "
+                "on one class per image"
+            )
+
+    def require_classes_of_data(self, place: str) -> None:
+        """Check that the model has the classes of its data, which the study at ``place`` needs.
+
+        Raises:
+            ConfigError: it has its own classes, or several labels per image.
+        """
+        for key in ("classes", "multi_label"):
+            if getattr(self, key):
+                raise ConfigError(
+                    f"{place}: found {self.name}, which has models.{self.name}.{key}; expected a model with exactly "
+                    "the classes of its data, which this kind of study trains and compares"
+                )
 
     def _complete_network(self, place: str, catalog: Catalog) -> Layered | None:
         """Check architecture and parameters, and return the record of the architecture, if there is one."""

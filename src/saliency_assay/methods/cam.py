@@ -168,7 +168,7 @@ def _heads(classifier: Classifier, activations: Tensor) -> list[tuple[Tensor, Te
     pair = classifier.network.get_buffer("pair") if getattr(classifier.network, "is_binary", False) else None
     expected = (classifier.classes if pair is None else 1, activations.shape[1])
     layers = [module for module in classifier.network.modules() if isinstance(module, nn.Linear)]
-    heads = [
+    heads: list[tuple[Tensor, Tensor | None]] = [
         (layer.weight.detach(), None if layer.bias is None else layer.bias.detach())
         for layer in reversed(layers)
         if layer.weight.shape == expected

@@ -11,6 +11,7 @@ from saliency_assay.data.selection import background_images, explained_images, f
 from saliency_assay.methods.engine import arguments
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import logits
+from saliency_assay.models.labels import model_labels
 from saliency_assay.registry.records import resolve
 from saliency_assay.runtime.provenance import seed_of
 from saliency_assay.runtime.shards import WHOLE, Shard, blocks
@@ -35,6 +36,7 @@ def explained(
     label: str,
     target: str,
     batch_size: int,
+    classes: Mapping[str, Any] | None = None,
     where: Mapping[str, int | Sequence[str]] | None = None,
     shard: Shard = WHOLE,
 ) -> Explained:
@@ -42,7 +44,7 @@ def explained(
 
     ``data`` is an open store with the arrays ``image``, ``split`` and ``label_…``, listed in its ``names``. Images are
     chosen in the ``order`` of ``explained_images``, balanced over all labels or the first. The class is the image's
-    ``label`` or, with ``target`` ``predicted``, the class of highest probability.
+    ``label`` or, with ``target`` ``predicted``, the class of highest probability; ``classes`` as in ``model_labels``.
 
     ``where`` restricts the choice to images with this value in each named array of numbers or booleans, or with one of
     these classes.
@@ -59,7 +61,7 @@ def explained(
     shard_slice = shard.slice_of(len(indices))
     indices, offset = indices[shard_slice], shard_slice.start
     if target == "label":
-        return Explained(indices, data[f"label_{label}"][indices], offset)
+        return Explained(indices, model_labels(data, label, classes)[0][indices], offset)
     # Blocks do not depend on the number of shards: with other batches, rounding could change the most probable class.
     targets = np.empty(len(indices), dtype=np.int64)
     for _, block in blocks(len(indices), offset):

@@ -26,6 +26,7 @@ from torch import Tensor
 
 from saliency_assay.methods.engine import frozen
 from saliency_assay.methods.feature_maps import cam_layers
+from saliency_assay.models.classes import model_classes, of_data
 from saliency_assay.models.classifier import Blueprint, Classifier, build
 from saliency_assay.models.inference import evaluating, exact_float32, to_pixels
 from saliency_assay.models.layout import place
@@ -52,6 +53,8 @@ class ModelCheck:
     """Start of its error lines, such as "models.digits"."""
     blueprint: Blueprint
     classes: int
+    class_problem: str
+    """Why the model has no class for a class of its data; empty if it has one for each."""
     shape: Sequence[int]
     """C, H, W of its images."""
     trains: bool
@@ -75,18 +78,26 @@ def check_of(entry: Mapping[str, Any]) -> ModelCheck:
         Exception: the source of its images is not valid; the job that builds the data set reports it.
     """
     fields, data = dict(entry), entry["data"]
-    channels, label = fields.pop("channels"), fields.pop("label")
+    channels, label, own = (fields.pop(key) for key in ("channels", "label", "classes"))
     for key in ("data", "files"):
         fields.pop(key, None)
-    shape, classes = data["shape"], data["classes"]
+    shape, classes, names = data["shape"], data["classes"], ()
     if source := data["class_names"]:
-        classes = len(resolve(source["function"])(**source["parameters"]))
+        names = resolve(source["function"])(**source["parameters"])
     elif not shape:  # a kind of data whose images are known only once they are read
         parameters = {key: value for key, value in data["parameters"].items() if key != "seed"}
-        names, blocks = resolve(data["function"])(**parameters, generator=np.random.default_rng(0))
-        classes, shape = len(names[label]), next(iter(blocks))["image"].shape[1:]
+        by_label, blocks = resolve(data["function"])(**parameters, generator=np.random.default_rng(0))
+        names, shape = by_label[label], next(iter(blocks))["image"].shape[1:]
+    problem, classes = "", len(names) or classes
+    if own:
+        classes = len(model_classes(own).names)
+        try:
+            of_data(names, own)
+        except ValueError as error:
+            problem = str(error)
     fields["blueprint"] = Blueprint(**fields["blueprint"])
-    return ModelCheck(**fields, classes=classes, shape=[channels or shape[0], *shape[1:]])
+    image_shape = [channels or shape[0], *shape[1:]]
+    return ModelCheck(**fields, classes=classes, class_problem=problem, shape=image_shape)
 
 
 def problems(
@@ -135,6 +146,8 @@ def _problems(
     check: ModelCheck, alternatives: Mapping[str, Mapping[str, Any]], model: "_Model"
 ) -> Iterator[str]:
     channels = check.shape[0]
+    if check.class_problem:
+        yield f"{check.name}.{check.class_problem}"
     if check.normalization and len(check.normalization[0]) != channels:
         count = len(check.normalization[0])
         yield f"{check.name}.normalization: found {count} values of mean, expected {channels}, one per channel"
@@ -250,7 +263,11 @@ class _Model:
             generator = torch.Generator().manual_seed(0)
             # Layers are set afterwards, so that all unknown ones are reported, and not only the first.
             blueprint = Blueprint(
-                check.blueprint.architecture, check.blueprint.function, check.blueprint.parameters
+                check.blueprint.architecture,
+                check.blueprint.function,
+                check.blueprint.parameters,
+                output=check.blueprint.output,
+                multi_label=check.blueprint.multi_label,
             )
             classifier = build(blueprint, classes=check.classes, mean=mean, std=std, generator=generator)
         classifier.cam_layer = (

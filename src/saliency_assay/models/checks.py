@@ -2,6 +2,9 @@
 
 from collections.abc import Sequence
 
+LOGITS = "logits"
+OUTPUTS = (LOGITS, "logit", "sigmoid", "softmax")
+"""What a network may return: logits of all classes, the logit or probability of the second of two, or probabilities."""
 SMALLEST = 1e-30  # standard deviation; a smaller one would be 0 in float32, or overflow
 
 
@@ -17,3 +20,19 @@ def normalization(mean: Sequence[float], std: Sequence[float]) -> str:
             "in [0, 1]; divide both by 255 if they are for pixel levels"
         )
     return ""
+
+
+def outputs_of(output: str, classes: int, *, multi_label: bool = False) -> int:
+    """Return the number of outputs of a network for ``classes`` classes: one of a binary network.
+
+    Raises:
+        ValueError: a binary network has other than two classes.
+    """
+    if multi_label or output not in ("logit", "sigmoid"):
+        return classes
+    if classes != 2:
+        raise ValueError(
+            f"output: found {output!r} with {classes} classes, expected two classes; several independent classes need "
+            "multi_label: true"
+        )
+    return 1

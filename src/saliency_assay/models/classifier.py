@@ -10,17 +10,13 @@ from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter
 
 from saliency_assay.models import checks
+from saliency_assay.models.checks import LOGITS, OUTPUTS
 from saliency_assay.registry.records import Json, resolve, unknown
 from saliency_assay.runtime.provenance import fingerprint
 
 WRAPPERS = {"module", "_orig_mod"}
 """Names of the network in wrappers of data parallelism, averaged weights and ``torch.compile``."""
 WRAPPER_CLASSES = {"DataParallel", "DistributedDataParallel", "AveragedModel", "OptimizedModule"}
-
-
-LOGITS = "logits"
-OUTPUTS = (LOGITS, "logit", "sigmoid", "softmax")
-"""What a network may return: a logit for each class, the logit or probability of the second of two, or probabilities."""
 
 
 @dataclass(frozen=True)
@@ -205,22 +201,6 @@ def to_logits(network: nn.Module, output: str, *, multi_label: bool = False) -> 
     return ToLogits(network, output, multi_label=multi_label)
 
 
-def outputs_of(output: str, classes: int, *, multi_label: bool = False) -> int:
-    """Return the number of outputs of a network for ``classes`` classes: one of a binary network.
-
-    Raises:
-        ValueError: a binary network has other than two classes.
-    """
-    if multi_label or output not in ("logit", "sigmoid"):
-        return classes
-    if classes != 2:
-        raise ValueError(
-            f"output: found {output!r} with {classes} classes, expected two classes; several independent classes need "
-            "multi_label: true"
-        )
-    return 1
-
-
 def build(
     blueprint: Blueprint,
     *,
@@ -238,7 +218,7 @@ def build(
     # A custom network may sample its weights from the global generator, as PyTorch's layers do by default.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(generator.initial_seed())
-        outputs = outputs_of(blueprint.output, classes, multi_label=blueprint.multi_label)
+        outputs = checks.outputs_of(blueprint.output, classes, multi_label=blueprint.multi_label)
         network = builder(classes=outputs, channels=len(mean), generator=generator, **blueprint.parameters)
     if not isinstance(network, nn.Module):
         raise ValueError(

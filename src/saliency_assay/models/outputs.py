@@ -7,7 +7,7 @@ probability of its own; its ``Classifier`` is marked as ``multi_label``.
 
 from itertools import chain
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import torch
 from torch import Tensor, fx, nn
@@ -21,7 +21,14 @@ ACTIVATIONS: dict[str, set[Any]] = {
         *(torch.sigmoid, torch.sigmoid_, torch.special.expit, Tensor.sigmoid, Tensor.sigmoid_),
         *("sigmoid", "sigmoid_", functional.sigmoid, nn.Sigmoid),
     },
-    "softmax": {torch.softmax, torch.special.softmax, Tensor.softmax, "softmax", functional.softmax, nn.Softmax},
+    "softmax": {
+        torch.softmax,
+        torch.special.softmax,
+        Tensor.softmax,
+        "softmax",
+        functional.softmax,
+        nn.Softmax,
+    },
 }
 """Functions, methods and modules that compute each activation."""
 _RESHAPINGS = {
@@ -33,8 +40,8 @@ _RESHAPINGS = {
 class ToLogits(nn.Module):
     """A network from normalized images to the logits that methods and metrics explain, ``[N, K]``.
 
-    ``output`` is what the network returns: ``logit`` or ``sigmoid``, the logit z or the probability of the second of two
-    classes, or ``softmax``, probabilities of all classes. With ``multi_label``, ``sigmoid`` is a probability for each
+    ``output`` is what the network returns: ``logit`` or ``sigmoid``, the logit z or the probability of the second of
+    two classes, or ``softmax``, probabilities of all classes. With ``multi_label``, ``sigmoid`` is a probability for each
     class. The final activation is left out: its input is returned, which is exact, while a logit computed from a
     probability near 1 would be rounded. A single z becomes the logits (−z/2, z/2), whose softmax is the sigmoid of z.
     """
@@ -64,7 +71,7 @@ class ToLogits(nn.Module):
         else:
             logits = _main_output(self.module(images))
         if not self.is_binary:
-            return logits
+            return cast(Tensor, logits)
         # A network that is traced by torch.fx returns a proxy, which has no shape.
         if isinstance(logits, Tensor) and tuple(logits.shape) not in ((len(images), 1), (len(images),)):
             raise ValueError(
@@ -88,13 +95,13 @@ class _Inputs(TorchFunctionMode):
         self._calls: list[tuple[Any, Any]] = []
 
     def __enter__(self) -> Self:
-        super().__enter__()
+        super().__enter__()  # type: ignore[no-untyped-call]  # untyped in torch
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        super().__exit__(kind, error, traceback)
+        super().__exit__(kind, error, traceback)  # type: ignore[no-untyped-call]  # untyped in torch
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -137,14 +144,17 @@ def _same_values(output: Tensor, result: Tensor) -> bool:
 
 def _traced_input(output: fx.Proxy, activation: str) -> fx.Proxy:
     """Return the proxy of the input of the activation whose result is ``output``, with the same changes of shape."""
-    node, reshapings = output.node, []
+    tracer, node, reshapings = cast(fx.Tracer, output.tracer), output.node, []
     while node.target in _RESHAPINGS and isinstance(node.args[0], fx.Node):
         reshapings.append(node)
         node = node.args[0]
-    module = output.tracer.root.get_submodule(str(node.target)) if node.op == "call_module" else None
+    module = tracer.root.get_submodule(str(node.target)) if node.op == "call_module" else None
     if (type(module) if module is not None else node.target) not in ACTIVATIONS[activation]:
         raise ValueError(f"output: found no {activation} at the end of the network's layers")
     source = node.args[0] if node.args else node.kwargs["input"]
+    # The call remains in the graph, where it must not overwrite its input.
+    in_place: dict[Any, Any] = {torch.sigmoid_: torch.sigmoid, "sigmoid_": "sigmoid"}
+    node.target = in_place.get(node.target, node.target)
     for each in reversed(reshapings):
-        source = output.tracer.graph.create_node(each.op, each.target, (source, *each.args[1:]), each.kwargs)
-    return output.tracer.proxy(source)
+        source = tracer.graph.create_node(each.op, each.target, (source, *each.args[1:]), each.kwargs)
+    return tracer.proxy(cast(fx.Node, source))

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from saliency_assay.models.checks import LOGITS
 from saliency_assay.models.classifier import (
-    LOGITS,
     Blueprint,
     Classifier,
     build,

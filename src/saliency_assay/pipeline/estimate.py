@@ -100,7 +100,13 @@ def weight_bytes(file: Path, model: Model, classes: int, channels: int) -> int:
     from saliency_assay.models.classifier import Blueprint, build
     from saliency_assay.models.state import tensors_of
 
-    blueprint = Blueprint(model.architecture, model.function, model.parameters, "", ())
+    blueprint = Blueprint(
+        model.architecture,
+        model.function,
+        model.parameters,
+        output=model.output,
+        multi_label=model.multi_label,
+    )
     normalization = [0.5] * channels
     generator = torch.Generator().manual_seed(0)
     network = build(blueprint, classes=classes, mean=normalization, std=normalization, generator=generator)

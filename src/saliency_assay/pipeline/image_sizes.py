@@ -100,6 +100,8 @@ def is_shape_known(config: Configuration, name: str) -> bool:
 
 def class_count(config: Configuration, model: Model) -> int:
     """Return the number of classes of a model."""
+    if model.class_count:
+        return model.class_count
     entry = config.sets[model.data]
     if entry.source:
         return CAPTION_CLASSES

@@ -13,6 +13,7 @@ from saliency_assay.config.methods import Method
 from saliency_assay.config.models import Model
 from saliency_assay.pipeline.code_digest import code_of
 from saliency_assay.pipeline.image_sizes import class_count, is_shape_known, one_image_shape
+from saliency_assay.pipeline.params import rebuilding
 from saliency_assay.registry.records import module_of
 from saliency_assay.registry.signatures import declared
 from saliency_assay.runtime.atomic import replacing
@@ -88,15 +89,14 @@ class ModelChecks:
         entry = {
             "name": f"models.{model.name}",
             "blueprint": {
-                "architecture": model.architecture,
-                "function": model.function,
-                "parameters": model.parameters,
+                **rebuilding(model),
                 "cam_layer": model.cam_layer,
                 "concept_layers": model.concept_layers,
                 "token_grid": model.token_grid,
             },
             "data": self._data(model),
-            "label": model.trained_on,
+            "classes": None,
+            **self.params.label(model),
             "channels": 0,  # those of the images
             "trains": model.training["epochs"] > 0,
             "has_training_images": self.config.sets[model.data].has_training_images,

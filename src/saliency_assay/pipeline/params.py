@@ -16,6 +16,8 @@ from saliency_assay.config.data import BamData, CaptionData
 from saliency_assay.config.methods import Method
 from saliency_assay.config.metrics import Metric
 from saliency_assay.config.models import Model
+from saliency_assay.models.checks import LOGITS
+from saliency_assay.models.classes import IMAGENET
 from saliency_assay.pipeline.descriptions import Descriptions
 from saliency_assay.pipeline.inputs import Inputs, Wildcards, image_lists
 from saliency_assay.pipeline.job_settings import JobSettings
@@ -91,6 +93,18 @@ class EntrySettings:
         files += [file for entry in entries for file in entry.files]
         return {"files": self.files.of_all(files)} if files else {}
 
+    def label(self, model: Model) -> Settings:
+        """Return the label that a model has learned and, if it has its own classes, how those of the data map to them.
+
+        A file is represented by path and digest, since a list of 1,000 classes would be in the settings of each job.
+        """
+        if model.classes is None:
+            return {"label": model.trained_on}
+        paths = [value for value in (model.classes, model.class_map) if isinstance(value, str)]
+        digests = self.files.of_all([path for path in paths if path != IMAGENET])
+        classes: Settings = {"of": model.classes, "map": model.class_map}
+        return {"label": model.trained_on, "classes": {**classes, **({"files": digests} if digests else {})}}
+
     def metric_noise_group(self, metric: Metric) -> str:
         """Return the part of a metric's seed that is common to its entries in the configuration."""
         record = self.catalog.metrics.get(metric.metric)
@@ -99,7 +113,7 @@ class EntrySettings:
     def explained(self, wildcards: Wildcards) -> Settings:
         """Return the settings that select the explained images of a set, and the explained class of each."""
         model = self.config.models[wildcards["model"]]
-        target = {"label": model.trained_on, "target": model.target, "batch_size": model.batch_size}
+        target = {**self.label(model), "target": model.target, "batch_size": model.batch_size}
         if pairs := self.studies.pair_sets.get(wildcards["data"]):
             return {"limit": 2 * pairs, "order": "first", "where": {}, **target}
         data = self.config.sets[wildcards["data"]]
@@ -259,7 +273,7 @@ class Params(EntrySettings):
         normalization = {"normalization": model.normalization.channels} if model.normalization else {}
         return {
             "model": rebuilding(model),
-            "label": model.trained_on,
+            **self.label(model),
             "training": training,
             **normalization,
             **self.read_files(model, weights=weights),
@@ -276,7 +290,7 @@ class Params(EntrySettings):
             [model.function],
             model=rebuilding(model),
             **self.read_files(model),
-            label=model.trained_on,
+            **self.label(model),
             sets=self.studies.evaluated_sets(model.name),
             validation_share=model.training["validation_share"],
             seed=int(wildcards["seed"]),
@@ -366,7 +380,7 @@ class Params(EntrySettings):
             "plot_gallery",
             [kind.rated_scores] if kind.is_rated else [],
             data=data,
-            models={model: self.config.models[model].trained_on for model in study.models},
+            models={model: self.label(self.config.models[model]) for model in study.models},
             methods=study.methods,
             scores=scores if kind.is_rated else {},
             images=min(self.config.report.gallery_images, self.config.sets[data].max_explained_images),
@@ -552,6 +566,8 @@ def rebuilding(model: Model) -> Settings:
         "architecture": model.architecture,
         "function": model.function,
         "parameters": model.parameters,
+        **({"output": model.output} if model.output != LOGITS else {}),
+        **({"multi_label": True} if model.multi_label else {}),
     }
 
 

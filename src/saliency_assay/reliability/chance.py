@@ -22,9 +22,11 @@ Evaluation = Mapping[str, Any]
 def chance_level(evaluation: Evaluation) -> float:
     """Return the balanced accuracy of predictions that do not depend on the image: 1 / number of classes with images.
 
-    A constant prediction has exactly this value.
+    A constant prediction has exactly this value. For a model with its own classes, of which only some may have images,
+    it is 1 / number of its classes, the accuracy of a random prediction.
     """
-    return 1 / len(evaluation["counts"])
+    classes: int = evaluation.get("classes", len(evaluation["counts"]))
+    return 1 / classes
 
 
 def balanced_accuracy_interval(evaluation: Evaluation) -> tuple[float, float]:

@@ -72,18 +72,22 @@ def predict(
     )
 
 
-def accuracies(predictions: pd.DataFrame, classes: Sequence[str]) -> dict[str, Any]:
+def accuracies(
+    predictions: pd.DataFrame, classes: Sequence[str], *, own_classes: bool = False
+) -> dict[str, Any]:
     """Return accuracies in [0, 1] as plain JSON: for each set and split, over all images and per class.
 
     Balanced accuracy is the mean of the accuracies of the classes that have images.
 
     Args:
         predictions: rows of ``predict``, with the name of the set in a column ``data``.
-        classes: names of the labels.
+        classes: names of the model's classes.
+        own_classes: True if these are not the classes of the data, so that chance is one of all of them.
 
     Returns:
         ``{set: {split: {"images": n, "accuracy": a, "balanced_accuracy": b, "largest_class": s, "per_class":
-        {class: a}, "counts": {class: {"correct": c, "images": n}}}}}`` with s the share of the most frequent class.
+        {class: a}, "counts": {class: {"correct": c, "images": n}}}}}`` with s the share of the most frequent class, and
+        with ``own_classes`` ``"classes"``, the number of classes.
     """
     table = predictions.assign(correct=predictions["label"] == predictions["predicted"])
     result: dict[str, Any] = {}
@@ -97,6 +101,7 @@ def accuracies(predictions: pd.DataFrame, classes: Sequence[str]) -> dict[str, A
                 "images": len(split_rows),
                 "accuracy": float(split_rows["correct"].mean()),
                 "balanced_accuracy": float(by_class["mean"].mean()),
+                **({"classes": len(classes)} if own_classes else {}),
                 "largest_class": float(split_rows["label"].value_counts(normalize=True).iloc[0]),
                 "per_class": {
                     classes[label]: float(accuracy) for label, accuracy in by_class["mean"].items()

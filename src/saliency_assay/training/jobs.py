@@ -10,6 +10,7 @@ import torch
 from saliency_assay.models import weights
 from saliency_assay.models.classifier import Blueprint, Classifier
 from saliency_assay.models.jobs import device_of
+from saliency_assay.models.labels import model_labels
 from saliency_assay.runtime.distributed import joined, leading
 from saliency_assay.runtime.job import Job
 from saliency_assay.runtime.provenance import fingerprint
@@ -29,12 +30,9 @@ def task_of(job: Job, data: Store, images: Any, masks: Sequence[Store] = ()) -> 
 
     ``masks`` are the stores of masks by which ``images`` are occluded, if any; they count in the task's fingerprint.
     """
-    label = job.settings["label"]
+    labels, classes = model_labels(data, job.settings["label"], job.settings.get("classes"))
     sources = [job.settings, *(store.attributes["digest"] for store in (data, *masks))]
-    classes = data.attributes["classes"][label]
-    return TrainingTask(
-        images, data[f"label_{label}"][:], data["split"][:], len(classes), fingerprint(sources)
-    )
+    return TrainingTask(images, labels, data["split"][:], len(classes), fingerprint(sources))
 
 
 def training_settings(job: Job) -> dict[str, Any]:

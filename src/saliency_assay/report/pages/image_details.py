@@ -29,7 +29,9 @@ def image_predictions(
     columns = predictions[["image", "predicted", "label", "probability"]].to_numpy()
     by_image = {
         int(image): (
-            f"not {class_text(classes[int(label)])}" if predicted < 0 else class_text(classes[int(predicted)]),
+            f"not {class_text(classes[int(label)])}"
+            if predicted < 0
+            else class_text(classes[int(predicted)]),
             bool(predicted == label),
             percent(probability),
         )

@@ -118,6 +118,7 @@ def _check_series(
     if not series_sets:
         raise ConfigError(f"data.{data.name}.commonality: missing, expected several k for {place}")
     for index, model in enumerate(series):
+        model.require_classes_of_data(f"{place}.{index}")
         if model.data not in series_sets or model.trained_on != "scene":
             expected = f"expected the scene label and one of {', '.join(series_sets)}"
             actual = f"{model.name} is trained on {model.data} with the {model.trained_on} label"
@@ -138,6 +139,7 @@ def _check_series(
 def _check_independence(place: str, name: str, data: ComposedData, models: Mapping[str, Model]) -> None:
     """Check that the model of input independence is trained on a set of the study's data."""
     model = look_up(place, "model", name, models)
+    model.require_classes_of_data(place)
     if model.data not in data.sets:
         actual = f"{model.name}, which is trained on {model.data}"
         raise ConfigError(f"{place}: found {actual}; expected one of {', '.join(data.sets)}")
@@ -145,6 +147,7 @@ def _check_independence(place: str, name: str, data: ComposedData, models: Mappi
 
 def _check_training(place: str, model: Model, data: str, label: str) -> None:
     """Check the data and the label that a model was trained on."""
+    model.require_classes_of_data(place)
     if (model.data, model.trained_on) != (data, label):
         actual = f"trained on {model.data} with the {model.trained_on} label"
         raise ConfigError(f"{place}: {model.name} is {actual}, expected {data} and {label}")

@@ -39,6 +39,7 @@ class CaptionStudy(Study):
             model = look_up(f"{self.place}.{role}", "model", getattr(self, role), config.models)
             place = f"{self.place}.{role}: {model.name}: data"
             look_up(place, "set with images and captions", model.data, captioned_sets)
+            model.require_classes_of_data(f"{self.place}.{role}")
             pair.append(model)
         first, second = pair
         if first.name == second.name:

@@ -90,6 +90,7 @@ class RetrainStudy(Study):
             ConfigError: values are inconsistent, a method is not in the study, or the model is not trained.
         """
         model = look_up(f"{self.place}.model", "model", self.model, config.models)
+        model.require_classes_of_data(f"{self.place}.model")
         if not model.training["epochs"]:
             actual = f"{model.name}, whose training.epochs is 0"
             expected = "expected a model with epochs, to be retrained"
