@@ -39,7 +39,14 @@ from saliency_assay.config.fields import (
 from saliency_assay.models import checks
 from saliency_assay.models.checks import outputs_of
 from saliency_assay.models.classes import IMAGENET, read_class_map, read_classes
-from saliency_assay.models.families import BUILDERS, Layered, family_of
+from saliency_assay.models.families import (
+    BUILDERS,
+    IMAGENET_NETWORKS,
+    IMAGENET_NORMALIZATION,
+    Layered,
+    family_of,
+    packaged_weights,
+)
 from saliency_assay.registry.labels import label_of
 from saliency_assay.registry.records import short_repr, unknown
 from saliency_assay.registry.signatures import GENERATOR, check_call
@@ -303,6 +310,9 @@ class RegisteredModel(Model):
 
     def _complete_network(self, place: str, catalog: Catalog) -> Layered | None:
         library, slash, network = self.architecture.partition("/")
+        if slash and library == "imagenet":
+            self._complete_pretrained(place, network)
+            return family_of(library, network)
         if slash and library in BUILDERS:  # whose builder checks the rest
             if find_spec(library) is None:
                 raise ConfigError(
@@ -320,6 +330,30 @@ class RegisteredModel(Model):
         self.parameters = parameters_of(place, record.parameters, self.parameters, self.own_keys())
         layered: Layered = record
         return layered
+
+    def _complete_pretrained(self, place: str, network: str) -> None:
+        """Set weights, classes, normalization and ``epochs: 0`` of a network trained on ImageNet; those of the entry stay.
+
+        Raises:
+            ConfigError: the network does not exist, or its packages are not installed.
+        """
+        look_up(f"{place}.architecture", "network", network, IMAGENET_NETWORKS)
+        weights = packaged_weights(network)
+        if weights is None or find_spec("timm") is None:
+            package = IMAGENET_NETWORKS[network].replace("_", "-")
+            raise ConfigError(
+                f"{place}.architecture: found {self.architecture!r}, but {package} or timm is not installed; run "
+                f".venv/bin/pip install timm {package}"
+            )
+        self.function = BUILDERS["imagenet"]
+        self.parameters = {"name": network, **custom_parameters(place, self.parameters)}
+        if not self.weights:
+            self.weights = str(weights)
+            mean, std = IMAGENET_NORMALIZATION
+            self.normalization = self.normalization or Normalization.model_construct(mean=mean, std=std)
+            self.training = {"epochs": 0, **self.training}
+        if self.classes is None and not self.training.get("epochs", 1):
+            self.classes = IMAGENET
 
 
 class CustomModel(Model):

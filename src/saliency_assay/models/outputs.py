@@ -41,8 +41,8 @@ class ToLogits(nn.Module):
     """A network from normalized images to the logits that methods and metrics explain, ``[N, K]``.
 
     ``output`` is what the network returns: ``logit`` or ``sigmoid``, the logit z or the probability of the second of
-    two classes, or ``softmax``, probabilities of all classes. With ``multi_label``, ``sigmoid`` is a probability for each
-    class. The final activation is left out: its input is returned, which is exact, while a logit computed from a
+    two classes, or ``softmax``, probabilities of all classes. With ``multi_label``, ``sigmoid`` is a probability for
+    each class. The final activation is left out: its input is returned, which is exact, while a logit computed from a
     probability near 1 would be rounded. A single z becomes the logits (−z/2, z/2), whose softmax is the sigmoid of z.
     """
 

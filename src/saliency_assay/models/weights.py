@@ -315,6 +315,13 @@ def load_initial(
     outputs = 1 if is_binary else classifier.classes
     initial_state, problem = network.state_dict(), f"{path}: not weights of {architecture}"
     state = _without_prefix(read_state(path, initial_state), initial_state)
+    if architecture.partition("/")[0] == "imagenet":
+        from saliency_assay.models.imagenet_networks import renamed
+
+        try:
+            state = dict(renamed(state, initial_state))
+        except ValueError as error:
+            raise ValueError(f"{problem}: {error}") from None
     linear = [
         name
         for name, module in network.named_modules()
