@@ -332,7 +332,7 @@ class RegisteredModel(Model):
         return layered
 
     def _complete_pretrained(self, place: str, network: str) -> None:
-        """Set weights, classes, normalization and ``epochs: 0`` of a network trained on ImageNet; those of the entry stay.
+        """Set weights, classes, normalization and ``epochs: 0`` of a network trained on ImageNet, by default.
 
         Raises:
             ConfigError: the network does not exist, or its packages are not installed.
