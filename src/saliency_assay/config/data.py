@@ -200,7 +200,8 @@ class FolderData(DataEntry):
     """Images in a folder on your machine."""
 
     kind: str = Field(
-        description=DATA_KIND, json_schema_extra={"enum": [name for name in FOLDERS if name != "folder"]}
+        description=DATA_KIND,
+        json_schema_extra={"enum": [name for name in FOLDERS if name not in ("folder", "coco")]},
     )
     path: Text = Field(
         description="The folder of the data. [Data](data.md) lists the files that each kind expects."
@@ -226,6 +227,20 @@ Size = Annotated[
 ]
 
 
+SIZE = "Side of square images in pixels, or `[height, width]` ([image size](data.md#image-size-and-fit))."
+
+
+def check_crop_share(place: str, parameters: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+    """Check that ``crop_share`` is not among the ``values`` of an entry whose images are not cropped.
+
+    Raises:
+        ConfigError: it is.
+    """
+    if (fit := parameters["fit"]) != "crop" and "crop_share" in values:
+        share = values["crop_share"]
+        raise ConfigError(f"{place}.crop_share: found {share}, expected none with fit: {fit}")
+
+
 class ImageFolderData(FolderData):
     """Image files, with or without masks of their objects."""
 
@@ -239,10 +254,7 @@ class ImageFolderData(FolderData):
         description="[Masks](data.md#masks) of the objects: a folder of PNG files, or a CSV or JSON file of boxes.",
     )
 
-    size: Size = Field(
-        224,
-        description="Side of square images in pixels, or `[height, width]` ([image size](data.md#image-size-and-fit)).",
-    )
+    size: Size = Field(224, description=SIZE)
 
     def _sources(self, place: str, parameters: Mapping[str, Any], keys: Mapping[str, Any]) -> dict[str, Any]:
         """Return the path of a folder or list of images, that of its masks if it has any, and the size of its images.
@@ -250,9 +262,7 @@ class ImageFolderData(FolderData):
         Raises:
             ConfigError: a folder or file does not exist, or a key contradicts the list or another key.
         """
-        if (fit := parameters["fit"]) != "crop" and "crop_share" in self.parameters:
-            share = self.parameters["crop_share"]
-            raise ConfigError(f"{place}.crop_share: found {share}, expected none with fit: {fit}")
+        check_crop_share(place, parameters, self.parameters)
         if not is_list(self.path):
             sources = {"path": folder(f"{place}.path", self.path)}
         else:
@@ -370,14 +380,39 @@ Coco = Annotated[
 ]
 
 
+COCO = (
+    "The COCO folder, which contains `annotations/instances_SPLIT.json` and `SPLIT/` for each split; or a list of "
+    "annotation files, each with its image folder."
+)
+"""Description of the key ``coco``."""
+
+
+def coco_sources(place: str, coco: str | Sequence[CocoSource]) -> tuple[tuple[str, str], ...]:
+    """Return pairs of an annotation file and its image folder.
+
+    Raises:
+        ConfigError: a file or folder does not exist, or the COCO folder has no annotations.
+    """
+    if isinstance(coco, str):
+        root = Path(folder(f"{place}.coco", coco))
+        annotations = sorted(root.glob("annotations/instances_*.json"))
+        if not annotations:
+            expected = "expected annotations/instances_NAME.json in it"
+            raise ConfigError(f"{place}.coco: found {coco!r}, {expected}")
+        pairs = [(str(path), str(root / path.stem.removeprefix("instances_"))) for path in annotations]
+    else:
+        pairs = [(source.annotations, source.images) for source in coco]
+    for index, (instances, images) in enumerate(pairs):
+        file(f"{place}.coco.{index}.annotations", instances)
+        folder(f"{place}.coco.{index}.images", images)
+    return tuple(pairs)
+
+
 class BamData(ComposedData):
     """COCO objects pasted on MiniPlaces scenes."""
 
     kind: Literal["bam"] = Field(description=DATA_KIND)
-    coco: Coco = Field(
-        description="The COCO folder, which contains `annotations/instances_SPLIT.json` and `SPLIT/` for each split; "
-        "or a list of annotation files, each with its image folder."
-    )
+    coco: Coco = Field(description=COCO)
     miniplaces: Text = Field(
         description="The MiniPlaces folder (`images/train/b/bedroom/*.jpg`, `train.txt`, …), or a folder with one "
         "subfolder for each scene."
@@ -392,26 +427,37 @@ class BamData(ComposedData):
     )
 
     def _sources(self, place: str, parameters: Mapping[str, Any], keys: Mapping[str, Any]) -> dict[str, Any]:
-        for index, (instances, images) in enumerate(self.coco_sources()):
-            file(f"{place}.coco.{index}.annotations", instances)
-            folder(f"{place}.coco.{index}.images", images)
+        self.coco_sources()
         folder(f"{place}.miniplaces", self.miniplaces)
         return {}
 
     def coco_sources(self) -> tuple[tuple[str, str], ...]:
-        """Return pairs of an annotation file and its image folder.
+        """Return pairs of an annotation file and its image folder; see ``coco_sources``."""
+        return coco_sources(f"data.{self.name}", self.coco)
 
-        Raises:
-            ConfigError: the COCO folder does not exist or has no annotations.
-        """
-        if not isinstance(self.coco, str):
-            return tuple((source.annotations, source.images) for source in self.coco)
-        root = Path(folder(f"data.{self.name}.coco", self.coco))
-        annotations = sorted(root.glob("annotations/instances_*.json"))
-        if not annotations:
-            expected = "expected annotations/instances_NAME.json in it"
-            raise ConfigError(f"data.{self.name}.coco: found {self.coco!r}, {expected}")
-        return tuple((str(path), str(root / path.stem.removeprefix("instances_"))) for path in annotations)
+
+class CocoData(DataEntry):
+    """COCO images of objects of one class each, with their masks; all are test images."""
+
+    kind: Literal["coco"] = Field(description=DATA_KIND)
+    coco: Coco = Field(description=COCO)
+    classes: Distinct[Text] = Field(
+        min_length=1, description="COCO categories: the classes of the images, which show one of them."
+    )
+    size: Size = Field(224, description=SIZE)
+    has_training_images: Derived[bool] = False
+
+    def _sources(self, place: str, parameters: Mapping[str, Any], keys: Mapping[str, Any]) -> dict[str, Any]:
+        check_crop_share(place, parameters, self.parameters)
+        return {"coco": coco_sources(place, self.coco), "classes": self.classes, "size": self.size}
+
+    def _listed_files(self, sources: Mapping[str, Any]) -> tuple[str, ...]:
+        return tuple(annotations for annotations, _ in sources["coco"])
+
+    @property
+    def has_masks(self) -> bool:
+        """True, since the images have masks of their objects."""
+        return True
 
 
 class CaptionData(DataEntry):
@@ -440,11 +486,12 @@ def _data_model(entry: Any) -> str:
     kind = entry.get("kind") if isinstance(entry, dict) else None
     if kind == "folder":
         return "images"
-    return kind if kind in COMPOSED else "folder" if kind in FOLDERS else "plain"
+    return kind if kind in (*COMPOSED, "coco") else "folder" if kind in FOLDERS else "plain"
 
 
 AnyData = Annotated[
     Annotated[BamData, Tag("bam")]
+    | Annotated[CocoData, Tag("coco")]
     | Annotated[SyntheticData, Tag("synthetic")]
     | Annotated[CaptionData, Tag("caption")]
     | Annotated[ImageFolderData, Tag("images")]

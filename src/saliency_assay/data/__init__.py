@@ -177,4 +177,14 @@ DATA_KINDS = (
         files=("val_annotations.txt", "val/val_annotations.txt"),
         class_names="saliency_assay.data.image_folders:class_names",
     ),
+    DataKind(
+        name="coco",
+        label="COCO images",
+        function="saliency_assay.data.readers.coco_images:coco_images",
+        summary="COCO images that show objects of one of several classes, with masks of these, as test images",
+        reference="Lin et al. 2014, Microsoft COCO: Common Objects in Context",
+        sources=("coco",),
+        lists=("classes", "size"),
+        class_names="saliency_assay.data.readers.coco_images:class_names",
+    ),
 )

@@ -99,6 +99,13 @@ class Geometry:
         y = upper + (np.arange(placement.height) + 0.5) * ((lower - upper) / placement.height)
         return x, y
 
+    def sampled(self, mask: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Return the mask ``[H, W]`` of an image of the data set from that of its file: nearest neighbor at centers."""
+        height, width = mask.shape
+        x, y = self.centers(width, height)
+        nearest = mask[np.ix_(y.astype(np.int64), x.astype(np.int64))].astype(bool)
+        return self.padded(nearest, self.placement(width, height))
+
     def padded(self, pixels: npt.NDArray[Any], placement: Placement) -> npt.NDArray[Any]:
         """Return ``[…, H, W]``, 0 around the ``pixels`` of a file's placement."""
         bottom = self.height - placement.height - placement.top

@@ -58,20 +58,19 @@ class Masks:
             FileNotFoundError, ValueError: the mask cannot be read, or does not fit the image.
         """
         name, _ = row
-        x, y = geometry.centers(width, height)
-        placement = geometry.placement(width, height)
         if row in self.files:
             mask = read_mask(self.files[row])
             if mask.shape != (height, width):
                 actual = f"found {mask.shape[1]} × {mask.shape[0]} pixels"
                 raise ValueError(f"{self.files[row]}: {actual}, expected {width} × {height} as of {name}")
-            return geometry.padded(mask[np.ix_(y.astype(np.int64), x.astype(np.int64))], placement)
+            return geometry.sampled(mask)
+        x, y = geometry.centers(width, height)
         sampled = np.zeros((len(y), len(x)), dtype=bool)
         for box in self.boxes.get(name, ()):
             _check_inside(box, name, width, height)
             columns, rows = (box.x <= x) & (x < box.x + box.width), (box.y <= y) & (y < box.y + box.height)
             sampled |= rows[:, None] & columns
-        return geometry.padded(sampled, placement)
+        return geometry.padded(sampled, geometry.placement(width, height))
 
 
 def find_masks(path: Path, rows: Sequence[Row]) -> Masks:

@@ -95,7 +95,7 @@ def is_shape_known(config: Configuration, name: str) -> bool:
     entry = config.sets[name]
     if entry.source:
         return is_shape_known(config, entry.source)
-    return bool(entry.scenes) or entry.kind in (*SIZES, "digits", "folder")
+    return bool(entry.scenes) or entry.kind in (*SIZES, "digits", "folder", "coco")
 
 
 def class_count(config: Configuration, model: Model) -> int:

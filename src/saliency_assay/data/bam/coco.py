@@ -56,6 +56,19 @@ class Instance:
 
 
 @dataclass(frozen=True)
+class AnnotatedImage:
+    """An image with objects of one category; the run-length encoded ``mask`` covers all of them."""
+
+    file: Path
+    category: str
+    mask: dict[str, Any] = field(repr=False)
+
+    def decoded_mask(self) -> npt.NDArray[np.uint8]:
+        """Return the mask ``[H, W]``, 1 on the objects."""
+        return _decode_mask(self.mask)
+
+
+@dataclass(frozen=True)
 class _Candidate:
     order: tuple[int, int]  # sort key: source, image id
     instance: Instance
@@ -108,6 +121,104 @@ def find_instances(
             error = no_file(coco_image)
             raise type(error)(f"{error}; {candidate.location} refers to it")
     return [candidate.instance for candidate in selected], {name: +counts for name, counts in skipped.items()}
+
+
+def find_annotated_images(
+    sources: Sequence[Source], categories: Sequence[str], *, min_area: int
+) -> tuple[dict[str, list[AnnotatedImage]], Counter[str]]:
+    """Return the images of the pooled sources with objects of exactly one of ``categories``, and counts of the others.
+
+    The images of each category are in the order of sources and image ids. Image files with equal content are one image.
+
+    Args:
+        sources: annotation files and their folders.
+        categories: names of COCO categories.
+        min_area: smallest area of the largest object in px², without crowds.
+
+    Raises:
+        FileNotFoundError: an annotation file or an image is missing.
+        ValueError: a file is not COCO's instances JSON; a category is in none of the files or has no image.
+    """
+    by_category: dict[str, list[AnnotatedImage]] = {category: [] for category in categories}
+    left_out, known_categories, coco_images = Counter[str](), set[str](), KnownFiles()
+    files = ", ".join(str(source.annotations) for source in sources)
+    for source in sources:
+        content = _load_annotations(source.annotations)
+        known_categories |= _read_category_names(content, source.annotations)
+        entries = _index_by_id(content, source.annotations, "images")
+        for image_id, annotations in sorted(_annotations_of(source, content, categories).items()):
+            image = _annotated_image(source, content, entries, image_id, annotations, min_area)
+            if isinstance(image, str):
+                left_out[image] += 1
+            elif coco_images.first(image.file) != image.file:
+                left_out["copies of another image"] += 1
+            else:
+                by_category[image.category].append(image)
+    for category, images in by_category.items():
+        if category not in known_categories:
+            raise ValueError(f"{files}: {unknown('category', category, known_categories)}")
+        if not images:
+            counts = ", ".join(f"{reason} {count}" for reason, count in left_out.items())
+            raise ValueError(f"{files}: no usable image of {category!r}; left out: {counts or 'none'}")
+    return by_category, left_out
+
+
+def _annotations_of(
+    source: Source, content: dict[str, Any], categories: Sequence[str]
+) -> dict[int, list[tuple[str, int]]]:
+    """Return for each image its annotations of ``categories``: the category and the index of the annotation."""
+    by_image: dict[int, list[tuple[str, int]]] = {}
+    names = {
+        key: entry["name"]
+        for key, (_, entry) in _index_by_id(content, source.annotations, "categories").items()
+    }
+    for index, annotation in enumerate(content["annotations"]):
+        location = (source.annotations, "annotations", index)
+        category = names.get(_get_typed(annotation, "category_id", int, location))
+        if category is not None and category in categories:
+            image_id = _get_typed(annotation, "image_id", int, location)
+            by_image.setdefault(image_id, []).append((category, index))
+    return by_image
+
+
+def _annotated_image(
+    source: Source,
+    content: dict[str, Any],
+    images: dict[int, tuple[int, Any]],
+    image_id: int,
+    annotations: Sequence[tuple[str, int]],
+    min_area: int,
+) -> AnnotatedImage | str:
+    """Return an image with the merged mask of its annotations, or the reason for which it is left out.
+
+    Raises:
+        FileNotFoundError: the image is missing.
+        ValueError: an annotation is not valid.
+    """
+    file = source.annotations
+    first = _format_location((file, "annotations", annotations[0][1]))
+    if image_id not in images:
+        raise ValueError(f"{first}: image_id is {image_id}, expected the id of one of the file's images")
+    image_index, entry = images[image_id]
+    coco_image = source.images / _read_file_name(entry, (file, "images", image_index))
+    size = _read_size(entry, (file, "images", image_index))
+    if len({category for category, _ in annotations}) > 1:
+        return "objects of several of the classes"
+    masks, largest = [], 0
+    for _, index in annotations:
+        location, annotation = (file, "annotations", index), content["annotations"][index]
+        mask = _read_mask(annotation, size, Counter(), location)
+        if mask is None or not rle.area(mask):
+            continue
+        masks.append(mask)
+        if not _is_crowd(annotation, location):
+            largest = max(largest, int(rle.area(mask)))
+    if largest < min_area or not masks:
+        return f"no object of {min_area} px² or more"
+    if not coco_image.is_file():
+        error = no_file(coco_image)
+        raise type(error)(f"{error}; {first} refers to it")
+    return AnnotatedImage(coco_image, annotations[0][0], rle.merge(masks))
 
 
 def _select_largest_per_image(candidates: Sequence[_Candidate], coco_images: KnownFiles) -> list[_Candidate]:
