@@ -51,6 +51,7 @@ HEADINGS: Mapping[type[Settings], str] = {
     models.Normalization: "Normalization",
     methods.RegisteredMethod: "Methods",
     methods.CustomMethod: "Custom methods",
+    methods.StoredMaps: "Maps from another program",
     metrics.RegisteredMetric: "Metrics",
     metrics.CustomMetric: "Custom metrics",
     studies.Study: "Studies",
