@@ -10,6 +10,7 @@ import pytest
 import yaml
 from checkout import Checkout
 
+from saliency_assay.storage.zarr_store import open_store
 from tools.pages import DOCS, write_files
 
 pytestmark = pytest.mark.slow
@@ -57,6 +58,17 @@ def test_a_method_of_ones_own(project: Checkout) -> None:
     assert "report" in own.planned()
     own.make(MAPS.format(what="method", model="digits", method="bright"))
     assert python(project, "my_method/read.py") == "(50, 1, 16, 16)\n"
+
+
+def test_maps_from_another_program(project: Checkout) -> None:
+    own = quick(project, "maps")
+    maps = MAPS.format(what="maps", model="digits", method="{}")
+    own.make(maps.format("gradient"))
+    python(project, "my_maps/export.py")
+    assert "report" in own.planned()
+    own.make(maps.format("captum_ig"))
+    with open_store(project.root / maps.format("captum_ig"), kind="maps") as stored:
+        assert stored["map"].shape == (50, 1, 16, 16)
 
 
 def test_a_metric_of_ones_own(project: Checkout) -> None:

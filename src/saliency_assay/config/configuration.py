@@ -20,7 +20,7 @@ from saliency_assay.config.data import AnyData, DataEntry, check_sets
 from saliency_assay.config.errors import ConfigError, line_of
 from saliency_assay.config.fields import INTEGER, NUMBER, Distinct, Natural, OrAbsent, Settings, Text
 from saliency_assay.config.labels import check_distinct
-from saliency_assay.config.methods import AnyMethod, check_needs, complete_methods
+from saliency_assay.config.methods import AnyMethod, check_needs, check_stored_maps, complete_methods
 from saliency_assay.config.metrics import AnyMetric, check_finetuning, check_scores, complete_metrics
 from saliency_assay.config.models import AnyModel
 from saliency_assay.config.studies import Study
@@ -149,6 +149,7 @@ class Configuration(Settings):
             check_finetuning(study, self.models, self.metrics)
             check_scores(study, self.metrics)
         check_training_images(self)
+        check_stored_maps(self)
 
 
 @cache

@@ -1,17 +1,26 @@
 """The section ``methods``, and checks of the layers that methods need of the models of a study."""
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any
+from itertools import product
+from string import Formatter
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import ConfigDict, Discriminator, Field, Tag
 
-from saliency_assay.config.checks import Catalog, custom_parameters, files_of, look_up, parameters_of
+from saliency_assay.config.checks import (
+    Catalog,
+    custom_parameters,
+    file,
+    files_of,
+    folder,
+    look_up,
+    parameters_of,
+)
 from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.fields import (
     FILES,
     FUNCTION,
     LABEL,
-    WITHOUT_FUNCTION,
     Derived,
     Distinct,
     Entry,
@@ -23,20 +32,30 @@ from saliency_assay.config.fields import (
 )
 from saliency_assay.config.models import Model
 from saliency_assay.registry.labels import label_of
+from saliency_assay.registry.records import short_repr, unknown
 from saliency_assay.registry.signatures import GENERATOR, check_call, describe_function
+
+if TYPE_CHECKING:
+    from saliency_assay.config.configuration import Configuration
 
 POSITIONAL = ("model", "images", "targets")
 """Positional arguments of a method."""
+MAPS_SUFFIXES = (".npz", ".npy", ".zarr", ".zarr.zip")
+WILDCARDS = ("model", "data", "seed")
+"""Names in braces in the paths of maps from another program."""
+RECOMPUTE = "saliency_assay.methods.stored_maps:recompute"
 WITHOUT_RELU = "; or use lrp_epsilon or integrated_gradients, which need no ReLU"
 
 
 class Method(Entry):
-    """An entry under ``methods``: a registered method, or a custom function."""
+    """An entry under ``methods``: a registered method, a custom function, or maps from another program."""
 
     label: Line = Field("", description=LABEL)
 
     method: Derived[str] = ""
-    """Name of the registered method; empty for a custom function."""
+    """Name of the registered method; empty for a custom function and for maps from another program."""
+    maps: Derived[str] = ""
+    """Path of the maps from another program, with ``WILDCARDS`` in braces; empty for a method that computes maps."""
     function: Derived[str] = ""
     needs: Derived[tuple[str, ...]] = ()
     noise_group: Derived[str] = ""
@@ -69,7 +88,12 @@ class Method(Entry):
 class RegisteredMethod(Method):
     """A registered method. Any other key is a parameter of the method."""
 
-    model_config = WITHOUT_FUNCTION
+    model_config = ConfigDict(
+        json_schema_extra={
+            "additionalProperties": True,
+            "not": {"anyOf": [{"required": ["function"]}, {"required": ["maps"]}]},
+        }
+    )
 
     method: str = Field(
         "", description="The registered [method](methods.md); by default the name of the entry."
@@ -126,9 +150,49 @@ class CustomMethod(Method):
         self.files = files_of(place, self.function, self.files)
 
 
+class StoredMaps(Method):
+    """Maps that another program computed."""
+
+    model_config = ConfigDict(json_schema_extra={"additionalProperties": False})
+
+    maps: Text = Field(
+        description="The [file of maps](howto/own-maps.md) (`.npz`, `.npy`, `.zarr` or `.zarr.zip`). `{model}`, "
+        "`{data}` and `{seed}` in its path stand for the names of the model and of the set, and for the seed."
+    )
+    label: Line = Field("", description=LABEL)
+
+    def complete(self, name: str, others: Mapping[str, Method], catalog: Catalog) -> None:
+        """Check the keys and the form of the path, and set the derived fields."""
+        place = f"methods.{name}"
+        if self.parameters:
+            raise ConfigError(f"{place}: {unknown('key', next(iter(self.parameters)), self.own_keys())}")
+        try:
+            fields = [field for _, *field in Formatter().parse(self.maps) if field[0] is not None]
+            names = {f"{name}{format_spec}{conversion or ''}" for name, format_spec, conversion in fields}
+        except ValueError:
+            names = {"{"}
+        valid = ", ".join(f"{{{wildcard}}}" for wildcard in WILDCARDS)
+        if names - set(WILDCARDS) or not self.maps.endswith(MAPS_SUFFIXES):
+            expected = (
+                f"expected a path that ends with {' or '.join(MAPS_SUFFIXES)}; valid in braces: {valid}"
+            )
+            raise ConfigError(f"{place}.maps: found {short_repr(self.maps)}, {expected}")
+        self.name, self.label = name, label_of(name, self.label)
+        self.function = self.noise_group = RECOMPUTE
+        self.summary = "Maps from another program"
+
+
+def _method_kind(entry: Any) -> str:
+    """Return the tag of the model that validates an entry under ``methods``."""
+    kind = entry_kind(entry)
+    return "maps" if kind == "registered" and isinstance(entry, dict) and "maps" in entry else kind
+
+
 AnyMethod = Annotated[
-    Annotated[RegisteredMethod, Tag("registered")] | Annotated[CustomMethod, Tag("custom")],
-    Discriminator(entry_kind),
+    Annotated[RegisteredMethod, Tag("registered")]
+    | Annotated[CustomMethod, Tag("custom")]
+    | Annotated[StoredMaps, Tag("maps")],
+    Discriminator(_method_kind),
 ]
 
 
@@ -150,6 +214,9 @@ def _base(place: str, name: str, others: Mapping[str, Method], catalog: Catalog)
         base.complete(name, {}, catalog)
     else:
         base = look_up(f"{place}.base", "method", name, others)
+    if base.maps:
+        problem = f"found {name}, whose maps are from another program"
+        raise ConfigError(f"{place}.base: {problem}; expected a method that computes maps, such as gradient")
     record = catalog.methods.get(base.method)
     if reason := record.unsmoothable if record else "":
         problem = f"found {base.name}, which {reason}"
@@ -183,6 +250,45 @@ def check_needs(
                     f"studies.{study.name}.methods: {name} {problem}, which {architecture} (models.{model}) does not "
                     f"have; valid: {valid}{WITHOUT_RELU if 'ReLU' in problem else ''}"
                 )
+
+
+def check_stored_maps(config: "Configuration") -> None:
+    """Check that studies of methods with maps from another program need no other maps, and that the files exist.
+
+    Raises:
+        ConfigError: a kind of study computes further maps; a file does not exist, or is that of several models, sets or
+            seeds.
+    """
+    kinds = config.catalog.study_kinds
+    for study in config.studies.values():
+        for name in study.methods:
+            if config.methods[name].maps and not kinds[study.kind].takes_stored_maps:
+                valid = ", ".join(kind.name for kind in kinds.values() if kind.takes_stored_maps)
+                raise ConfigError(
+                    f"studies.{study.name}.methods: found {name}, whose maps are from another program, in a study of "
+                    f"kind {study.kind}, which computes further maps; valid: studies of kinds {valid}"
+                )
+    for method in config.methods.values():
+        if isinstance(method, StoredMaps):
+            _check_files(method, config)
+
+
+def _check_files(method: StoredMaps, config: "Configuration") -> None:
+    """Check that each file of maps exists, and that its maps are those of one model on one set."""
+    place, users = f"methods.{method.name}.maps", dict[str, tuple[str, ...]]()
+    for study in (study for study in config.studies.values() if method.name in study.methods):
+        for name, seed in product(study.models, config.seeds):
+            model = config.models[name]
+            path = method.maps.format(model=name, data=study.data, seed=seed)
+            (folder if path.endswith(".zarr") else file)(place, path)
+            is_trained = not model.weights or model.training["epochs"]
+            user = (name, study.data, str(seed) if is_trained else "")
+            for key, first, second in zip(WILDCARDS, users.setdefault(path, user), user, strict=True):
+                if first != second:
+                    expected = f"expected {{{key}}} in the path"
+                    raise ConfigError(
+                        f"{place}: found {method.maps!r} for {key} {first} and {key} {second}; {expected}"
+                    )
 
 
 def unsupported(needs: Iterable[str], architecture: Any) -> str:

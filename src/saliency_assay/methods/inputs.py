@@ -55,9 +55,7 @@ def explained(
     """
     if target not in TARGETS:
         raise ValueError(f"target: found {target!r}, valid: {', '.join(TARGETS)}")
-    split = data["split"][:]
-    among = fitting(data, where) if where else None
-    indices = np.sort(explained_images(split, labels_of(data), limit, order=order, among=among))
+    indices = explained_indices(data, limit=limit, order=order, where=where)
     shard_slice = shard.slice_of(len(indices))
     indices, offset = indices[shard_slice], shard_slice.start
     if target == "label":
@@ -68,6 +66,14 @@ def explained(
         block_logits = logits(classifier, data["image"].at(indices[block]), batch_size=batch_size)
         targets[block] = block_logits.argmax(1).numpy()
     return Explained(indices, targets, offset)
+
+
+def explained_indices(
+    data: Any, *, limit: int, order: str, where: Mapping[str, int] | None = None
+) -> np.ndarray:
+    """Return the ascending indices of the explained images of all shards, int64 ``[N]``; see ``explained``."""
+    among = fitting(data, where) if where else None
+    return np.sort(explained_images(data["split"][:], labels_of(data), limit, order=order, among=among))
 
 
 def labels_of(data: Any) -> list[np.ndarray]:

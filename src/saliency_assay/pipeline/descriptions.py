@@ -109,11 +109,12 @@ class Descriptions:
             "label": method.label,
             "method": method.method,
             "summary": f"{record.summary}{base_text}" if record else method.summary or method.function,
-            "reference": record.reference if record else method.function,
+            "reference": record.reference if record else method.maps or method.function,
             "parameters": method.parameters,
             "signed": record.signed if record else None,
             "passes": record.passes if record else None,
             "baseline": not method.uses_model,
+            "stored": bool(method.maps),
             "background": method.background,
             **({"base": base} if base else {}),
         }

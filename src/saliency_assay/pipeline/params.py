@@ -13,7 +13,7 @@ import yaml
 from saliency_assay.config.checks import Catalog
 from saliency_assay.config.configuration import Configuration
 from saliency_assay.config.data import BamData, CaptionData
-from saliency_assay.config.methods import Method
+from saliency_assay.config.methods import WILDCARDS, Method
 from saliency_assay.config.metrics import Metric
 from saliency_assay.config.models import Model
 from saliency_assay.models.checks import LOGITS
@@ -84,12 +84,13 @@ class EntrySettings:
         grid = {"token_grid": entry.token_grid} if entry.token_grid else {}
         return {**rebuilding(entry), "cam_layer": entry.cam_layer, **grid}
 
-    def read_files(self, *entries: Model | Method | Metric, weights: str = "") -> Settings:
+    def read_files(self, *entries: Model | Method | Metric, weights: str = "", maps: str = "") -> Settings:
         """Return the digests of files that a job reads and that are no results; empty if there are none.
 
-        These are the ``files`` of the custom functions of ``entries``, and the file of initial ``weights``.
+        These are the ``files`` of the custom functions of ``entries``, and the files of initial ``weights`` and of
+        ``maps`` from another program.
         """
-        files = [weights] if weights and not self.inputs.is_result(weights) else []
+        files = [file for file in (weights, maps) if file and not self.inputs.is_result(file)]
         files += [file for entry in entries for file in entry.files]
         return {"files": self.files.of_all(files)} if files else {}
 
@@ -317,6 +318,7 @@ class Params(EntrySettings):
     def attribute(self, wildcards: Wildcards) -> Settings:
         method = self.config.methods[wildcards["method"]]
         model = self.config.models[wildcards["model"]]
+        maps = method.maps.format(**select(wildcards, *WILDCARDS))
         return self.settings(
             "attribute",
             [model.function, *self.method_functions(method.name)],
@@ -325,7 +327,8 @@ class Params(EntrySettings):
             method=method.method,
             registered=method.registered,
             **self.method(method.name),
-            **self.read_files(model, method),
+            **({"maps": maps} if maps else {}),
+            **self.read_files(model, method, maps=maps),
             pairs=wildcards["data"] in self.studies.pair_sets,
             seed=int(wildcards["seed"]),
             device=self.config.device,

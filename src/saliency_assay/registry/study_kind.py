@@ -76,6 +76,8 @@ class StudyKind:
     """True if each method has its own trained models, so that differences between methods include training noise."""
     class_label: str = ""
     """Label whose classes are raters; empty for the label on which the first model is trained."""
+    takes_stored_maps: bool = False
+    """True if its only maps are those of its models on its set, so that another program can compute them, too."""
     explains_all_images: bool = False
     """True if all images of a set are explained, not a selection of test images."""
     printed_table: str = ""

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from saliency_assay.runtime.atomic import replacing
-from saliency_assay.runtime.provenance import digest_of_file
+from saliency_assay.runtime.provenance import digest_of_file, fingerprint
 
 SETTLED = 2_000_000_000  # ns; a file changed more recently may change again within the same time stamp
 
@@ -29,7 +29,13 @@ class FileDigests:
         self._computed: dict[str, str] = {}
 
     def of(self, file: Path) -> str:
-        """Return the SHA-256 (hex) of a file's bytes; an empty string if the file does not exist."""
+        """Return the SHA-256 (hex) of a file's bytes; an empty string if the file does not exist.
+
+        That of a folder, such as a Zarr array, is the digest of the names and digests of its files.
+        """
+        if file.is_dir():
+            files = sorted(path for path in file.rglob("*") if path.is_file())
+            return fingerprint([[path.relative_to(file).as_posix(), self.of(path)] for path in files])
         try:
             state = file.stat()
         except OSError:

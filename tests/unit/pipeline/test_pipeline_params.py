@@ -98,6 +98,27 @@ def test_weights_from_outside_the_results_count_by_content(tmp_path: Path) -> No
     assert digests[0] != digests[1]
 
 
+def test_maps_from_another_program_count_by_content_where_they_are_read(tmp_path: Path) -> None:
+    maps = tmp_path / "digits_digits_3.npy"
+    configuration = deepcopy(RETRAIN)
+    configuration["methods"]["theirs"] = {"maps": f"{tmp_path}/{{model}}_{{data}}_{{seed}}.npy"}
+    configuration["studies"] = {"look": {"kind": "gallery", "model": "digits", "methods": ["theirs"]}}
+    configuration |= {"seeds": [3], "metrics": {"sensitivity_max": {}, "complexity": {}}}
+    at = {"model": "digits", "seed": "3", "data": "digits", "method": "theirs", "shard": ""}
+    jobs = []
+    for content in ("one", "two"):
+        maps.write_text(content)
+        of = params(configuration, tmp_path / "results")
+        metrics = [of.score({**at, "metric": metric}) for metric in configuration["metrics"]]
+        jobs.append([of.attribute(at), *metrics, of.attribute({**at, "method": "gradient"})])
+    (first, *others), (second, *others_again) = jobs
+    assert others == others_again
+    assert first["maps"] == second["maps"] == str(maps)
+    assert [name for name, _ in first["files"]] == [maps.name]
+    assert first["files"] != second["files"]
+    assert not any("files" in job for job in others)
+
+
 CUSTOM = """
 def build(*, classes, channels, generator): ...
 def bright(model, images, targets, *, generator): ...

@@ -35,6 +35,7 @@ def method(name: str, registered: str, **parameters: object) -> dict[str, object
         "passes": next((record.passes for record in REGISTERED if record.name == registered), None),
         "baseline": registered == "random",
         "background": 0,
+        "stored": False,
     }
 
 
@@ -90,8 +91,17 @@ def test_the_page_of_methods_has_the_cost_of_an_image_beside_the_plain_gradient(
     assert cost["smooth"] == ["20", "1.0000", "20.0000"]
     assert cost["mine"] == ["3", "0.1250", "2.5000"]
     assert "what noise is (baseline: does not use the model)" in text
+    assert "custom function" in text
     assert '<td data-value="Method plain">Method plain <small><code>plain</code></small></td>' in text
     assert "<code>samples: 10</code>" in text
+
+
+def test_maps_from_another_program_have_no_cost() -> None:
+    methods = [{**method("theirs", ""), "stored": True}, method("plain", "gradient")]
+    stores = [{**STORES[0], "method": "theirs"}, STORES[0]]
+    costs = cost_table(methods, stores, COSTS[:2], {"d": (8, 8)})
+    assert costs["method"].tolist() == ["plain"]
+    assert "from another program" in methods_page(methods, costs, Labels())
 
 
 def metric(name: str, scores: list[str], direction: str = "lower") -> dict[str, object]:

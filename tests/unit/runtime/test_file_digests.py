@@ -75,3 +75,16 @@ def test_a_missing_file_has_no_digest_and_files_keep_their_order(tmp_path: Path)
     (tmp_path / "b").write_bytes(b"two")
     digests = FileDigests(tmp_path / "none/digests.json")
     assert digests.of_all([tmp_path / "b", tmp_path / "a"]) == [["b", sha256(b"two")], ["a", ""]]
+
+
+def test_the_digest_of_a_folder_is_that_of_its_files(tmp_path: Path) -> None:
+    folder, digests = tmp_path / "maps.zarr", set()
+    for name, content in (("c/0", "one"), ("c/0", "two"), ("c/1", "two")):
+        (folder / "c").mkdir(parents=True)
+        (folder / name).write_text(content)
+        digests.add(FileDigests(tmp_path / "digests.json").of(folder))
+        (folder / "d").mkdir()
+        digests.add(FileDigests(tmp_path / "digests.json").of(folder))
+        shutil.rmtree(folder)
+    assert len(digests) == 3
+    assert "" not in digests

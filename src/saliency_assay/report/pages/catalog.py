@@ -26,7 +26,8 @@ def cost_table(
     """Return the cost of each method's maps: ``method, model, data, device, images, seconds, passes`` (per image).
 
     Args:
-        methods: records as in ``methods_page``, with ``background``, and ``base`` for methods that smooth another.
+        methods: records as in ``methods_page``, with ``background``, and ``base`` for methods that smooth another;
+            those with ``stored`` maps are left out.
         stores: ``method, model, data, batch`` of each store of maps.
         measured: for each store ``images, seconds, device, passes`` (per image) as measured by its jobs, one per shard.
             These passes stand for those of custom methods, and of methods whose record has no number of passes.
@@ -42,6 +43,7 @@ def cost_table(
             "rows": sum(shard["images"] * shard["passes"] for shard in costs),
         }
         for store, costs in zip(stores, measured, strict=True)
+        if not records[store["method"]]["stored"]  # maps from another program, at unknown cost
     ]
     columns = ["method", "model", "data", "device", "images", "seconds", "passes"]
     table = pd.DataFrame(rows, columns=[*columns, "rows"])
@@ -72,7 +74,11 @@ def methods_page(methods: Sequence[Description], costs: pd.DataFrame, labels: La
     rows = [
         {
             "method": Keyed(description["label"], description["name"]),
-            "registered method": _registered(description["name"], description["method"]),
+            "registered method": _registered(
+                description["name"],
+                description["method"],
+                "from another program" if description["stored"] else "custom function",
+            ),
             "description": description["summary"]
             + (" (baseline: does not use the model)" if description["baseline"] else ""),
             "source": description["reference"] if description["method"] else Code(description["reference"]),
@@ -101,10 +107,10 @@ def methods_page(methods: Sequence[Description], costs: pd.DataFrame, labels: La
     )
 
 
-def _registered(name: str, registered: str) -> Code | str:
-    """Return the registered object of an entry, empty if it has the name of the entry."""
+def _registered(name: str, registered: str, other: str = "custom function") -> Code | str:
+    """Return the registered object of an entry, empty if it has the name of the entry; ``other`` if there is none."""
     if not registered:
-        return "custom function"
+        return other
     return "" if registered == name else Code(registered)
 
 

@@ -7,4 +7,5 @@ GALLERY = StudyKind(
     "Gallery",
     "Maps of the same images by every method, for visual inspection, without scores.",
     settings="saliency_assay.studies.gallery.gallery_study:GalleryStudy",
+    takes_stored_maps=True,
 )
