@@ -9,8 +9,9 @@ from saliency_assay.models.classifier import Blueprint
 from saliency_assay.models.jobs import device_of
 from saliency_assay.models.layout import adapt
 from saliency_assay.models.weights import libraries_in, load_classifier
+from saliency_assay.reliability.chance import with_independent_counts
 from saliency_assay.runtime.job import run_job
-from saliency_assay.storage import score_tables
+from saliency_assay.storage import GROUP, score_tables, text
 from saliency_assay.storage.zarr_store import open_store
 from saliency_assay.training.evaluation import accuracies, predict
 
@@ -29,8 +30,15 @@ with run_job(snakemake) as job:
                 with_validation(data["split"][:], settings["validation_share"], seed),
                 batch_size=settings["batch_size"],
             )
+            if GROUP in data:
+                table[GROUP] = text.decode(data[GROUP][:])
             classes = data.attributes["classes"][settings["label"]]
         tables.append(table.assign(model=model, seed=seed, data=name))
     predictions = pd.concat(tables, ignore_index=True)
     score_tables.write_predictions(job.output.predictions, predictions, libraries_in(job.input.weights))
-    job.output.evaluation.write_text(json.dumps(accuracies(predictions, classes), indent=2) + "\n")
+    evaluation = accuracies(predictions, classes)
+    if GROUP in predictions:
+        grouped = predictions[predictions[GROUP].notna()]
+        for (name, split), rows in grouped.groupby(["data", "split"], sort=False):
+            evaluation[name][split] = with_independent_counts(evaluation[name][split], rows)
+    job.output.evaluation.write_text(json.dumps(evaluation, indent=2) + "\n")

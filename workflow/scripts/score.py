@@ -67,7 +67,8 @@ with run_job(snakemake, f"metrics.{snakemake.wildcards.metric}") as job:
         "method": wildcards.method,
     }
     table = engine.table_of(gathered, images, wildcards.metric).assign(**columns)
-    if "file" in data.names:
-        files = dict(zip(images.tolist(), text.decode(data["file"][images]), strict=True))
-        table[score_tables.FILE] = table["image"].map(files)
+    for name in score_tables.OF_IMAGE:
+        if name in data.names:
+            texts = dict(zip(images.tolist(), text.decode(data[name][images]), strict=True))
+            table[name] = table["image"].map(texts)
     score_tables.write(job.output.scores, table)

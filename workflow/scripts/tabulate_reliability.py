@@ -54,13 +54,13 @@ with run_job(snakemake) as job:
             failed=failed,
         ),
         "agreement": agreement_table(
-            rated.chunks(*variant), directions, labels, variants=settings["variants"]
+            rated.chunks(*variant), directions, labels, variants=settings["variants"], clusters=clusters
         ),
         "order": order,
         "pairs": pairs,
-        "consistency": consistency_table(rated.chunks(*method), directions, correlations, failed),
-        "rankings": rankings_table(rated.chunks(*variant), directions, baselines),
-        "variance": variance_table(rated.chunks(*variant)),
+        "consistency": consistency_table(rated.chunks(*method), directions, correlations, failed, clusters),
+        "rankings": rankings_table(rated.chunks(*variant), directions, baselines, clusters),
+        "variance": variance_table(rated.chunks(*variant), clusters),
     }
     for name, result in results.items():
         result.to_csv(output[name], index=False)

@@ -24,7 +24,9 @@ with run_job(snakemake) as job:
     rescored = pd.concat(map(pd.read_parquet, job.input.rescored), ignore_index=True)
     clusters = clusters_of(job.open(open_store(job.input.data, kind="data")))
     order = known_order_table(rescored, directions, level=0.95, clusters=clusters)
-    consistency = meta_consistency_table(rescored, directions, perturbations=settings["perturbations"])
+    consistency = meta_consistency_table(
+        rescored, directions, perturbations=settings["perturbations"], clusters=clusters
+    )
     scores = score_tables.read(job.input.scores)
     baselines = baselines_table(scores, rescored, directions, settings["baselines"])
     rated = {name: read_table(job.input[name], "other") for name in ("order", "pairs", "reliability")}

@@ -9,6 +9,7 @@ import pandas as pd
 from numpy import ndarray as Array
 
 from saliency_assay.registry.labels import UNLABELED, Labels
+from saliency_assay.storage import GROUP
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,15 @@ class MetricResults:
     def seeds(self) -> int:
         """Number of training seeds that were scored."""
         return int(self.scores["seed"].nunique())
+
+    @property
+    def groups(self) -> Array | None:
+        """Number of each image's group, ``[images]`` in the order of curves of one seed; None without groups."""
+        if GROUP not in self.scores:
+            return None
+        of_one = self.scores.groupby(["metric", "variant", "method", "seed"], sort=False)[GROUP]
+        codes: Array = pd.factorize(next(iter(of_one))[1])[0]
+        return codes
 
     def sub_variants(self, score: str) -> list[str]:
         """Return the sub-variants of ``score`` in the order of the table."""

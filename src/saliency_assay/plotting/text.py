@@ -53,6 +53,12 @@ def seeds_text(seeds: int) -> str:
     return f" × {seeds} seeds" if seeds > 1 else ""
 
 
+def groups_text(groups: Iterable[float]) -> str:
+    """Return text with the smallest and the largest number of groups, to follow a number of images; empty for none."""
+    counts = [int(count) for count in groups]
+    return f" of {span_text(counts)} group{'s' if max(counts) != 1 else ''}" if counts else ""
+
+
 def better(direction: str) -> str:
     """Return text that names the better direction of an axis; its arrow is also right in a rotated axis label."""
     text = Direction(direction).phrase

@@ -8,8 +8,9 @@ import pandas as pd
 from numpy import ndarray as Array
 
 from saliency_assay.reliability.raters import SPLITS, agreement, halves
-from saliency_assay.reliability.reliability_tables import SCORED, Scores, by_method, groups
+from saliency_assay.reliability.reliability_tables import NO_CLUSTERS, SCORED, Scores, by_method, groups
 from saliency_assay.reliability.statistics import paired_means
+from saliency_assay.reliability.variance import GROUPS, Factors
 
 Means: TypeAlias = "pd.Series[float]"
 Row = dict[str, object]
@@ -24,6 +25,7 @@ def agreement_table(
     *,
     variants: str = "variants",
     splits: int = SPLITS,
+    clusters: Factors = NO_CLUSTERS,
 ) -> pd.DataFrame:
     """Return the agreement of raters on the order of all methods, for every metric and variant.
 
@@ -34,6 +36,8 @@ def agreement_table(
         labels: the class of each image of the set, indexed by the image numbers of the table.
         variants: name of the variants of a score as raters.
         splits: number of splits of the images into halves.
+        clusters: see ``NO_CLUSTERS``; halves have no group of images in common. Cut-outs and scenes, which are
+            crossed, cannot be separated.
 
     Returns:
         ``metric, variant, data, model, between, raters, methods`` (with a score), ``alpha, correlation, low, high`` as
@@ -57,7 +61,8 @@ def agreement_table(
         rows += _agreement_rows(
             names, "classes", pd.DataFrame([_method_means(of_class) for _, of_class in classes])
         )
-        split_halves = halves(wide.to_numpy(), splits=splits)
+        group = clusters[GROUPS][wide.index.to_numpy()] if GROUPS in clusters else None
+        split_halves = halves(wide.to_numpy(), groups=group, splits=splits)
         rows.append(
             {**names, "between": "halves", "raters": 2, "methods": _count_scored(wide), **vars(split_halves)}
         )

@@ -5,12 +5,18 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
+from scipy.special import ndtri
 from scipy.stats import beta
 
+from saliency_assay.plotting.text import groups_text
+from saliency_assay.reliability.variance import GROUPS, mean_of
+
 CONFIDENCE = 0.95
+TAIL = (1 - CONFIDENCE) / 2
 
 Evaluation = Mapping[str, Any]
-"""Result of ``training.evaluation.accuracies`` for one set and split."""
+"""Result of ``training.evaluation.accuracies`` for one set and split; for images in groups with independent counts."""
 
 
 def chance_level(evaluation: Evaluation) -> float:
@@ -27,15 +33,53 @@ def balanced_accuracy_interval(evaluation: Evaluation) -> tuple[float, float]:
     It combines the exact intervals (Clopper & Pearson, 1934) of the classes by melding (Fay, Proschan & Brittain, 2015,
     *Biometrics* 71): an end is a quantile of the mean of the beta distributions whose quantiles are the ends for the
     single classes. This mean is approximated by the beta distribution of the same mean and variance. The interval
-    is wide for classes with few images, and that of a single class is exact.
+    is wide for classes with few images, and that of a single class is exact. Images in groups count as the number of
+    independent images of ``with_independent_counts``.
     """
     counts = evaluation["counts"].values()
     images = np.array([count["images"] for count in counts])
     correct = np.array([count["correct"] for count in counts])
+    if GROUPS in evaluation:
+        independent = np.array([count["independent"] for count in counts])
+        images, correct = independent, independent * correct / images
     return _lower_limit(correct, images), 1 - _lower_limit(images - correct, images)
 
 
-def _lower_limit(correct: npt.NDArray[np.int64], images: npt.NDArray[np.int64]) -> float:
+def with_independent_counts(evaluation: Evaluation, predictions: pd.DataFrame) -> dict[str, Any]:
+    """Return an evaluation with its number of groups, and the number of independent images of each class.
+
+    The latter is the smaller one of two numbers, as in Korn & Graubard (1998): that for which independent images would
+    give the accuracy of the class the variance that it has with these groups, and that for which they would give it to
+    the balanced accuracy, to which images of several classes in one group contribute together.
+
+    Args:
+        evaluation: see ``training.evaluation.accuracies``.
+        predictions: rows of ``training.evaluation.predict`` for this set and split, with the column ``group``.
+
+    Returns:
+        The evaluation with ``groups``, and in each of its ``counts`` ``independent``.
+    """
+    group = pd.factorize(predictions["group"])[0]
+    correct = (predictions["label"] == predictions["predicted"]).to_numpy(dtype=np.float64)
+    labels, of_class, sizes = np.unique(predictions["label"], return_inverse=True, return_counts=True)
+    accuracy = np.bincount(of_class, correct) / sizes
+    # The derivatives of the balanced accuracy with respect to the weights of images.
+    influence = mean_of((correct - accuracy[of_class]) / sizes[of_class], {GROUPS: group})
+    effect = len(group) / influence.units
+    if influence.variance > 0:
+        plain = mean_of((correct - accuracy[of_class]) / sizes[of_class])
+        quantile = influence.quantile(TAIL) / float(ndtri(TAIL))
+        effect = max(influence.variance / plain.variance * quantile**2, 1.0)
+    counts = {}
+    for (name, count), place in zip(evaluation["counts"].items(), range(len(labels)), strict=True):
+        of_label = of_class == place
+        mean = mean_of(correct[of_label], {GROUPS: group[of_label]})
+        independent = min(mean.independent_count(TAIL), sizes[place] / effect)
+        counts[name] = {**count, "independent": float(independent)}
+    return {**evaluation, GROUPS: len(np.unique(group)), "counts": counts}
+
+
+def _lower_limit(correct: npt.NDArray[Any], images: npt.NDArray[Any]) -> float:
     """Return the lower end of the interval from the numbers of correct and of all images of each class, ``[C]``."""
     # A class without correct images adds 0. For others, mean and variance of Beta(correct, images - correct + 1), whose
     # quantile is the lower end for a single class.
@@ -46,6 +90,11 @@ def _lower_limit(correct: npt.NDArray[np.int64], images: npt.NDArray[np.int64]) 
     mean, variance = means.mean(), (means * (1 - means) / (images[scored] + 2)).mean() / len(means)
     size = mean * (1 - mean) / variance - 1
     return float(scored.mean() * beta.ppf((1 - CONFIDENCE) / 2, mean * size, (1 - mean) * size))
+
+
+def count_text(evaluation: Evaluation) -> str:
+    """Return text with the number of groups, to follow the number of images; empty if images have no groups."""
+    return groups_text([evaluation[GROUPS]] if GROUPS in evaluation else [])
 
 
 def is_above_chance(evaluation: Evaluation) -> bool:
@@ -69,6 +118,6 @@ def chance_caution(label: str, evaluations: Sequence[Evaluation]) -> str:
     return (
         f"{label} is not shown to be better than chance{seeds} (balanced accuracy"
         f" {100 * failed[0]['balanced_accuracy']:.1f} %, {100 * CONFIDENCE:.0f} % CI {low:.1f} to {high:.1f} %, on"
-        f" {failed[0]['images']:,} test images; chance {100 * chance_level(failed[0]):.1f} %): nothing can be concluded"
-        " from its maps, so this study cannot be interpreted."
+        f" {failed[0]['images']:,} test images{count_text(failed[0])}; chance {100 * chance_level(failed[0]):.1f} %):"
+        " nothing can be concluded from its maps, so this study cannot be interpreted."
     )

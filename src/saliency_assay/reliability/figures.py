@@ -16,7 +16,7 @@ from scipy.spatial.distance import squareform
 
 from saliency_assay.plotting.charts import PointChart
 from saliency_assay.plotting.palette import BLUE, GRAY, GREEN, ORANGE, VERMILION, cell_colors, looks
-from saliency_assay.plotting.text import span_text
+from saliency_assay.plotting.text import groups_text, span_text
 from saliency_assay.registry.directions import Direction
 from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.reliability.raters import SPLITS
@@ -76,12 +76,14 @@ def reliability_figure(table: pd.DataFrame, *, level: float, labels: Labels = UN
     panels[0].set_yticks(range(len(names)), [fill(name, LETTERS) for name in names.values()])
     panels[0].set_ylim(len(names) - 0.5, -0.5)
     seeds = table["seed"].nunique()
-    whiskers = f"whiskers: {100 * level:.4g} % confidence interval over images"
+    over = "groups" if "groups" in table else "images"
+    whiskers = f"whiskers: {100 * level:.4g} % confidence interval over {over}"
     if seeds > 1:
         whiskers += f", outermost ends of {seeds} seeds"
     handles = [_legend_line(kind) for kind in kinds]
     handles.append(Line2D([], [], color=GRAY, linestyle="--", label=f"α = {RELIABLE}, common threshold"))
-    title = f"n = {span_text(table['images'])} images (α), {span_text(table['correlation_images'])} (ρ); {whiskers}"
+    images = f"n = {span_text(table['images'])} images{groups_text(table.get('groups', ()))} (α)"
+    title = f"{images}, {span_text(table['correlation_images'])} (ρ); {whiskers}"
     figure.legend(handles=handles, title=title, loc="outside upper center", ncols=len(handles))
     return figure
 

@@ -24,7 +24,9 @@ from saliency_assay.reliability.reliability_tables import (
     SCORED,
     Scores,
     clusters_of_images,
+    count_groups,
     groups,
+    with_groups,
 )
 from saliency_assay.reliability.variance import IMAGES, SEEDS, SKEWNESS, Factors, Mean, mean_of, skewness
 
@@ -85,7 +87,8 @@ def order_tables(
     Returns:
         A row for each method, in the order of the score table: ``metric, variant, direction, data, model, method,
         baseline`` (bool); ``seeds``: their number; ``over``: the sources of variation in the intervals, such as
-        ``images × seeds``, or ``UNTESTED``; ``images``: number of images with a score; ``undefined``: share of scores
+        ``images × seeds``, or ``UNTESTED``; ``images``: number of images with a score, and ``groups`` of these
+        (``reliability_tables.with_groups``); ``undefined``: share of scores
         that are NaN; ``mean`` with its interval ``low, high``: see ``variance.mean_of``; without interval if the scores
         are too skewed for the number of images; ``mean_worst, mean_best``: the mean if all missing scores were the
         worst or the best score of any method; ``win_rate``: mean of ``comparison.win_rates``; ``rank_low, rank_high``:
@@ -97,16 +100,16 @@ def order_tables(
         share of images on which it has the best score, among the images with scores of this and another method; of
         methods that tie for the best, each has an equal part; ``ranked_by``: ``rule.by``.
 
-        A row for each pair of methods: ``metric, variant, data, model, method, other``; ``images`` with scores of both;
-        ``difference`` of the means, positive if ``method`` is better, with its interval and its p-value, adjusted for
-        the number of pairs; NaN if scores are too skewed for their number, and ``skew_images`` is the number that would
-        do; ``wins``: probability that ``method`` has the better score on an image, ties half, with its interval
-        (``variance.Mean.exact_interval``), and ``wins_p``, the adjusted p-value of the comparison of win rates;
-        ``wins_worst, wins_best``: the same if all comparisons with a missing score were lost or won; ``detectable``:
-        smallest difference, of win rates or of means (``rule.by``), that this number of images detects with power 0.8
-        at the level of the rank sets; ``images_needed``: number of images that would detect the observed difference
-        with power 0.8; ``equivalent_p``: adjusted p-value of the hypothesis that the means differ by more than the
-        margin; ``finding``: ``better, worse, equivalent, not distinguishable, not tested``.
+        A row for each pair of methods: ``metric, variant, data, model, method, other``; ``images`` with scores of both,
+        and their ``groups``; ``difference`` of the means, positive if ``method`` is better, with its interval and its
+        p-value, adjusted for the number of pairs; NaN if scores are too skewed for their number, and ``skew_images`` is
+        the number that would do; ``wins``: probability that ``method`` has the better score on an image, ties half,
+        with its interval (``variance.Mean.exact_interval``), and ``wins_p``, the adjusted p-value of the comparison of
+        win rates; ``wins_worst, wins_best``: the same if all comparisons with a missing score were lost or won;
+        ``detectable``: smallest difference, of win rates or of means (``rule.by``), that this number of images detects
+        with power 0.8 at the level of the rank sets; ``images_needed``: number of images that would detect the observed
+        difference with power 0.8; ``equivalent_p``: adjusted p-value of the hypothesis that the means differ by more
+        than the margin; ``finding``: ``better, worse, equivalent, not distinguishable, not tested``.
     """
     order: list[dict[str, Any]] = []
     pairs: list[dict[str, Any]] = []
@@ -128,7 +131,10 @@ def order_tables(
         rows = compared.order_rows(baselines)
         order += [{**names, **row, "undefined": missing[str(row["method"])]} for row in rows]
         pairs += [{**names, **row} for row in compared.pair_rows()]
-    return pd.DataFrame(order, columns=ORDERED), pd.DataFrame(pairs, columns=COMPARED)
+    return (
+        pd.DataFrame(order, columns=with_groups(ORDERED, clusters)),
+        pd.DataFrame(pairs, columns=with_groups(COMPARED, clusters)),
+    )
 
 
 class ComparedScores:
@@ -188,6 +194,7 @@ class ComparedScores:
             row: dict[str, Any] = {"method": method, "baseline": method in baselines, "seeds": self.seeds}
             row |= {"over": self.over if self.tested else UNTESTED}
             row |= {"images": len(np.unique(self.image[~np.isnan(score)])), "mean": mean.value}
+            row |= count_groups(self.factors, ~np.isnan(score))
             row |= dict(zip(("low", "high"), self._interval_of_mean(score, mean), strict=True))
             for name, extreme in zip(("mean_worst", "mean_best"), extremes, strict=True):
                 observed = 0.0 if missing == 1 else (1 - missing) * mean.value
@@ -215,7 +222,7 @@ class ComparedScores:
             wins = self.by_wins.win_probability(one, other)
             both = ~np.isnan(self.scores[:, [one, other]]).any(1)
             row: dict[str, Any] = {"method": self.methods[one], "other": self.methods[other]}
-            row |= {"images": len(np.unique(self.image[both]))}
+            row |= {"images": len(np.unique(self.image[both])), **count_groups(self.factors, both)}
             names = ("difference", "difference_low", "difference_high")
             row |= dict(zip(names, self._difference(one, other), strict=True))
             row |= {"difference_p": _two_sided(p_means, one, other)}

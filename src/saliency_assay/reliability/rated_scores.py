@@ -10,7 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from saliency_assay.storage import score_tables
+from saliency_assay.reliability.variance import GROUPS
+from saliency_assay.storage import GROUP, score_tables, text
 
 CLUSTERS = {"cut-outs": "cutout", "scenes": "scene"}
 """Clusters of images that are not independent, and the arrays of composed data sets that contain their numbers."""
@@ -18,7 +19,14 @@ CLUSTERS = {"cut-outs": "cutout", "scenes": "scene"}
 
 def clusters_of(data: Any) -> dict[str, np.ndarray]:
     """Return for each kind of cluster of a data set the cluster of each image, ``[N]``; empty if independent."""
-    return {name: data[array][:] for name, array in CLUSTERS.items() if array in data}
+    clusters = {name: data[array][:] for name, array in CLUSTERS.items() if array in data}
+    groups = groups_of(data)
+    return clusters if groups is None else clusters | {GROUPS: groups}
+
+
+def groups_of(data: Any) -> np.ndarray | None:
+    """Return the number of each image's group, int64 ``[N]``; None if the images of a data set have no groups."""
+    return text.numbers(data[GROUP][:]) if GROUP in data else None
 
 
 class RatedScores(Protocol):

@@ -15,7 +15,7 @@ from numpy import ndarray as Array
 from saliency_assay.reliability import statistics
 
 LEAST_METHODS = 3  # with two methods, a rank correlation can only be 1 or −1
-LEAST_IMAGES = 4  # so that each half has two images
+LEAST_IMAGES = 4  # so that each half has two images, or groups of them
 SPLITS = 1000
 
 
@@ -44,7 +44,9 @@ def agreement(rated: Array) -> Agreement:
     return Agreement(alpha, float(rho.mean()), float(rho.min()), float(rho.max()))
 
 
-def halves(scores: Array, *, splits: int = SPLITS, level: float = 0.95, seed: int = 0) -> Agreement:
+def halves(
+    scores: Array, *, groups: Array | None = None, splits: int = SPLITS, level: float = 0.95, seed: int = 0
+) -> Agreement:
     """Return the agreement of two random disjoint halves of the images, over many splits.
 
     It is lower than the agreement of two full sets of images, because each half has only half of them. α is NaN,
@@ -53,16 +55,22 @@ def halves(scores: Array, *, splits: int = SPLITS, level: float = 0.95, seed: in
     Args:
         scores: ``[N, M]``, NaN where missing. Images without any score are left out; of an odd number of images, one
             half has one more.
+        groups: the group of each image, ``[N]``, if images of a group are not independent: each half then has half of
+            the groups.
         splits: number of splits.
         level: share of the splits between ``low`` and ``high``.
         seed: seed of the splits.
     """
-    scores = scores[~np.isnan(scores).all(1)]
-    if len(scores) < LEAST_IMAGES:
+    scored = ~np.isnan(scores).all(1)
+    scores, unit = scores[scored], np.arange(np.count_nonzero(scored))
+    if groups is not None:
+        unit = np.unique(groups[scored], return_inverse=True)[1]
+    units = len(np.unique(unit))
+    if units < LEAST_IMAGES:
         return Agreement(*[float("nan")] * 4)
     correlations = [
         paired_correlations(*(statistics.paired_means(scores, half) for half in (first, 1 - first)))
-        for first in _sample_halves(len(scores), splits, seed)
+        for first in (halved[:, unit] for halved in _sample_halves(units, splits, seed, len(scores)))
     ]
     rho = np.concatenate([np.empty(0), *correlations])
     rho = rho[~np.isnan(rho)]
@@ -105,12 +113,15 @@ def _centered_ranks(values: Array) -> Array:
     return ranks
 
 
-def _sample_halves(images: int, splits: int, seed: int) -> Iterator[Array]:
-    """Yield the first half of each split as 0 and 1, ``[b, N]``, in chunks, whose size does not affect the splits."""
+def _sample_halves(units: int, splits: int, seed: int, images: int) -> Iterator[Array]:
+    """Yield the first half of each split as 0 and 1, ``[b, units]``, in chunks, whose size does not affect the splits.
+
+    ``images`` is the number of images of all units, which limits the size of chunks.
+    """
     generator = np.random.default_rng(seed)
     chunk = max(1, min(splits, statistics.HELD // images))
     for start in range(0, splits, chunk):
-        first = np.zeros((min(chunk, splits - start), images))
+        first = np.zeros((min(chunk, splits - start), units))
         for row in first:
-            row[generator.permutation(images)[: images // 2]] = 1
+            row[generator.permutation(units)[: units // 2]] = 1
         yield first

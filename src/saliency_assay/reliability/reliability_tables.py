@@ -1,6 +1,6 @@
 """Reliability tables of every metric of a study, from its score table (Tomsett et al., 2020, Tables 1 and 2)."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -13,7 +13,7 @@ from saliency_assay.registry.directions import Direction
 from saliency_assay.reliability import statistics
 from saliency_assay.reliability.printed import printed_alphas, printed_correlations
 from saliency_assay.reliability.raters import paired_correlations
-from saliency_assay.reliability.variance import Factors
+from saliency_assay.reliability.variance import GROUPS, Factors
 from saliency_assay.storage import WHOLE_SET
 
 Scores: TypeAlias = pd.DataFrame | Iterable[pd.DataFrame]
@@ -56,11 +56,11 @@ def reliability_table(
 
     Returns:
         ``metric, variant, data, model, seed``; ``baselines``: ``with`` or ``without`` baselines, ``none`` if the table
-        has none; ``methods``: their number; ``images`` that α compares; ``alpha, alpha_low, alpha_high``:
-        Krippendorff's α; ``correlation, correlation_low, correlation_high``: Spearman's ρ over images, averaged over
-        pairs of methods; ``correlation_images``: the smallest number of images of one of these ρ; ``two_valued``:
-        True if all scores have one of two values, such as 0 and 1; ``concordance, concordance_low, concordance_high``:
-        see ``statistics.concordance``; and ``printed``: the paper's α, NaN if it
+        has none; ``methods``: their number; ``images`` that α compares, and ``groups`` of these (``with_groups``);
+        ``alpha, alpha_low, alpha_high``: Krippendorff's α; ``correlation, correlation_low, correlation_high``:
+        Spearman's ρ over images, averaged over pairs of methods; ``correlation_images``: the smallest number of images
+        of one of these ρ; ``two_valued``: True if all scores have one of two values, such as 0 and 1; ``concordance,
+        concordance_low, concordance_high``: see ``statistics.concordance``; and ``printed``: the paper's α, NaN if it
         prints none.
 
     Raises:
@@ -83,12 +83,12 @@ def reliability_table(
             alpha = statistics.alpha(values, clusters=factors, resamples=resamples, level=level)
             correlation = statistics.mean_correlation(values, clusters=factors, level=level)
             agreeing = statistics.concordance(values, clusters=factors, level=level)
-            row |= {"images": alpha.images, "correlation_images": correlation.images}
+            row |= {"images": alpha.images, "correlation_images": correlation.images, GROUPS: alpha.units}
             row |= {"two_valued": len(np.unique(values[~np.isnan(values)])) <= 2}
             for name, estimate in (("alpha", alpha), ("correlation", correlation), ("concordance", agreeing)):
                 row |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
             rows.append(row)
-    table = pd.DataFrame(rows, columns=RELIABLE)
+    table = pd.DataFrame(rows, columns=with_groups(RELIABLE, clusters))
     paper_values = printed_alphas(_scored_pairs(table), printed, failed)
     named = table[["metric", "variant", "baselines"]].itertuples(index=False, name=None)
     return table.assign(
@@ -101,6 +101,7 @@ def consistency_table(
     directions: Mapping[str, str],
     printed: Mapping[str, Mapping[str, Mapping[str, float]]] = MappingProxyType({}),
     failed: Collection[str] = (),
+    clusters: Factors = NO_CLUSTERS,
 ) -> pd.DataFrame:
     """Return internal consistency: Spearman's ρ over images between each pair of metrics or variants, for each method.
 
@@ -109,11 +110,13 @@ def consistency_table(
         directions: for each metric the direction of its scores, see ``directions``.
         printed: ρ printed in a paper, in the form that ``printed_correlations`` takes.
         failed: see ``printed_correlations``.
+        clusters: see ``NO_CLUSTERS``; only groups are counted, because the correlations have no intervals.
 
     Returns:
-        ``data, model, seed, method, metric, variant, other_metric, other_variant, images`` (with both scores),
-        ``correlation``: ρ of the raw scores, as in the paper; ``agreement``: ρ of the oriented scores, so that 1 means
-        that both rate the same maps as good; and ``printed``: the paper's ρ, NaN if it prints none.
+        ``data, model, seed, method, metric, variant, other_metric, other_variant, images`` (with both scores) and their
+        ``groups`` (``with_groups``), ``correlation``: ρ of the raw scores, as in the paper; ``agreement``: ρ of the
+        oriented scores, so that 1 means that both rate the same maps as good; and ``printed``: the paper's ρ, NaN if it
+        prints none.
 
     Raises:
         ValueError: see ``printed_correlations``.
@@ -126,6 +129,7 @@ def consistency_table(
         wide = of_method.pivot(index="image", columns=["metric", "variant"], values="score")[scored]
         values = wide.to_numpy()
         defined = ~np.isnan(values)
+        factors = clusters_of_images(clusters, wide.index.to_numpy())
         raw = statistics.correlations(values)
         columns = [
             Direction(directions[metric]).oriented(column)
@@ -138,7 +142,8 @@ def consistency_table(
                 {
                     **names,
                     **dict(zip(PAIR, (metric, variant, other, of_other), strict=True)),
-                    "images": int((defined[:, a] & defined[:, b]).sum()),
+                    "images": int((both := defined[:, a] & defined[:, b]).sum()),
+                    **count_groups(factors, both),
                     "correlation": raw[a, b],
                     "agreement": agreement[a, b],
                 }
@@ -147,11 +152,15 @@ def consistency_table(
     for row in rows:
         pair = frozenset(((row["metric"], row["variant"]), (row["other_metric"], row["other_variant"])))
         row["printed"] = paper_values.get((str(row["method"]), pair), np.nan)
-    return pd.DataFrame(rows, columns=[*OF_METHOD, *PAIR, "images", "correlation", "agreement", "printed"])
+    columns_of_table = [*OF_METHOD, *PAIR, "images", "correlation", "agreement", "printed"]
+    return pd.DataFrame(rows, columns=with_groups(columns_of_table, clusters))
 
 
 def rankings_table(
-    scores: Scores, directions: Mapping[str, str], baselines: Collection[str] = ()
+    scores: Scores,
+    directions: Mapping[str, str],
+    baselines: Collection[str] = (),
+    clusters: Factors = NO_CLUSTERS,
 ) -> pd.DataFrame:
     """Return the agreement of each pair of metrics or variants on the order of methods within single images.
 
@@ -162,11 +171,12 @@ def rankings_table(
             averaged over seeds.
         directions: for each metric the direction of its scores, see ``directions``.
         baselines: methods to leave out.
+        clusters: see ``consistency_table``.
 
     Returns:
         ``data, model, metric, variant, other_metric, other_variant``; ``images`` on which both rank at least three
-        methods; ``methods`` with a score under both; and ``correlation``: Spearman's ρ over methods, averaged over
-        these images.
+        methods, and their ``groups`` (``with_groups``); ``methods`` with a score under both; and ``correlation``:
+        Spearman's ρ over methods, averaged over these images.
     """
     tables: dict[tuple[object, object], dict[tuple[object, object], pd.DataFrame]] = {}
     for names, of_metric in groups(scores, SCORED):
@@ -179,20 +189,26 @@ def rankings_table(
             first, second = first.align(second, join="inner")
             rho = paired_correlations(first.to_numpy(), second.to_numpy())
             defined = rho[~np.isnan(rho)]
-            counts = len(defined), np.count_nonzero((first.notna() & second.notna()).any())
-            rows.append((*keys, *one, *other, *counts, defined.mean() if len(defined) else np.nan))
-    return pd.DataFrame(rows, columns=RANKINGS)
+            factors = clusters_of_images(clusters, first.index.to_numpy())
+            counts = len(defined), *count_groups(factors, ~np.isnan(rho)).values()
+            methods = np.count_nonzero((first.notna() & second.notna()).any())
+            mean = defined.mean() if len(defined) else np.nan
+            rows.append((*keys, *one, *other, *counts, methods, mean))
+    return pd.DataFrame(rows, columns=with_groups(RANKINGS, clusters))
 
 
-def variance_table(scores: Scores) -> pd.DataFrame:
+def variance_table(scores: Scores, clusters: Factors = NO_CLUSTERS) -> pd.DataFrame:
     """Return the shares of variance of every metric's scores: see ``statistics.variance_shares``.
 
     Args:
         scores: a score table, or its chunks by variant; scores of whole sets are left out.
+        clusters: see ``consistency_table``. The shares describe these images; ``image`` includes the differences
+            between groups.
 
     Returns:
         ``metric, variant, data, model``, ``images`` with a score of every seed and every method that has scores
-        under all seeds, and a column for each effect; NaN where a factor has a single level.
+        under all seeds, their ``groups`` (``with_groups``), and a column for each effect; NaN where a factor has a
+        single level.
     """
     rows = []
     for names, of_metric in groups(scores, SCORED):
@@ -203,7 +219,9 @@ def variance_table(scores: Scores) -> pd.DataFrame:
         cube = np.stack([wide.reindex(images, columns=methods).to_numpy() for wide in seeds], axis=-1)
         # A method without any score under one seed, such as a constant baseline, would leave no image.
         cube = cube[:, (~np.isnan(cube)).any(0).all(1)]
-        row: dict[str, object] = {**names, "images": int((~np.isnan(cube).any((1, 2))).sum())}
+        complete = ~np.isnan(cube).any((1, 2))
+        row: dict[str, object] = {**names, "images": int(complete.sum())}
+        row |= count_groups(clusters_of_images(clusters, images.to_numpy()), complete)
         rows.append(row | statistics.variance_shares(cube))
     return pd.DataFrame(rows, columns=None if rows else [*SCORED, "images"])
 
@@ -233,6 +251,20 @@ def rank_text(low: float, high: float) -> str:
     if np.isnan(low):
         return ""
     return f"{low:.0f}" if low == high else f"{low:.0f}–{high:.0f}"
+
+
+def with_groups(columns: Sequence[str], known: Container[str]) -> list[str]:
+    """Return the columns of a table, with ``groups`` after ``images`` if images have groups (``variance.GROUPS``).
+
+    ``known`` are the clusters, or another table, that contain ``groups`` in this case.
+    """
+    after = list(columns).index("images") + 1
+    return [*columns[:after], *([GROUPS] if GROUPS in known else []), *columns[after:]]
+
+
+def count_groups(factors: Factors, chosen: Array) -> dict[str, int]:
+    """Return the number of groups of the chosen images, bool ``[n]``, as a column; none if images have no groups."""
+    return {GROUPS: len(np.unique(factors[GROUPS][chosen]))} if GROUPS in factors else {}
 
 
 def clusters_of_images(clusters: Factors, images: Array) -> Factors:

@@ -34,6 +34,8 @@ class Estimate:
     low: float
     high: float
     images: int  # number of images that the value is computed from
+    units: int = 0
+    """Number of independent units among them, images or the clusters of which there are fewest; 0 if undefined."""
 
 
 @dataclass
@@ -95,11 +97,11 @@ def alpha(
     factors = {name: np.asarray(factor)[agreement.images] for name, factor in clusters.items()}
     least = min(len(np.unique(factor)) for factor in (agreement.images, *factors.values()))
     if resamples < 1 or least < LEAST_IMAGES:
-        return Estimate(value, np.nan, np.nan, count)
+        return Estimate(value, np.nan, np.nan, count, least)
     low, high = _bounds(agreement, factors, least, resamples, (1 - level) / 2, seed)
     # The mean correlation of this many images is at least −1 / (images − 1).
     lowest = 1 - count / (count - 1) * (agreement.ratings - 1) / agreement.ratings
-    return Estimate(value, min(max(low, lowest), value), max(high, value), count)
+    return Estimate(value, min(max(low, lowest), value), max(high, value), count, least)
 
 
 def concordance(scores: Array, *, clusters: Factors = NO_FACTORS, level: float = 0.999) -> Estimate:
@@ -141,7 +143,7 @@ def concordance(scores: Array, *, clusters: Factors = NO_FACTORS, level: float =
     low, high = (
         mean_of(influence, factors).rate_interval(level) if least >= LEAST_IMAGES else (np.nan, np.nan)
     )
-    return Estimate(value, low, high, int(used.sum()))
+    return Estimate(value, low, high, int(used.sum()), least)
 
 
 def _bounds(
@@ -312,7 +314,7 @@ def mean_correlation(scores: Array, *, clusters: Factors = NO_FACTORS, level: fl
     methods = len(correlated)
     above, below = 1 + (methods - 1) * value, 1 - value  # 0 at the ends of the range of ρ
     if least < LEAST_IMAGES or min(above, below) < 1e-12 or np.isnan(mean.variance):
-        return Estimate(value, np.nan, np.nan, fewest)
+        return Estimate(value, np.nan, np.nan, fewest, least)
     # The derivative of z is K / (2 · above · below). The factor n / (n − 3) is there because Fisher's z of n images has
     # variance 1 / (n − 3).
     half = (
@@ -321,7 +323,7 @@ def mean_correlation(scores: Array, *, clusters: Factors = NO_FACTORS, level: fl
     # ρ = (r − 1) / (r + K − 1) of the ratio r, as a logistic function, which cannot overflow.
     shares = expit(np.log((methods - 1) * below / above) - 2 * np.array([-half, half]))
     low, high = 1 - methods / (methods - 1) * shares
-    return Estimate(value, float(low), float(high), fewest)
+    return Estimate(value, float(low), float(high), fewest, least)
 
 
 def _spearman(one: Array, other: Array) -> tuple[float, Array]:

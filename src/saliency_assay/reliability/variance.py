@@ -19,6 +19,9 @@ Factors = Mapping[str, Array]
 
 IMAGES, SEEDS = "images", "seeds"
 """Names of the factors for images and training seeds, used where an image has several scores."""
+GROUPS = "groups"
+"""Name of the clusters that a list of images states, such as patients; tables have their number beside that of images.
+"""
 FEW_DEGREES = 30
 """Degrees of freedom below which a factor has its own component of the variance, pooled over all comparisons."""
 MAX_RATIO = 3.0
@@ -82,7 +85,7 @@ class Mean:
         if np.isnan(self.variance):
             return np.nan, np.nan
         tail = (1 - level) / 2
-        z, count = -float(ndtri(tail)), self._independent_count(tail)
+        z, count = -float(ndtri(tail)), self.independent_count(tail)
         center = (self.value + z**2 / (2 * count)) / (1 + z**2 / count)
         half = z * (self.value * (1 - self.value) / count + (z / count / 2) ** 2) ** 0.5 / (1 + z**2 / count)
         return min(max(center - half, 0.0), self.value), max(min(center + half, 1.0), self.value)
@@ -95,7 +98,7 @@ class Mean:
         if np.isnan(self.variance):
             return np.nan, np.nan
         tail = (1 - level) / 2
-        count = self._independent_count(tail)
+        count = self.independent_count(tail)
         successes = min(max(self.value, 0.0), 1.0) * count
         low = betaincinv(successes, count - successes + 1, tail) if successes > 0 else 0.0
         high = betaincinv(successes + 1, count - successes, 1 - tail) if successes < count else 1.0
@@ -150,7 +153,7 @@ class Mean:
         positive = shares > 0
         return float(-(shares[positive] * stdtrit(self.degrees[positive], share)).sum())
 
-    def _independent_count(self, tail: float) -> float:
+    def independent_count(self, tail: float) -> float:
         """Return the number of independent values 0 or 1 whose normal interval is as wide as that of these values."""
         spread = self.value * (1 - self.value)
         if not self.variance > 0 or spread <= 0:

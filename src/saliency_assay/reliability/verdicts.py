@@ -105,14 +105,14 @@ def verdict(
     if is_untested(ranked):
         return Verdict(TRAINING_NOISE, (NOISE_REASON,))
     compared = both_ways(pairs, by_means=is_by_means(ranked))
-    images = int(ranked["images"].max())
+    counts = int(ranked["images"].max()), float(ranked["groups"].max()) if "groups" in ranked else np.nan
     above = list(ranked.loc[ranked["above_baselines"] == 1, "method"])
     if baselines and not above:
         if reason := _not_separated(compared, models, baselines):
             return Verdict(NOT_SEPARATED, (reason,))
         reasons = ["no method is shown to be better than every baseline"]
         reasons += _skew_texts(compared, [(model, name) for model in models for name in baselines])
-        return _too_few(reasons, _images_for_baselines(compared, models, baselines, _rates(ranked)), images)
+        return _too_few(reasons, _images_for_baselines(compared, models, baselines, _rates(ranked)), *counts)
     facts = [f"better than every baseline: {len(above)} of {len(models)}"] if baselines else []
     every = list(combinations(models, 2))
     open_pairs = [pair for pair in every if _finding(compared, *pair) not in DECIDED]
@@ -122,7 +122,7 @@ def verdict(
         needed = np.sort([compared.get(pair, {}).get("images_needed", np.nan) for pair in open_pairs])
         facts += _skew_texts(compared, open_pairs)
         # NaN is last.
-        return _too_few(facts, float(needed[ceil(len(every) / 2) - decided - 1]), images)
+        return _too_few(facts, float(needed[ceil(len(every) / 2) - decided - 1]), *counts)
     if restrictions := _restrictions(ranked, compared, alpha):
         return Verdict(CLEAR, tuple(restrictions))
     return Verdict(RELIABLE, (agreement_text(alpha), *facts))
@@ -158,10 +158,11 @@ def both_ways(pairs: pd.DataFrame, *, by_means: bool) -> Pairs:
     return compared
 
 
-def images_text(needed: float, images: int, effect: str = "do") -> str:
+def images_text(needed: float, images: int, effect: str = "do", groups: float = np.nan) -> str:
     """Return the clause on the number of images that would have an effect; empty if it is unknown.
 
-    The number is rounded up to two significant digits. One above ``MOST_TIMES`` × ``images`` is not stated.
+    With ``groups`` of the ``images``, groups grow in proportion. The number is rounded up to two significant digits.
+    One above ``MOST_TIMES`` × ``images`` is not stated.
     """
     if isnan(needed):
         return ""
@@ -169,7 +170,9 @@ def images_text(needed: float, images: int, effect: str = "do") -> str:
         purpose = "" if effect == "do" else f" to {effect}"
         return f"more than {MOST_TIMES} times as many images would be needed{purpose}"
     # Approximations of the power can give a number that is not larger.
-    return f"about {round_up(max(needed, images + 1)):,} images would {effect}"
+    number = round_up(max(needed, images + 1))
+    of_groups = "" if isnan(groups) else f" of {round_up(max(number * groups / images, 1)):,} groups"
+    return f"about {number:,} images{of_groups} would {effect}"
 
 
 def round_up(number: float) -> int:
@@ -280,8 +283,9 @@ def _skew_texts(compared: Pairs, names: Iterable[tuple[str, str]]) -> list[str]:
     return [f"pairs with scores too skewed to be tested: {skewed}"] if skewed else []
 
 
-def _too_few(reasons: Sequence[str], needed: float, images: int) -> Verdict:
-    return Verdict(TOO_FEW, tuple(filter(None, [*reasons, images_text(needed, images)])), needed)
+def _too_few(reasons: Sequence[str], needed: float, images: int, groups: float) -> Verdict:
+    text = images_text(needed, images, groups=groups)
+    return Verdict(TOO_FEW, tuple(filter(None, [*reasons, text])), needed)
 
 
 # ---- restrictions of a clear order
@@ -344,10 +348,15 @@ def agreement_text(alpha: Mapping[str, Any] | None) -> str:
     if agree:
         return f"images agree on the ranking (CI of {name} ≥ {limit})"
     if isnan(low):
-        return f"too few images for an interval of {name}"
+        return f"too few {units_text(alpha)} for an interval of {name}"
     if agree is None:
         return f"it is open whether images agree on the ranking (CI of {name} {low:.2f} to {high:.2f})"
     return f"images rank methods differently (whole CI of {name} < {limit})"
+
+
+def units_text(alpha: Mapping[str, Any]) -> str:
+    """Return the name of the units that are too few for an interval, see ``alpha_row``."""
+    return "groups" if "groups" in alpha else "images"
 
 
 def _statistic(alpha: Mapping[str, Any]) -> tuple[str, str, float]:
@@ -361,7 +370,8 @@ def alpha_row(table: pd.DataFrame, metric: str, variant: str) -> dict[str, Any] 
     """Return α and concordance of a metric and variant in ``reliability.csv``, without baselines if there are some.
 
     For several seeds: the mean with the outermost ends of their intervals, NaN if one is missing. ``seeds`` is their
-    number, ``undefined_seeds`` the number of seeds without α, and ``images`` the number of images of each.
+    number, ``undefined_seeds`` the number of seeds without α, and ``images`` the number of images of each; ``groups``
+    that of groups, if images have some.
     """
     rows = table[(table["metric"] == metric) & (table["variant"] == variant) & (table["baselines"] != "with")]
     if rows.empty:
@@ -374,6 +384,8 @@ def alpha_row(table: pd.DataFrame, metric: str, variant: str) -> dict[str, Any] 
         "images": list(rows["images"]),
         "two_valued": bool(rows["two_valued"].all()),
     }
+    if "groups" in rows:
+        row["groups"] = list(rows["groups"])
     for name in ("alpha", "concordance"):
         row[name] = rows[name].mean(skipna=False)
         row[f"{name}_low"] = rows[f"{name}_low"].min(skipna=False)

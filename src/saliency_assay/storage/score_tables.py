@@ -16,6 +16,7 @@ import pandas as pd
 from saliency_assay.runtime import failure
 from saliency_assay.runtime.atomic import replacing
 from saliency_assay.runtime.environment import loaded_versions, optional
+from saliency_assay.storage import GROUP
 from saliency_assay.storage.zarr_format import FORMAT, unreadable
 
 with optional("pyarrow"):
@@ -40,6 +41,8 @@ COLUMNS = {
 }
 FILE = "file"
 """Column after ``COLUMNS`` in tables of single maps of image files: the file's relative path, as in the data set."""
+OF_IMAGE = (FILE, GROUP)
+"""Optional columns after ``COLUMNS``, equal in all rows of an image; data sets have arrays of these names."""
 Conditions = Sequence[tuple[str, str, object]]
 """Row filter in pyarrow's form: conditions such as ``("metric", "==", "accuracy")``, all of which must be true."""
 ROW_GROUP = 1_000_000  # rows
@@ -53,11 +56,18 @@ def check(table: pd.DataFrame, source: str, *, compact: bool = False) -> pd.Data
     """Return ``table`` with its columns in order and of the right types; with ``compact``, text is categorical.
 
     Raises:
-        ScoreError: columns are missing or unknown, a value has another type, or two rows have the same key.
+        ScoreError: columns are missing or unknown, an optional one is empty in some rows, a value has another type, or
+            two rows have the same key.
     """
-    if set(table.columns) - {FILE} != set(COLUMNS):
+    if set(table.columns).difference(OF_IMAGE) != set(COLUMNS):
         raise ScoreError(f"{source}: columns {sorted(table.columns)}, expected {sorted(COLUMNS)}")
-    columns = {**COLUMNS, **({FILE: "str"} if FILE in table.columns else {})}
+    optional = [name for name in OF_IMAGE if name in table.columns]
+    for name in optional:
+        if table[name].isna().any():
+            raise ScoreError(
+                f"{source}: found rows with and without {name}, expected all with or all without"
+            )
+    columns = COLUMNS | dict.fromkeys(optional, "str")
     types = {name: "category" if compact and kind == "str" else kind for name, kind in columns.items()}
     try:
         table = table[list(columns)].astype(types)

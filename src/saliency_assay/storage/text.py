@@ -18,6 +18,12 @@ def encode(texts: Sequence[str]) -> Bytes:
     return np.array(encoded, dtype=f"S{width}").view(np.uint8).reshape(len(encoded), width)
 
 
+def numbers(rows: Bytes) -> npt.NDArray[np.int64]:
+    """Return the numbers ``[N]`` of the texts of uint8 ``[N, L]``, equal for equal texts."""
+    texts = np.ascontiguousarray(rows).view(f"S{rows.shape[1]}").ravel()
+    return np.unique(texts, return_inverse=True)[1].astype(np.int64)
+
+
 def decode(rows: Bytes) -> list[str]:
     """Return the texts of uint8 ``[N, L]``; bytes that are not UTF-8 become replacement characters."""
     return [row.tobytes().rstrip(b"\0").decode("utf-8", "replace") for row in rows]

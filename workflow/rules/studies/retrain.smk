@@ -143,6 +143,7 @@ rule tabulate_rank_agreement:
     """Tabulate how far rankings agree with and without retraining, in both orders of occlusion, and with all fills."""
     input:
         scores="<results>/tables/{study}/scores.parquet",
+        data=RETRAIN_INPUTS.study_data,
     output:
         "<results>/tables/{study}/rank_agreement.csv",
     log:

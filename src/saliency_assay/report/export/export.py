@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 
 from saliency_assay.plotting import latex
-from saliency_assay.plotting.text import joined
+from saliency_assay.plotting.text import groups_text, joined
 from saliency_assay.registry.directions import Direction
 from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.reliability.figures import scored_names
 from saliency_assay.reliability.order_tables import ORDERED
-from saliency_assay.reliability.reliability_tables import SCORED, rank_text
+from saliency_assay.reliability.reliability_tables import SCORED, rank_text, with_groups
 
 WITHOUT = {
     f"{name}{end}": f"{name}_without_baselines{end}"
@@ -51,20 +51,22 @@ def tidy_table(
         printed: result of ``studies.fidelity.fidelity_tables.summary``, if the study has one.
 
     Returns:
-        The columns ``TIDY``. ``seeds`` to ``ranked_by``: see ``order_tables``; ``printed``: a paper's value of this
-        method and score, or NaN. Equal for all methods of a metric: ``alpha`` and ``correlation`` with all methods,
-        averaged over seeds, with the smallest ``low`` and the largest ``high`` of the seeds, NaN if a seed has no
-        interval; ``…_without_baselines``: the same without baselines, NaN in a study that has none.
+        The columns ``TIDY``, and ``groups`` after ``images`` if ``order`` has it. ``seeds`` to ``ranked_by``: see
+        ``order_tables``; ``printed``: a paper's value of this method and score, or NaN. Equal for all methods of a
+        metric: ``alpha`` and ``correlation`` with all methods, averaged over seeds, with the smallest ``low`` and the
+        largest ``high`` of the seeds, NaN if a seed has no interval; ``…_without_baselines``: the same without
+        baselines, NaN in a study that has none.
     """
     table = order.assign(study=study, kind=kind)
     for baselines, names in ((["with", "none"], {}), (["without"], WITHOUT)):
         subset = reliability[reliability["baselines"].isin(baselines)]
         table = table.merge(_mean_over_seeds(subset).rename(columns=names), how="left", on=SCORED)
+    columns = with_groups(TIDY, order)
     if printed is None:
-        return table.assign(printed=np.nan)[TIDY]
+        return table.assign(printed=np.nan)[columns]
     keys = ["metric", "variant", "method"]
     values = printed.groupby(keys, sort=False)["printed"].first()
-    return table.merge(values.reset_index(), how="left", on=keys)[TIDY]
+    return table.merge(values.reset_index(), how="left", on=keys)[columns]
 
 
 def _mean_over_seeds(reliability: pd.DataFrame) -> pd.DataFrame:
@@ -191,6 +193,7 @@ def _label(key: str, column: str, labels: Labels) -> str:
 def _score_caption(rows: pd.DataFrame, study: str, baselines: bool, level: float, labels: Labels) -> str:
     counts = rows.loc[rows["mean"].notna(), "images"]
     images = " to ".join(map(str, dict.fromkeys((counts.min(), counts.max())))) if len(counts) else "0"
+    groups = groups_text(rows.loc[rows["mean"].notna(), "groups"].dropna() if "groups" in rows else ())
     seed_count = rows["seeds"].max()
     seeds = f", {seed_count} training seed{'s' if seed_count > 1 else ''}"
     over = latex.escaped(joined(dict.fromkeys(rows["over"])))
@@ -208,7 +211,7 @@ def _score_caption(rows: pd.DataFrame, study: str, baselines: bool, level: float
     described = f" ({'; '.join(fixed)})" if fixed else ""
     return (
         f"Study {latex.escaped(labels.study(study))}{described}: mean score of each method "
-        f"(n = {images} images{seeds}), below it the "
+        f"(n = {images} images{groups}{seeds}), below it the "
         rf"95\,\% confidence interval over {over}; {legend}. "
         rf"In parentheses the rank set {RANKED[rows['ranked_by'].iloc[0]]}, with simultaneous 95\,\% confidence over "
         "the methods of a score, not over scores; bold: no method is significantly better. "

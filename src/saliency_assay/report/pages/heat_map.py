@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 
 from saliency_assay.plotting.palette import cell_colors
-from saliency_assay.plotting.text import span_text, with_minus_signs
+from saliency_assay.plotting.text import groups_text, span_text, with_minus_signs
 from saliency_assay.registry.directions import Direction
 from saliency_assay.registry.properties import OTHER, PROPERTIES
 from saliency_assay.reliability.reliability_tables import rank_text
-from saliency_assay.reliability.verdicts import alpha_row, is_by_means, is_untested
+from saliency_assay.reliability.verdicts import alpha_row, is_by_means, is_untested, units_text
 from saliency_assay.report.pages.words import (
     UNDEFINED,
     alpha_words,
@@ -174,7 +174,7 @@ def heat_map(
                 with_minus_signs(direction.phrase),
                 with_minus_signs(direction.arrow),
                 _alpha_cell(alpha),
-                span_text(rows["images"]),
+                f"{span_text(rows['images'])}{groups_text(rows.get('groups', ()))}",
                 _lead_cell(rows),
                 reasons.get(pair, ""),
             )
@@ -264,7 +264,7 @@ def _alpha_cell(row: Mapping[str, Any] | None) -> AlphaCell | None:
         return None
     if np.isnan(row["alpha"]):
         return AlphaCell("", alpha_words(row))
-    interval = "too few images for a CI"
+    interval = f"too few {units_text(row)} for a CI"
     if not np.isnan(row["alpha_low"]):
         interval = f"[{two(row['alpha_low'])}, {two(row['alpha_high'])}]"
     return AlphaCell(two(row["alpha"]), interval, round(100 * min(max(row["alpha"], 0), 1)))

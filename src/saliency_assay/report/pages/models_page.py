@@ -12,6 +12,7 @@ from saliency_assay.plotting.palette import look
 from saliency_assay.plotting.text import readable
 from saliency_assay.registry.labels import Labels
 from saliency_assay.reliability.chance import balanced_accuracy_interval, chance_level, is_above_chance
+from saliency_assay.reliability.variance import GROUPS
 
 SPLITS = ("test", "train", "validation")
 SPLIT_LABELS = {"train": "augmented training"}
@@ -31,7 +32,8 @@ def accuracy_table(evaluations: Mapping[tuple[str, int], Mapping[str, Any]]) -> 
             for split, evaluation in splits.items():
                 worst = min(evaluation["per_class"], key=evaluation["per_class"].get)
                 row = {"model": model, "seed": str(seed), "set": name, "split": split}
-                row |= {"images": evaluation["images"], "accuracy (%)": 100 * evaluation["accuracy"]}
+                row |= {name: evaluation[name] for name in ("images", GROUPS) if name in evaluation}
+                row |= {"accuracy (%)": 100 * evaluation["accuracy"]}
                 low, high = balanced_accuracy_interval(evaluation)
                 row |= {"balanced accuracy (%)": 100 * evaluation["balanced_accuracy"]}
                 row |= {"CI low (%)": 100 * low, "CI high (%)": 100 * high}

@@ -6,9 +6,13 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import numpy as np
+
+from saliency_assay.plotting.text import groups_text
 from saliency_assay.registry.labels import Labels
 from saliency_assay.registry.records import resolve
-from saliency_assay.reliability.chance import Evaluation, chance_caution
+from saliency_assay.reliability.chance import Evaluation, chance_caution, count_text
+from saliency_assay.reliability.rated_scores import groups_of
 from saliency_assay.report.pages.study import StudyResult
 from saliency_assay.storage import zarr_store
 from saliency_assay.storage.csv_tables import read_table
@@ -70,23 +74,27 @@ def study_result(
 
 def _data_text(facts: Mapping[str, Any], label: str, path: Path, shards: Sequence[Path]) -> str:
     explained = ""
-    if shards and not facts["explains_all_images"]:  # no maps if those of the method failed
-        with open_stores(shards, kind="maps") as maps:
-            explained = f"; maps for {len(maps)} test images"
     with zarr_store.open_store(path, kind="data") as data:
         count, _, height, width = data["image"].shape
         classes = [f"{len(names)} {kind} classes" for kind, names in data.attributes["classes"].items()]
+        groups = groups_of(data)
+    if shards and not facts["explains_all_images"]:  # no maps if those of the method failed
+        with open_stores(shards, kind="maps") as maps:
+            of_maps = () if groups is None else [len(np.unique(groups[maps["image"][:]]))]
+            explained = f"; maps for {len(maps)} test images{groups_text(of_maps)}"
     kinds = ", ".join(classes).replace("class classes", "classes")
-    return f"{label}: {count:,} images of {height} × {width} pixels, {kinds}{explained}"
+    in_groups = "" if groups is None else f"{len(np.unique(groups)):,} groups, "
+    return f"{label}: {count:,} images of {height} × {width} pixels, {in_groups}{kinds}{explained}"
 
 
 def _model_text(model: Mapping[str, str], splits: Sequence[Mapping[str, Evaluation]]) -> str:
     trained = f" of {splits[0]['train']['images']:,} images" if "train" in splits[0] else ""
+    tested = splits[0]["test"]
     accuracy = 100 * fmean(split["test"]["accuracy"] for split in splits)
     seeds = f", mean of {len(splits)} seeds" if len(splits) > 1 else ""
     return (
         f"{model['label']}: {model['architecture']}, trained on the {model['trained_on']} labels{trained}; "
-        f"test accuracy {accuracy:.1f} % on {splits[0]['test']['images']:,} images{seeds}"
+        f"test accuracy {accuracy:.1f} % on {tested['images']:,} images{count_text(tested)}{seeds}"
     )
 
 

@@ -300,11 +300,12 @@ def single_images_words(findings: Sequence[Finding]) -> list[str]:
     - α has no interval: too few images.
     - No metric of the first kind: the sentence does not claim that the order differs from image to image.
     """
-    agreeing, texts, no_interval = [], [], []
+    agreeing, texts, no_interval, units = [], [], [], "images"
     for finding in (compared := _compared(findings)):
         row, alpha = words.first(finding.rows), finding.alpha
         if alpha is not None and not np.isnan(alpha["alpha"]) and np.isnan(alpha["alpha_low"]):
             no_interval.append(f"{finding.name} (α = {words.two(alpha['alpha'])})")
+            units = verdicts.units_text(alpha)
         text = words.single_image_words(finding.rows, alpha)
         if row is None or row["baseline"] or not text:
             continue
@@ -326,7 +327,7 @@ def single_images_words(findings: Sequence[Finding]) -> list[str]:
             " most images.",
         )
     if no_interval:
-        texts.append(f"Too few images for a confidence interval of α: {joined(no_interval)}.")
+        texts.append(f"Too few {units} for a confidence interval of α: {joined(no_interval)}.")
     return texts
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from saliency_assay.plotting.text import span_text
+from saliency_assay.plotting.text import groups_text, span_text
 from saliency_assay.registry.properties import OTHER
 from saliency_assay.reliability import verdicts
 from saliency_assay.reliability.reliability_tables import PAIR
@@ -138,7 +138,7 @@ def trusted_metrics(result: StudyResult) -> list[TrustedMetric]:
 def _alpha(alpha: Mapping[str, Any] | None) -> Number:
     if alpha is None or isnan(alpha["alpha"]):
         return Number("–", None, "undefined")
-    interval = "too few images for a CI"
+    interval = f"too few {verdicts.units_text(alpha)} for a CI"
     if not isnan(alpha["alpha_low"]):
         interval = f"[{words.two(alpha['alpha_low'])}, {words.two(alpha['alpha_high'])}]"
     return Number(words.two(alpha["alpha"]), round(alpha["alpha"], 4), interval)
@@ -167,8 +167,9 @@ def _images(rows: pd.DataFrame) -> Number:
         defined = rows[undefined < 1]
         total = round((defined["images"] / (1 - defined["undefined"])).max())
     missing = undefined.max()
-    note = f"up to {words.percent(missing)} of scores missing" if missing > words.UNDEFINED else ""
-    return Number(f"{span_text(images)} of {total}", float(images.min()), note)
+    notes = [groups_text(rows.get("groups", ())).strip()]
+    notes += [f"up to {words.percent(missing)} of scores missing"] if missing > words.UNDEFINED else []
+    return Number(f"{span_text(images)} of {total}", float(images.min()), ", ".join(filter(None, notes)))
 
 
 def _baselines(rows: pd.DataFrame) -> Number:
@@ -191,7 +192,7 @@ def _agreeing(result: StudyResult, names: Mapping[tuple[str, str], str], pair: t
     rankings = result.tables["rankings"]
     if (rankings["methods"] < words.LEAST_METHODS).all():
         return Number(NOT_COMPARED, None, f"fewer than {words.LEAST_METHODS} methods")
-    enough = (rankings["methods"] >= words.LEAST_METHODS) & (rankings["images"] >= words.FEW)
+    enough = (rankings["methods"] >= words.LEAST_METHODS) & words.enough_images(rankings)
     compared = rankings[enough & rankings["correlation"].notna()]
     correlations = {}
     for *keys, correlation in compared[[*PAIR, "correlation"]].itertuples(index=False, name=None):
@@ -199,7 +200,8 @@ def _agreeing(result: StudyResult, names: Mapping[tuple[str, str], str], pair: t
         if pair in (one, other) and one in names and other in names:
             correlations[other if one == pair else one] = correlation
     if not correlations:
-        return Number(NOT_COMPARED, None, f"fewer than {words.FEW} images ranked by both")
+        units = "groups" if "groups" in rankings else "images"
+        return Number(NOT_COMPARED, None, f"fewer than {words.FEW} {units} ranked by both")
     agreeing = sum(correlation >= words.AGREE for correlation in correlations.values())
     closest = max(correlations, key=correlations.__getitem__)
     note = f"closest: {names[closest]} (ρ\u00a0=\u00a0{words.two(correlations[closest])})"

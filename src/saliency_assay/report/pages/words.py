@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from saliency_assay.plotting.text import joined, span_text, with_minus
+from saliency_assay.plotting.text import groups_text, joined, span_text, with_minus
 from saliency_assay.reliability import verdicts
 from saliency_assay.reliability.comparison import MEANS, WINS
 from saliency_assay.reliability.order_tables import BETTER
@@ -126,7 +126,7 @@ def basis_words(rows: pd.DataFrame) -> str:
     For one training seed, or a model from a weights file, they add that retraining may change the order of the methods.
     """
     seeds = int(rows["seeds"].min())
-    images, over = images_text(rows["images"]), joined(dict.fromkeys(rows["over"]))
+    images, over = images_text(rows["images"], rows.get("groups")), joined(dict.fromkeys(rows["over"]))
     sampled = images if seeds == 1 else f"{images} and {seeds} training seeds"
     compared = joined(RANKED_BY[name] for name in dict.fromkeys(rows["ranked_by"]))
     text = f"Rank sets {compared} on {sampled} and account for variation over {over}."
@@ -151,9 +151,10 @@ def power_words(rows: pd.DataFrame, pairs: pd.DataFrame) -> str:
     pair = next((pair for pair in open_pairs if pair["finding"] not in verdicts.DECIDED), None)
     if pair is None:
         return ""
-    sampled, other = images_text([pair["images"]]), pair["other"]
+    sampled = images_text([pair["images"]], [pair["groups"]] if "groups" in pair else None)
+    other, counts = pair["other"], (pair["images"], pair.get("groups", np.nan))
     if not np.isnan(pair["skew_images"]):
-        required = verdicts.images_text(pair["images_needed"], pair["images"])
+        required = verdicts.images_text(pair["images_needed"], counts[0], groups=counts[1])
         return f"The scores of {best} and {other} are too skewed to compare their means on {sampled}; {required}."
     texts = []
     if not np.isnan(pair["detectable"]):
@@ -163,7 +164,7 @@ def power_words(rows: pd.DataFrame, pairs: pd.DataFrame) -> str:
             f" (power {POWER})"
         )
     effect = f"distinguish {best} from {other} if they differ as much as observed"
-    texts.append(verdicts.images_text(pair["images_needed"], pair["images"], effect))
+    texts.append(verdicts.images_text(pair["images_needed"], counts[0], effect, counts[1]))
     text = "; ".join(filter(None, texts))
     return f"{text[0].upper()}{text[1:]}." if text else ""
 
@@ -263,7 +264,7 @@ def reliability_words(row: Mapping[str, Any], level: float) -> str:
     without = " without baselines" if row["baselines"] == "without" else ""
     if np.isnan(row["alpha"]):
         return f"Inter-rater reliability of the ranking: Krippendorff's α{without} is {alpha_words(row)}."
-    details = [images_text(row["images"])]
+    details = [images_text(row["images"], row.get("groups"))]
     if row["seeds"] > 1:
         details.append(f"mean of {row['seeds']} seeds")
     if not np.isnan(row["alpha_low"]):
@@ -281,7 +282,7 @@ def alpha_words(row: Mapping[str, Any]) -> str:
 
     - α is NaN: undefined for some of several seeds (``undefined_seeds`` of ``seeds``, if the row has them), for fewer
       than two ``methods``, or because of the scores.
-    - The interval is NaN: too few images; the value alone allows no conclusion.
+    - The interval is NaN: too few images, or groups of them; the value alone allows no conclusion.
     - ``alpha_low`` ≥ ``RELIABLE``: images agree on the ranking.
     - ``alpha_low`` > 0, ``alpha_high`` ≥ ``RELIABLE``: more than by chance, to an unknown extent.
     - ``alpha_low`` > 0 otherwise: images agree only partly.
@@ -301,7 +302,7 @@ def alpha_words(row: Mapping[str, Any]) -> str:
             return "undefined: fewer than two methods"
         return "undefined: no two images have scores of the same two methods, or all methods tie"
     if np.isnan(low) or np.isnan(high):
-        return "too few images for a confidence interval"
+        return f"too few {verdicts.units_text(row)} for a confidence interval"
     if low >= RELIABLE:
         return f"images agree on the ranking (CI ≥ {RELIABLE})"
     if low > 0 and high >= RELIABLE:
@@ -385,16 +386,16 @@ def ranking_words(rankings: pd.DataFrame, names: Mapping[tuple[str, str], str]) 
     """Return the sentence on the pairs of metrics that agree on the ranking of the methods within images.
 
     Their mean correlation is at least ``AGREE``. Pairs are compared if they have at least ``LEAST_METHODS`` methods on
-    at least ``FEW`` images; at most ``MOST_PAIRS``, those with the highest correlations, are listed. The correlation
-    measures similarity of orders and does not show that metrics are independent evidence. Empty if no pair can be
-    compared.
+    at least ``FEW`` images, or groups of images; at most ``MOST_PAIRS``, those with the highest correlations, are
+    listed. The correlation measures similarity of orders and does not show that metrics are independent evidence. Empty
+    if no pair can be compared.
 
     Args:
         rankings: content of ``rankings.csv`` for one set and model.
         names: labels of the metrics and variants to compare.
     """
     defined = rankings["correlation"].notna()
-    compared = rankings[(rankings["methods"] >= LEAST_METHODS) & (rankings["images"] >= FEW) & defined]
+    compared = rankings[(rankings["methods"] >= LEAST_METHODS) & enough_images(rankings) & defined]
     pairs = compared[PAIR].itertuples(index=False, name=None)
     compared = compared[[pair[:2] in names and pair[2:] in names for pair in pairs]]
     statistic = "mean Spearman's ρ over methods within images"
@@ -409,17 +410,25 @@ def ranking_words(rankings: pd.DataFrame, names: Mapping[tuple[str, str], str]) 
         return (
             f"None of the {len(compared)} comparable pairs of scores has a {statistic} of at least {AGREE}."
         )
-    rows = agreeing[[*PAIR, "images"]].head(MOST_PAIRS).itertuples(index=False, name=None)
-    texts = [f"{names[row[:2]]} and {names[row[2:4]]} ({images_text(row[4:])})" for row in rows]
+    counts = ["images", *({"groups"} & set(agreeing))]
+    rows = agreeing[[*PAIR, *counts]].head(MOST_PAIRS).itertuples(index=False, name=None)
+    texts = [
+        f"{names[row[:2]]} and {names[row[2:4]]} ({images_text(row[4:5], row[5:] or None)})" for row in rows
+    ]
     if others := len(agreeing) - len(texts):
         texts.append(f"and {others} other pair{'s' if others > 1 else ''}")
     return f"{statistic[0].upper()}{statistic[1:]} is at least {AGREE} for: {'; '.join(texts)}."
 
 
-def images_text(counts: Iterable[int]) -> str:
-    """Return the smallest and the largest number of images as text, such as ``40–60 images``."""
+def enough_images(rankings: pd.DataFrame) -> "pd.Series[bool]":
+    """Return which rows of ``rankings.csv`` have at least ``FEW`` images or, if images are in groups, groups."""
+    return rankings.get("groups", rankings["images"]) >= FEW
+
+
+def images_text(counts: Iterable[int], groups: Iterable[float] | None = None) -> str:
+    """Return the smallest and the largest number of images as text, such as ``40–60 images``, and that of groups."""
     text = span_text(counts)
-    return f"{text} image" if text == "1" else f"{text} images"
+    return f"{text} image{'' if text == '1' else 's'}{groups_text(() if groups is None else groups)}"
 
 
 def number(value: float) -> str:

@@ -9,6 +9,8 @@ from numpy import ndarray as Array
 
 from saliency_assay.plotting.statistics import mean_and_error
 from saliency_assay.registry.labels import UNLABELED, Labels
+from saliency_assay.reliability.variance import GROUPS, mean_of
+from saliency_assay.storage import GROUP
 
 ROLES = ("image", "caption")
 """The halves of an image that the first and the second model should use; also the sets with only this half."""
@@ -109,7 +111,8 @@ def caption_table(scores: pd.DataFrame, checks: pd.DataFrame) -> pd.DataFrame:
         One row per model, seed and method: ``used``, the half; ``infidelity``, the mean INFD over images, in squared
         logits; ``share``, the mean share of absolute attribution on that half; ``above_half``, the share of images in
         which that half has more than half of it; ``…_error``, the standard error of each; ``images`` and ``undefined``,
-        the numbers of images with and without an INFD.
+        the numbers of images with and without an INFD. If ``scores`` has the column ``group``, ``groups`` is the number
+        of groups with an INFD, and standard errors are those of ``variance.mean_of``.
     """
     infidelity = scores[(scores["metric"] == "infidelity") & (scores["variant"] == "infidelity_halves")]
     attribution = scores[scores["metric"] == "block_attribution"]
@@ -117,17 +120,23 @@ def caption_table(scores: pd.DataFrame, checks: pd.DataFrame) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     for model, seed, method in keys:
         used = used_half(checks, model, seed)
-        squared, shares = (_select_scores(table, model, seed, method) for table in (infidelity, attribution))
+        of_method = [_select(table, model, seed, method) for table in (infidelity, attribution)]
+        squared, shares = (table["score"].to_numpy(dtype=np.float64) for table in of_method)
+        groups = [pd.factorize(table[GROUP])[0] if GROUP in table else None for table in of_method]
         if used == "image":
             shares = 1 - shares  # the scored block is the caption
         if not used:
             shares = np.full_like(shares, np.nan)
         above_half = np.where(np.isnan(shares), np.nan, shares > 0.5)
         row: dict[str, Any] = {"model": model, "seed": seed, "method": method, "used": used}
-        for name, values in (("infidelity", squared), ("share", shares), ("above_half", above_half)):
-            row[name], row[f"{name}_error"] = mean_and_error(values)
-        defined = int(np.isfinite(squared).sum())
-        rows.append({**row, "images": defined, "undefined": len(squared) - defined})
+        columns = {"infidelity": (squared, 0), "share": (shares, 1), "above_half": (above_half, 1)}
+        for name, (values, place) in columns.items():
+            row[name], row[f"{name}_error"] = _mean_and_error(values, groups[place])
+        defined = np.isfinite(squared)
+        row |= {"images": int(defined.sum()), "undefined": int((~defined).sum())}
+        if groups[0] is not None:
+            row[GROUPS] = len(np.unique(groups[0][defined]))
+        rows.append(row)
     return pd.DataFrame(rows)
 
 
@@ -232,6 +241,13 @@ def _verdict(meets_criterion: bool) -> str:
     return "reproduced" if meets_criterion else "not reproduced"
 
 
-def _select_scores(table: pd.DataFrame, model: str, seed: int, method: str) -> Array:
-    rows = (table["model"] == model) & (table["seed"] == seed) & (table["method"] == method)
-    return table.loc[rows, "score"].to_numpy(dtype=np.float64)
+def _select(table: pd.DataFrame, model: str, seed: int, method: str) -> pd.DataFrame:
+    return table[(table["model"] == model) & (table["seed"] == seed) & (table["method"] == method)]
+
+
+def _mean_and_error(values: Array, groups: Array | None) -> tuple[float, float]:
+    """Return mean and standard error of the finite values of ``[n]``, the error also of images in groups ``[n]``."""
+    if groups is None:
+        return mean_and_error(values)
+    mean = mean_of(np.where(np.isfinite(values), values, np.nan), {GROUPS: groups})
+    return mean.value, float(mean.variance**0.5)

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from numpy import ndarray as Array
 
 from saliency_assay.plotting.palette import BLUE, GRAY, ORANGE
-from saliency_assay.plotting.text import span_text
+from saliency_assay.plotting.text import groups_text, span_text
 from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.studies.caption.caption_tables import ZERO
 
@@ -60,10 +60,8 @@ def _bar_figure(table: pd.DataFrame, column: str, scale: float, label: str, labe
     axes.set_xticks(range(len(methods)), names, rotation=30, ha="right")
     axes.set_ylabel(label)
     seeds = table["seed"].nunique()
-    images_text = span_text(table["images"])
-    axes.set_xlabel(
-        f"method; {images_text} images per model, {seeds} training seed{'s' if seeds > 1 else ''}"
-    )
+    images_text = f"{span_text(table['images'])} images{groups_text(table.get('groups', ()))}"
+    axes.set_xlabel(f"method; {images_text} per model, {seeds} training seed{'s' if seeds > 1 else ''}")
     figure.legend(loc="outside upper center", ncols=2)
     return figure
 

@@ -1,6 +1,7 @@
 """Curves behind the scores: means over images with their 95 % bands, one line per method."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,9 @@ from saliency_assay.plotting.charts import LineChart, Panel, line_rows
 from saliency_assay.plotting.metric_results import MetricResults
 from saliency_assay.plotting.palette import GRAY, Look, looks
 from saliency_assay.plotting.statistics import mean_and_band, mean_of, over_seeds, sparse
-from saliency_assay.plotting.text import NO_SCORE, better, seeds_text, span_text
+from saliency_assay.plotting.text import NO_SCORE, better, groups_text, seeds_text, span_text
+from saliency_assay.reliability import variance
+from saliency_assay.reliability.variance import GROUPS
 
 LAYER_LETTERS = 22
 COUNT_LETTERS = 30
@@ -121,6 +124,22 @@ def randomization_curves(results: MetricResults) -> LineChart:
     return _chart(results, panels, names)
 
 
+def band(values: Array, groups: Array | None) -> tuple[Array, Array]:
+    """Return the mean along the first axis and the half width of its 95 % interval, see ``mean_and_band``.
+
+    Args:
+        values: ``[images, S]``, NaN where missing.
+        groups: number of each image's group, ``[images]``, if images of one group are not independent; the interval
+            is then that of ``variance.mean_of``.
+    """
+    mean, half = mean_and_band(values)
+    if groups is None:
+        return mean, half
+    of_points = [variance.mean_of(column, {GROUPS: groups}) for column in values.T]
+    ends = [replace(each, skewness=0.0).interval() if each.variance else (0.0, 0.0) for each in of_points]
+    return mean, np.array([(high - low) / 2 for low, high in ends])
+
+
 def _layer_names(results: MetricResults, kind: str) -> list[str]:
     """Return the layer names of the stages, shortened from the left: "cascading 2 layer3.conv" is of layer3.conv."""
     stages = [sub.split(" ", 2) for sub in results.sub_variants("randomization_spearman")]
@@ -165,7 +184,7 @@ def _rows(
         if method not in values:
             continue
         by_image = over_seeds(values[method], results.seeds)
-        mean, half = mean_and_band(by_image)
+        mean, half = band(by_image, results.groups)
         half = np.where(sparse(by_image), np.nan, half)
         tables.append(
             line_rows(
@@ -189,7 +208,12 @@ def _counts_text(results: MetricResults, values: Mapping[str, Array], name: str)
     by_image = [over_seeds(method_values, results.seeds) for method_values in values.values()]
     counts = [(~np.isnan(method_values)).sum(axis=0) for method_values in by_image]
     a_point = " per point" if any(np.ptp(method_values) for method_values in counts) else ""
-    images = f"n = {span_text(np.concatenate(counts).tolist())} images{a_point}{seeds_text(results.seeds)}"
+    group = results.groups
+    groups = (
+        [] if group is None else [len(np.unique(group[~np.isnan(rows).all(axis=1)])) for rows in by_image]
+    )
+    images = f"n = {span_text(np.concatenate(counts).tolist())} images{groups_text(groups)}{a_point}"
+    images += seeds_text(results.seeds)
     lines = [f"{BAND}, {images}"] if len(images) <= COUNT_LETTERS else [BAND, images]
     missing = [
         curves[name] for method, curves in results.curves.items() if method not in values and name in curves

@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 
 from saliency_assay.reliability.printed import printed_values
+from saliency_assay.reliability.variance import GROUPS
+from saliency_assay.storage import GROUP
 
 
 def summary(
@@ -21,7 +23,8 @@ def summary(
     Returns:
         ``metric, variant, method, seed, mean, standard deviation, median, images, undefined, printed`` in the order in
         which metrics, variants, methods and seeds first appear in ``scores``. ``images`` and ``undefined`` are the
-        numbers of images with and without a score; the standard deviation has ``images − 1`` in its denominator.
+        numbers of images with and without a score, followed by ``groups``, the number of groups of the former, if
+        ``scores`` has the column ``group``; the standard deviation has ``images − 1`` in its denominator.
         Missing numbers are NaN.
 
     Raises:
@@ -35,6 +38,10 @@ def summary(
     table = grouped.agg(["mean", "std", "median", "count", "size"]).reset_index()
     table = table.rename(columns={"std": "standard deviation", "count": "images"})
     table["undefined"] = table.pop("size") - table["images"]
+    if GROUP in scores:
+        scored = scores[scores["score"].notna()].groupby(keys, sort=False)[GROUP].nunique()
+        table = table.merge(scored.rename(GROUPS).reset_index(), how="left", on=keys)
+        table[GROUPS] = table[GROUPS].fillna(0).astype("int64")
     values = printed_values(table[["metric", "variant"]].itertuples(index=False, name=None), printed, failed)
     row_keys = table[["method", "metric", "variant"]].itertuples(index=False, name=None)
     table["printed"] = [values.get(name, np.nan) for name in row_keys]

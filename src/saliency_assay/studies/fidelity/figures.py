@@ -18,10 +18,11 @@ from numpy import ndarray as Array
 from saliency_assay.plotting.metric_results import MetricResults
 from saliency_assay.plotting.palette import BLUE, SKY, VERMILION
 from saliency_assay.plotting.style import spread_out
-from saliency_assay.plotting.text import NO_SCORE, better, seeds_text, span_text
+from saliency_assay.plotting.text import NO_SCORE, better, groups_text, seeds_text, span_text
 from saliency_assay.registry.directions import Direction
 from saliency_assay.registry.labels import UNLABELED, Labels
-from saliency_assay.reliability.variance import mean_of
+from saliency_assay.reliability.variance import GROUPS, mean_of
+from saliency_assay.storage import GROUP
 
 MOST_PANELS = 4
 BINARY = 0.95  # share of scores that are 0 or 1 from which they are plotted as a rate
@@ -177,8 +178,9 @@ def rate_panel(
 ) -> None:
     """Plot the mean of the ``score`` in ``rows``, 0 or 1, with Wilson's interval as whiskers; see ``boxes``."""
     for place, method in enumerate(methods):
-        by_image = rows[rows["method"] == method].groupby("image")["score"].mean()
-        mean = mean_of(by_image.to_numpy())
+        by_image = rows[rows["method"] == method].groupby("image")
+        groups = {GROUPS: by_image[GROUP].first().to_numpy()} if GROUP in rows else {}
+        mean = mean_of(by_image["score"].mean().to_numpy(), groups)
         low, high = mean.rate_interval()
         ends = np.nan_to_num([[mean.value - low], [high - mean.value]])
         axes.errorbar([mean.value], [place], xerr=ends, color=BLUE, capsize=6, linestyle="none")
@@ -260,9 +262,10 @@ def counted(rows: pd.DataFrame) -> str:
     """Return a text with the numbers of images with a score (a range if methods differ), seeds and missing scores."""
     defined = rows[rows["score"].notna()]
     images = span_text(defined.groupby("method")["image"].nunique()) if len(defined) else "0"
+    groups = defined.groupby("method")[GROUP].nunique() if GROUP in rows else ()
     undefined = len(rows) - len(defined)
     undefined_text = f"{undefined} of {len(rows)} scores undefined" if undefined else "all scores defined"
-    return f"n = {images} images{seeds_text(rows['seed'].nunique())}\n{undefined_text}"
+    return f"n = {images} images{groups_text(groups)}{seeds_text(rows['seed'].nunique())}\n{undefined_text}"
 
 
 def _tick_labels(

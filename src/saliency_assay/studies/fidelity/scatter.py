@@ -10,10 +10,11 @@ from matplotlib.figure import Figure
 from numpy import ndarray as Array
 
 from saliency_assay.plotting.palette import GRAY, looks
-from saliency_assay.plotting.statistics import mean_and_band
 from saliency_assay.plotting.style import spread_out
-from saliency_assay.plotting.text import NO_SCORE, seeds_text, span_text
+from saliency_assay.plotting.text import NO_SCORE, groups_text, seeds_text, span_text
 from saliency_assay.registry.labels import UNLABELED, Labels
+from saliency_assay.storage import GROUP
+from saliency_assay.studies.fidelity.curves import band
 
 PANEL = 4.4  # inches
 LOG_SPAN = 10.0  # for points; smaller than for boxes with long whiskers
@@ -43,50 +44,57 @@ def infidelity_sensitivity(
         y_values = _image_means(scores, "infidelity", infidelity)
         x_values = _image_means(scores, "sensitivity_max", sensitivity)
         _plot_points(axes, methods, x_values, y_values, labels)
-        counts = [
-            np.isfinite(values).sum()
+        plotted = [
+            (int(count), groups)
             for axis_values in (x_values, y_values)
-            for values in axis_values.values()
+            for values, groups in axis_values.values()
+            if (count := np.isfinite(values).sum())
         ]
-        images_text = span_text(int(count) for count in counts if count) if any(counts) else "0"
+        images_text = span_text(count for count, _ in plotted) if plotted else "0"
+        images_text += (
+            f" images{groups_text(len(np.unique(groups)) for _, groups in plotted if groups is not None)}"
+        )
         axes.set_title(
             " against ".join(labels.metrics.get(name, name) for name in (infidelity, sensitivity)),
             fontsize=10,
         )
         axes.set_xlabel(
-            f"SENS_MAX\n← lower is better\nmeans with 95 % intervals, n = {images_text} images{seeds_text(seeds)}"
+            f"SENS_MAX\n← lower is better\nmeans with 95 % intervals, n = {images_text}{seeds_text(seeds)}"
         )
         axes.set_ylabel("INFD (squared logits)\n← lower is better")
         axes.grid(visible=True, axis="both")
     return figure
 
 
-def _whisker(mean: Array, half: Array) -> Array:
+def _whisker(mean: float, half: float) -> Array:
     """Return the lengths ``[2, 1]`` of whiskers below and above a mean of scores that are not negative."""
     lengths: Array = np.nan_to_num([[np.fmin(half, mean)], [half]])
     return lengths
 
 
-def _image_means(scores: pd.DataFrame, metric: str, variant: str) -> dict[str, Array]:
+def _image_means(scores: pd.DataFrame, metric: str, variant: str) -> dict[str, tuple[Array, Array | None]]:
+    """Return for each method the score of each image, averaged over seeds, and the groups of the images, if any."""
     rows = scores[(scores["metric"] == metric) & (scores["variant"] == variant)]
-    means = rows.groupby(["method", "image"], sort=False)["score"].mean()
-    return {
-        str(method): method_means.to_numpy()
-        for method, method_means in means.groupby(level="method", sort=False)
-    }
+    means = {}
+    for method, of_method in rows.groupby("method", sort=False):
+        by_image = of_method.groupby("image", sort=False)
+        values = by_image["score"].mean().to_numpy()
+        group = pd.factorize(by_image[GROUP].first())[0] if GROUP in rows else None
+        means[str(method)] = values, group
+    return means
 
 
 def _plot_points(
     axes: Axes,
     methods: Sequence[str],
-    x_values: dict[str, Array],
-    y_values: dict[str, Array],
+    x_values: dict[str, tuple[Array, Array | None]],
+    y_values: dict[str, tuple[Array, Array | None]],
     labels: Labels,
 ) -> None:
     """Plot one marker per method, connected to its name in the margin by a thin line."""
-    missing = np.full(1, np.nan)
+    missing = np.full(1, np.nan), None
     points = {
-        method: (mean_and_band(x_values.get(method, missing)), mean_and_band(y_values.get(method, missing)))
+        method: tuple(_point(*values.get(method, missing)) for values in (x_values, y_values))
         for method in methods
     }
     defined = {method: (x, y) for method, (x, y) in points.items() if np.isfinite(x[0]) and np.isfinite(y[0])}
@@ -106,6 +114,11 @@ def _plot_points(
         spread_out(axes, axis, means, least=0, span=LOG_SPAN)  # neither can be negative
     places = {method: (float(x[0]), float(y[0])) for method, (x, y) in defined.items()}
     _plot_names(axes, methods, places, labels)
+
+
+def _point(values: Array, groups: Array | None) -> tuple[float, float]:
+    mean, half = band(values[:, None], groups)
+    return mean.item(), half.item()
 
 
 def _plot_names(

@@ -9,6 +9,7 @@ from numpy import ndarray as Array
 from scipy.stats import norm, t
 
 from saliency_assay.reliability.comparison import holm
+from saliency_assay.reliability.variance import GROUPS
 from saliency_assay.studies.retrain.retrain_tables import KEYS, ordered, split_variants
 
 ALPHA = 0.01  # masks leak if the corrected p is below this
@@ -17,7 +18,9 @@ METRICS = {"leakage": "accuracy", "leakage_random": "random"}
 LOSSES = {"leakage_loss": "loss", "leakage_loss_random": "random_loss"}
 
 
-def leakage_table(means: pd.DataFrame, classes: int, alpha: float) -> pd.DataFrame:
+def leakage_table(
+    means: pd.DataFrame, classes: int, alpha: float, groups: Array | None = None
+) -> pd.DataFrame:
     """Compare the accuracies of classifiers of masks, trained with the images' labels and with permuted labels.
 
     Args:
@@ -25,19 +28,23 @@ def leakage_table(means: pd.DataFrame, classes: int, alpha: float) -> pd.DataFra
             optionally ``leakage_loss`` and ``leakage_loss_random``, and ``accuracy`` for the number of test images.
         classes: K.
         alpha: masks leak if the corrected p is below this.
+        groups: number of each test image's group, ``[n]``, if images of one group are not independent. The means have
+            no scores of single images, so p is that of images that are all equal within a group: n² / Σ n_g² of them,
+            with n_g the size of a group.
 
     Returns:
         One row for each of ``KEYS``, in the order of ``means``: ``accuracy`` and ``random`` in 0–1, ``loss`` and
         ``random_loss`` in nats (NaN if not in ``means``), means over repeats and seeds, each with ``…_sd`` (n − 1);
         ``accuracy_values`` and ``random_values``, the n; ``chance`` = 1/K; ``images``, the number of test images of
-        each accuracy; ``p``, see ``p_above``; ``p_holm``, corrected for all rows (Holm 1979); ``leaks``; ``reason``,
-        why p is NaN, which is never a leak: fewer than two values.
+        each accuracy, and ``groups`` of these, if they have some; ``p``, see ``p_above``; ``p_holm``, corrected for all
+        rows (Holm 1979); ``leaks``; ``reason``, why p is NaN, which is never a leak: fewer than two values.
 
     Raises:
         ValueError: there is no test accuracy, or an error of ``tables.split_variants``.
     """
     table, images = leakage_values(means, [*METRICS, *LOSSES]), _test_images(means)
     rows: list[dict[str, Any]] = []
+    in_groups = {} if groups is None else {GROUPS: len(np.unique(groups))}
     for arm, arm_rows in table.groupby(KEYS, sort=False):
         row: dict[str, Any] = dict(zip(KEYS, arm, strict=True))
         accuracies = []
@@ -51,10 +58,15 @@ def leakage_table(means: pd.DataFrame, classes: int, alpha: float) -> pd.DataFra
             raise ValueError(
                 f"accuracy: found none of {'/'.join(map(str, arm))}, expected one per test image"
             )
-        p = p_above(*accuracies, images=images[arm], chance=1 / classes)
+        independent: float = images[arm]
+        if groups is not None:
+            independent = len(groups) ** 2 / (np.unique(groups, return_counts=True)[1] ** 2).sum()
+        p = p_above(*accuracies, images=independent, chance=1 / classes)
         counts = f"{row['accuracy_values']} with labels, {row['random_values']} with permuted ones"
         reason = f"found {counts}, expected at least {LEAST_VALUES} of each" if np.isnan(p) else ""
-        rows.append(row | {"chance": 1 / classes, "images": images[arm], "p": p, "reason": reason})
+        rows.append(
+            row | {"chance": 1 / classes, "images": images[arm], **in_groups, "p": p, "reason": reason}
+        )
     result = ordered(pd.DataFrame(rows), table)
     corrected = holm(result["p"].to_numpy())
     position = list(result).index("reason")
@@ -76,7 +88,7 @@ def leakage_values(means: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     return split_variants(means, metrics, "protocol/fill/iteration/repeatN")
 
 
-def p_above(values: Array, others: Array, *, images: int, chance: float) -> float:
+def p_above(values: Array, others: Array, *, images: float, chance: float) -> float:
     """Return the p-value of a one-sided test of whether the mean of ``values`` is above that of ``others``.
 
     All classifiers with the images' labels are tested on the same images with the same labels. They share a sampling

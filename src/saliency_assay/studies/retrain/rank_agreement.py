@@ -13,7 +13,9 @@ from scipy.stats import rankdata
 from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.reliability.comparison import MEANS, rank_sets
 from saliency_assay.reliability.orders import correlation_range
+from saliency_assay.reliability.reliability_tables import count_groups, with_groups
 from saliency_assay.reliability.statistics import LEAST_IMAGES
+from saliency_assay.reliability.variance import GROUPS, NO_FACTORS, Factors
 from saliency_assay.studies.retrain.parameters import LEAST_FIRST
 from saliency_assay.studies.retrain.retrain_tables import protocol_label, split_variants
 
@@ -48,7 +50,9 @@ def image_accuracies(scores: pd.DataFrame) -> dict[tuple[Evaluation, str], Array
     return accuracies
 
 
-def rank_agreement(accuracies: Mapping[tuple[Evaluation, str], Array]) -> pd.DataFrame:
+def rank_agreement(
+    accuracies: Mapping[tuple[Evaluation, str], Array], clusters: Factors = NO_FACTORS
+) -> pd.DataFrame:
     """Return Spearman's ρ between the rankings of methods under every two evaluations that differ in one setting.
 
     A method ranks high if accuracy is low or, if the protocol occludes the least important pixels first, if it is high.
@@ -60,26 +64,32 @@ def rank_agreement(accuracies: Mapping[tuple[Evaluation, str], Array]) -> pd.Dat
 
     Args:
         accuracies: see ``image_accuracies``; all evaluations have the same methods, iterations and images.
+        clusters: for each name the cluster of each of these images. Images of one cluster are not independent.
 
     Returns:
         One row for each pair and iteration, and one with ``iteration`` ``MEAN``, the mean ρ over iterations:
         ``protocol``, ``fill`` and ``retraining`` of the first evaluation; ``setting``, the one that differs, and
-        ``other``, its value in the second; ``rho`` with its interval of ``LEVEL``; ``methods`` and ``images``. ρ is
+        ``other``, its value in the second; ``rho`` with its interval of ``LEVEL``; ``methods`` and ``images``, and
+        ``groups`` of images, if they have some. ρ is
         NaN if all methods have the same accuracy in one of the evaluations, and such iterations do not count in the
-        mean. There is no interval with fewer than ``LEAST_IMAGES`` images. Empty with fewer than three methods.
+        mean. There is no interval with fewer than ``LEAST_IMAGES`` images or clusters. Empty with fewer than three
+        methods.
     """
     methods = list(dict.fromkeys(method for _, method in accuracies))
     evaluations = list(dict.fromkeys(evaluation for evaluation, _ in accuracies))
+    columns = with_groups(COLUMNS, clusters)
     if len(methods) < FEWEST_METHODS:
-        return pd.DataFrame(columns=COLUMNS)
+        return pd.DataFrame(columns=columns)
     rankings = {
         evaluation: _Ranking.of(
             np.stack([accuracies[evaluation, method] for method in methods]).astype(np.int16)
-            * (1 if evaluation[0] == LEAST_FIRST else -1)
+            * (1 if evaluation[0] == LEAST_FIRST else -1),
+            clusters,
         )
         for evaluation in evaluations
     }
     images = next(iter(accuracies.values())).shape[-1]
+    counts = {"images": images, **count_groups(clusters, np.ones(images, dtype=bool))}
     rows: list[dict[str, Any]] = []
     for first, second in combinations(evaluations, 2):
         differing = [index for index in range(len(SETTINGS)) if first[index] != second[index]]
@@ -97,10 +107,10 @@ def rank_agreement(accuracies: Mapping[tuple[Evaluation, str], Array]) -> pd.Dat
                     "iteration": iteration,
                     **dict(zip(("rho", "rho_low", "rho_high"), estimate, strict=True)),
                     "methods": len(methods),
-                    "images": images,
+                    **counts,
                 }
             )
-    return pd.DataFrame(rows, columns=COLUMNS)
+    return pd.DataFrame(rows, columns=columns)
 
 
 @dataclass(frozen=True)
@@ -113,13 +123,15 @@ class _Ranking:
     None with too few images."""
 
     @classmethod
-    def of(cls, values: Array) -> "_Ranking":
+    def of(cls, values: Array, clusters: Factors) -> "_Ranking":
         """Return the rankings by integers ``[M, I, images]``, higher is better."""
         # Sums of integers are exact, so that equal accuracies are ties.
         ranks = rankdata(values.sum(-1, dtype=np.int64), axis=0)
         p = None
-        if values.shape[-1] >= LEAST_IMAGES:
-            steps = [rank_sets(of_step.T, level=LEVEL, by=MEANS) for of_step in values.swapaxes(0, 1)]
+        if min([values.shape[-1], *(len(np.unique(each)) for each in clusters.values())]) >= LEAST_IMAGES:
+            steps = [
+                rank_sets(of_step.T, clusters, level=LEVEL, by=MEANS) for of_step in values.swapaxes(0, 1)
+            ]
             p = np.stack([np.where(ranks.better, ranks.p, np.nan) for ranks in steps])
         return cls(ranks - ranks.mean(0), p)
 
@@ -169,7 +181,7 @@ def displayed_agreement(table: pd.DataFrame, labels: Labels = UNLABELED) -> pd.D
             f"from ({LEVEL:.0%} CI)".replace("%", " %"): means["rho_low"],
             "to": means["rho_high"],
             "methods": means["methods"],
-            "images": means["images"],
+            **{name: means[name] for name in ("images", GROUPS) if name in means},
         }
     )
 

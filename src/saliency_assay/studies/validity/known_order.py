@@ -10,6 +10,7 @@ from numpy import ndarray as Array
 from saliency_assay.registry.directions import Direction
 from saliency_assay.reliability.comparison import MEANS, rank_sets
 from saliency_assay.reliability.orders import correlation_range
+from saliency_assay.reliability.reliability_tables import count_groups, with_groups
 from saliency_assay.reliability.statistics import LEAST_IMAGES
 from saliency_assay.reliability.variance import IMAGES, NO_FACTORS, ROUNDING, SEEDS, Factors, mean_of
 from saliency_assay.studies.validity.rescoring import INPUT, MODEL, ORIGINAL
@@ -57,9 +58,10 @@ def known_order_table(
 
     Returns:
         One row per metric, variant, method and degradation, and rows of ``ALL`` methods and ``ALL`` degradations:
-        ``images``; ``undefined``: share of images without a score at some level, which are left out; ``micro``: ρ of
-        single images, averaged; ``macro``: ρ of the scores averaged over images and training seeds; and their
-        intervals. That of ``macro`` is NaN if one of its curves has fewer than ``LEAST_IMAGES`` images or clusters.
+        ``images`` and, if they have some, their ``groups``; ``undefined``: share of images without a score at some
+        level, which are left out; ``micro``: ρ of single images, averaged; ``macro``: ρ of the scores averaged over
+        images and training seeds; and their intervals. That of ``macro`` is NaN if one of its curves has fewer than
+        ``LEAST_IMAGES`` images or clusters.
     """
     compared = scores[~scores["test"].isin([MODEL, INPUT])]
     rows = []
@@ -83,7 +85,7 @@ def known_order_table(
                 ]
                 names = (metric, variant, method, degradation)
                 rows.append((*names, *_agreement(chosen, of_images, level)))
-    return pd.DataFrame(rows, columns=KNOWN_ORDER)
+    return pd.DataFrame(rows, columns=with_groups(KNOWN_ORDER, clusters))
 
 
 def _curves(of_score: pd.DataFrame) -> Iterator[tuple[tuple[str, str], Array]]:
@@ -126,10 +128,12 @@ def _agreement(curves: list[_Curve], clusters: Factors, level: float) -> tuple[f
     mean = mean_of(values.ravel(), _factors(seed, image, clusters, len(values)))
     low, high = mean.interval(level)
     defined = values[~np.isnan(values)]
+    scored = (~np.isnan(values)).any(0)
     if len(defined) > 1 and np.ptp(defined) == 0:
         low = high = mean.value
     return (
-        int((~np.isnan(values)).any(0).sum()),
+        int(scored.sum()),
+        *count_groups(clusters, scored).values(),
         float(1 - with_score.mean()),
         *(mean.value, low, high),
         *_macro(curves, level),

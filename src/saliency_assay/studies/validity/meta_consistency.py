@@ -14,6 +14,7 @@ from numpy import ndarray as Array
 from scipy.stats import wilcoxon
 
 from saliency_assay.registry.directions import Direction
+from saliency_assay.reliability.variance import GROUPS, NO_FACTORS, Factors
 from saliency_assay.studies.validity.rescoring import INPUT, MODEL, ORIGINAL
 
 TERMS = ("iac_nr", "iac_ar", "iec_nr", "iec_ar")
@@ -24,7 +25,11 @@ META_CONSISTENCY += [f"{name}_sd" for name in TERMS] + ["ties_ar", "images_nr", 
 
 
 def meta_consistency_table(
-    scores: pd.DataFrame, directions: Mapping[str, str], *, perturbations: int
+    scores: pd.DataFrame,
+    directions: Mapping[str, str],
+    *,
+    perturbations: int,
+    clusters: Factors = NO_FACTORS,
 ) -> pd.DataFrame:
     """Return the meta-consistency of each metric under changes of the model and of the image.
 
@@ -32,6 +37,7 @@ def meta_consistency_table(
         scores: the columns of ``rescoring.rescored``, and ``seed`` and ``method``.
         directions: for each metric the direction of its scores.
         perturbations: changes of each repetition.
+        clusters: for each name the cluster of each image of the set; ``intra`` takes groups of images into account.
 
     Returns:
         One row per metric, variant, ``test`` (``model`` or ``input``) and seed: ``iac_nr, iac_ar`` (``intra``),
@@ -44,12 +50,13 @@ def meta_consistency_table(
     for (metric, variant, seed), of_score in tested.groupby(["metric", "variant", "seed"], sort=False):
         better = Direction(directions[str(metric)]).oriented(of_score["score"].to_numpy())
         of_score = of_score.assign(score=better)
+        groups = clusters[GROUPS][np.sort(of_score["image"].unique())] if GROUPS in clusters else None
         originals = _cube(of_score[of_score["test"] == ORIGINAL], ["score"])["score"][0]
         for test in (MODEL, INPUT):
             of_test = of_score[of_score["test"] == test]
             if len(of_test):
                 names = {"metric": metric, "variant": variant, "test": test, "seed": seed}
-                rows.append({**names, **_consistency(originals, of_test, perturbations)})
+                rows.append({**names, **_consistency(originals, of_test, perturbations, groups)})
     return pd.DataFrame(rows, columns=META_CONSISTENCY)
 
 
@@ -64,7 +71,9 @@ def _cube(table: pd.DataFrame, values: list[str]) -> dict[str, Array]:
     }
 
 
-def _consistency(originals: Array, of_test: pd.DataFrame, perturbations: int) -> dict[str, Any]:
+def _consistency(
+    originals: Array, of_test: pd.DataFrame, perturbations: int, groups: Array | None
+) -> dict[str, Any]:
     small, large = (
         _cube(of_test[of_test["level"] == noise], ["score", "kept"])
         for noise in sorted(of_test["level"].unique())
@@ -72,8 +81,8 @@ def _consistency(originals: Array, of_test: pd.DataFrame, perturbations: int) ->
     # Predictions do not depend on the method.
     kept, changed = small["kept"][:, 0].astype(bool), ~large["kept"][:, 0].astype(bool)
     terms = {
-        "iac_nr": intra(originals, small["score"], kept),
-        "iac_ar": 1 - intra(originals, large["score"], changed),
+        "iac_nr": intra(originals, small["score"], kept, groups),
+        "iac_ar": 1 - intra(originals, large["score"], changed, groups),
         "iec_nr": inter_resilience(originals, small["score"], kept),
         "iec_ar": _share(originals > large["score"], originals, large["score"], changed),
     }
@@ -94,7 +103,7 @@ def _consistency(originals: Array, of_test: pd.DataFrame, perturbations: int) ->
     }
 
 
-def intra(originals: Array, scores: Array, chosen: Array) -> Array:
+def intra(originals: Array, scores: Array, chosen: Array, groups: Array | None = None) -> Array:
     """Return the intra-consistency ``[S]``: the p-value that scores before and after a change have equal distributions.
 
     It is that of the two-sided Wilcoxon signed-rank test, in which zero differences count half as positive and half as
@@ -105,6 +114,8 @@ def intra(originals: Array, scores: Array, chosen: Array) -> Array:
         originals: scores before the change, ``[M, N]``.
         scores: scores after each change, ``[S, M, N]``.
         chosen: images to compare, bool ``[S, N]``.
+        groups: number of each image's group, ``[N]``; the test compares the mean differences of groups, because
+            images of one group are not independent. By default, images are.
     """
     values = np.full(scores.shape[:2], np.nan)
     for sample, of_sample in enumerate(scores):
@@ -112,7 +123,11 @@ def intra(originals: Array, scores: Array, chosen: Array) -> Array:
             before = originals[method]
             pair = chosen[sample] & np.isfinite(before) & np.isfinite(after)
             if pair.any():
-                values[sample, method] = _p_value(after[pair] - before[pair])
+                differences = after[pair] - before[pair]
+                if groups is not None:
+                    _, group, sizes = np.unique(groups[pair], return_inverse=True, return_counts=True)
+                    differences = np.bincount(group, differences) / sizes
+                values[sample, method] = _p_value(differences)
     return _mean(values, 1)
 
 
