@@ -68,7 +68,7 @@ def with_independent_counts(evaluation: Evaluation, predictions: pd.DataFrame) -
     # The derivatives of the balanced accuracy with respect to the weights of images.
     influence = mean_of((correct - accuracy[of_class]) / sizes[of_class], {GROUPS: group})
     effect = len(group) / influence.units
-    if influence.variance > 0:
+    if effect > 1 and influence.variance > 0:
         plain = mean_of((correct - accuracy[of_class]) / sizes[of_class])
         quantile = influence.quantile(TAIL) / float(ndtri(TAIL))
         effect = max(influence.variance / plain.variance * quantile**2, 1.0)

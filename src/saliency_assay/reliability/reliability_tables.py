@@ -268,5 +268,9 @@ def count_groups(factors: Factors, chosen: Array) -> dict[str, int]:
 
 
 def clusters_of_images(clusters: Factors, images: Array) -> Factors:
-    """Return the clusters of images by number, see ``NO_CLUSTERS``."""
-    return {name: of_set[images] for name, of_set in clusters.items()}
+    """Return the clusters of images by number, see ``NO_CLUSTERS``.
+
+    Groups are numbered by their first image, as in ``api.agreement``, so that resamples do not depend on their names.
+    """
+    factors = {name: of_set[images] for name, of_set in clusters.items()}
+    return factors | {name: pd.factorize(factors[name])[0] for name in (GROUPS,) if name in factors}

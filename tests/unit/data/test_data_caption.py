@@ -235,3 +235,10 @@ def test_places_of_captions_are_independent_of_the_pictures() -> None:
     correlations = np.corrcoef(np.column_stack([sampled.place, sampled.source])[of_test], rowvar=False)
     assert np.abs(correlations[~np.eye(3, dtype=bool)]).max() < 0.1
     assert ((sampled.place >= 0) & (sampled.place < 1)).all()
+
+
+def test_images_have_the_group_of_their_picture() -> None:
+    source = a_source() | {"group": np.arange(COUNT)[:, None].repeat(2, 1).astype(np.uint8)}
+    arrays = made(source, "both", block=50, image_noise=0.5)
+    np.testing.assert_array_equal(arrays["group"], source["group"][arrays["source"]])
+    assert "group" not in made(a_source(), "both")

@@ -180,3 +180,20 @@ def test_the_column_of_files_is_read_only_on_request(tmp_path: Path) -> None:
     scores = score_tables.read([path], with_files=True)
     assert list(scores.columns) == [*score_tables.COLUMNS, "file"]
     assert set(scores["file"]) == {"cat/a.png"}
+
+
+@pytest.mark.parametrize("compact", [False, True])
+def test_the_column_of_groups_is_kept(tmp_path: Path, compact: bool) -> None:
+    """Inference needs it."""
+    paths = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
+    for path, group in zip(paths, ("p 1", "p 2"), strict=True):
+        score_tables.write(path, table().assign(method=group, file="cat/a.png", group=group))
+    scores = score_tables.read(paths, compact=compact)
+    assert list(scores.columns) == [*score_tables.COLUMNS, "group"]
+    assert (scores["group"].astype(str) == scores["method"].astype(str)).all()
+    assert list(score_tables.read(paths, with_files=True).columns) == [*score_tables.COLUMNS, "file", "group"]
+    some = table().assign(group=["p 1", *[None] * (len(table()) - 1)])
+    with pytest.raises(
+        ScoreError, match="found rows with and without group, expected all with or all without"
+    ):
+        score_tables.check(some, "t")

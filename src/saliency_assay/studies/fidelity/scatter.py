@@ -45,15 +45,13 @@ def infidelity_sensitivity(
         x_values = _image_means(scores, "sensitivity_max", sensitivity)
         _plot_points(axes, methods, x_values, y_values, labels)
         plotted = [
-            (int(count), groups)
+            (int(defined.sum()), None if groups is None else len(np.unique(groups[defined])))
             for axis_values in (x_values, y_values)
             for values, groups in axis_values.values()
-            if (count := np.isfinite(values).sum())
+            if (defined := np.isfinite(values)).any()
         ]
-        images_text = span_text(count for count, _ in plotted) if plotted else "0"
-        images_text += (
-            f" images{groups_text(len(np.unique(groups)) for _, groups in plotted if groups is not None)}"
-        )
+        counts, of_groups = zip(*plotted, strict=True) if plotted else ((0,), ())
+        images_text = f"{span_text(counts)} images{groups_text(count for count in of_groups if count)}"
         axes.set_title(
             " against ".join(labels.metrics.get(name, name) for name in (infidelity, sensitivity)),
             fontsize=10,

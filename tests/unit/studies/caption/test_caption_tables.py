@@ -9,6 +9,7 @@ import pytest
 from jobs import run_script
 from matplotlib.figure import Figure
 
+from saliency_assay.reliability.variance import mean_of
 from saliency_assay.storage import score_tables as score_table
 from saliency_assay.storage import zarr_store
 from saliency_assay.studies.caption.caption_tables import (
@@ -139,6 +140,22 @@ def test_the_table_has_means_and_errors_of_what_is_defined() -> None:
     assert row["share"] == pytest.approx(0.7)
     assert row["above_half"] == pytest.approx(1 / 2)
     assert (row["images"], row["undefined"]) == (2, 1)
+
+
+def test_standard_errors_are_those_of_groups() -> None:
+    """Two images of one patient and one of another; the third image of ``e`` has no score."""
+    table = scored().assign(group=lambda rows: np.where(rows["image"] < 2, "p", "q"))
+    grouped, alone = caption_table(table, checks()), caption_table(scored(), checks())
+    row = one(grouped, model="looks", method="g")
+    assert (row["images"], row["groups"]) == (3, 2)
+    expected = mean_of(np.array([2.0, 4.0, 6.0]), {"groups": np.array([0, 0, 1])})
+    assert row["infidelity_error"] == pytest.approx(expected.variance**0.5)
+    assert row["infidelity_error"] > one(alone, model="looks", method="g")["infidelity_error"]
+    row = one(grouped, model="looks", method="e")
+    assert (row["images"], row["groups"]) == (2, 1)
+    assert np.isnan(row["infidelity_error"])  # two images of one patient
+    assert row["infidelity"] == one(alone, model="looks", method="e")["infidelity"]
+    assert "2–3 images of 1–2 groups per model" in infidelity_bars(grouped).axes[0].get_xlabel()
 
 
 def test_a_model_that_uses_neither_half_has_no_share() -> None:

@@ -10,8 +10,10 @@ from plotted import chart_lines, half_widths
 from spaced import SPACED
 
 from saliency_assay.plotting.metric_results import MetricResults
+from saliency_assay.reliability.variance import mean_of
 from saliency_assay.studies.fidelity.curves import (
     aopc_curves,
+    band,
     randomization_curves,
     removal_curves,
     subset_curves,
@@ -192,6 +194,23 @@ def test_curves_of_one_image_have_no_band() -> None:
     assert np.isnan(line["low"]).all()
     assert np.isnan(line["high"]).all()
     assert panel.x_title.endswith("n = 1 images")
+
+
+def test_bands_are_those_of_groups() -> None:
+    values = np.array([[0.0, 1, NAN], [2, 1, NAN], [4, 1, 3], [9, 1, 5]])
+    groups = np.array([0, 0, 1, 1])
+    mean, half = band(values, groups)
+    np.testing.assert_allclose(mean, [3.75, 1, 4])
+    low, high = mean_of(values[:, 0], {"groups": groups}).interval()
+    assert half[:2] == pytest.approx([(high - low) / 2, 0])
+    assert half[0] > half_width(values)[0]
+    assert np.isnan(half[2])  # two images of one group
+    curves = {"a": {"curve": RNG.uniform(size=(IMAGES, 3))}}
+    results = metric_results(curves, {"deletion": [""]})
+    grouped = replace(
+        results, scores=results.scores.assign(group=lambda rows: rows["image"].clip(upper=1).astype(str))
+    )
+    assert "n = 4 images of 2 groups" in removal_curves(grouped).panels[0].x_title
 
 
 def test_nothing_defined_says_so() -> None:

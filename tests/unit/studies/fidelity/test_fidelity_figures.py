@@ -1,6 +1,7 @@
 """Boxes, densities, scatter and tables of scores: what is drawn and printed is what the scores are."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ from saliency_assay.plotting.palette import BLUE
 from saliency_assay.plotting.statistics import mean_and_band, over_seeds
 from saliency_assay.plotting.style import styled
 from saliency_assay.reliability.printed import printed_values, score_tables, side_by_side
+from saliency_assay.reliability.variance import mean_of
 from saliency_assay.storage.score_tables import COLUMNS
 from saliency_assay.studies.fidelity.fidelity_tables import summary
 from saliency_assay.studies.fidelity.figures import boxes, distributions
@@ -213,6 +215,21 @@ def test_hits_and_misses_have_a_rate_and_no_box() -> None:
 # --- distributions ------------------------------------------------------------------------------------------
 
 
+def test_intervals_are_those_of_groups() -> None:
+    """Twelve images of three patients, equal within a patient."""
+    results = metric_results({("first", "entry", "whole", 0): [1.0] * 8 + [0.0] * 4})
+    group = np.repeat(["p", "q", "r"], 4)
+    grouped = replace(results, scores=results.scores.assign(group=group))
+    for each, text in ((results, "n = 12 images\n"), (grouped, "n = 12 images of 3 groups\n")):
+        (axes,) = boxes(each).axes
+        assert text in axes.get_xlabel()
+        [[(low, _), (high, _)]] = axes.containers[0].lines[2][0].get_segments()
+        factors = {} if each is results else {"groups": np.repeat(np.arange(3), 4)}
+        expected = mean_of(np.repeat([1.0, 1, 0], 4), factors).rate_interval()
+        assert (low, high) == pytest.approx(expected)
+    np.testing.assert_array_equal(grouped.groups, np.repeat(np.arange(3), 4))
+
+
 def test_distributions_show_density_quartiles_mean_and_zero() -> None:
     scores_of = {
         ("m", "entry", "left_heavy", 0): [-0.5] * 30 + [-0.4] * 30 + [0.9],
@@ -399,6 +416,9 @@ def test_scatter_has_a_point_for_each_method_with_intervals() -> None:
     assert np.ptp(across[:, 0]) / 2 == pytest.approx(1.96 * 0.1 / np.sqrt(3))
     assert (first.get_yscale(), second.get_yscale()) == ("linear", "log")  # 8/3.67 and 20
     assert "n = 3 images × 2 seeds" in first.get_xlabel()
+    grouped = table(BOTH).assign(group=lambda rows: rows["image"].clip(upper=1).astype(str))
+    (axes,) = infidelity_sensitivity(grouped, [("sq", "sens")]).axes
+    assert "n = 3 images of 2 groups × 2 seeds" in axes.get_xlabel()
 
 
 # --- what figures share -------------------------------------------------------------------------------------
