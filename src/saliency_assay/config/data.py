@@ -85,6 +85,8 @@ class DataEntry(Entry):
     """For kind ``caption``: the set of the images without captions."""
     has_training_images: Derived[bool] = True
     """False if all images are test images."""
+    has_bytes: Derived[bool] = True
+    """True if pixels are stored in 8 bits, False if they are float32."""
 
     def complete(self, name: str, catalog: Catalog) -> None:
         """Check the entry ``data.name`` and set the derived fields.
@@ -256,6 +258,12 @@ class ImageFolderData(FolderData):
 
     size: Size = Field(224, description=SIZE)
 
+    window: Annotated[Sequence[Number], Field(min_length=2, max_length=2)] = Field(
+        (),
+        description="For gray images of 16 bits, for example: `[low, high]`, the [values](data.md#windows) that become "
+        "black and white.",
+    )
+
     def _sources(self, place: str, parameters: Mapping[str, Any], keys: Mapping[str, Any]) -> dict[str, Any]:
         """Return the path of a folder or list of images, that of its masks if it has any, and the size of its images.
 
@@ -263,6 +271,7 @@ class ImageFolderData(FolderData):
             ConfigError: a folder or file does not exist, or a key contradicts the list or another key.
         """
         check_crop_share(place, parameters, self.parameters)
+        sources: dict[str, Any]
         if not is_list(self.path):
             sources = {"path": folder(f"{place}.path", self.path)}
         else:
@@ -279,6 +288,17 @@ class ImageFolderData(FolderData):
                 expected = "expected only with a folder of images; a list has the column split"
                 raise ConfigError(f"{place}.test_folder: found {parameters['test_folder']!r}, {expected}")
         sources["size"] = self.size
+        if self.window:
+            if self.window[0] >= self.window[1]:
+                raise ConfigError(
+                    f"{place}.window: found {list(self.window)}, expected two numbers, the smaller one first"
+                )
+            if not parameters["gray"]:
+                raise ConfigError(
+                    f"{place}.gray: found false with window, expected true, images of one channel"
+                )
+            sources["window"] = self.window
+            self.has_bytes = False
         self._check_split(place, parameters)
         if self.masks is None:
             return sources
@@ -527,4 +547,8 @@ def check_sets(data: Mapping[str, DataEntry]) -> None:
                 )
                 raise ConfigError(
                     f"data.{entry.name}.source: found {entry.source!r}, which has no training images; valid: {valid}"
+                )
+            if not source.has_bytes:
+                raise ConfigError(
+                    f"data.{entry.name}.source: found {entry.source!r}, which has a window; expected images of 8 bits"
                 )

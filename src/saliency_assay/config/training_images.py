@@ -1,4 +1,4 @@
-"""Check that what needs training images is not requested of a data set of test images alone."""
+"""Checks that what needs training images, or pixels of 8 bits, is not requested of data sets without them."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -28,6 +28,12 @@ def check_training_images(config: "Configuration") -> None:
     for study in config.studies.values():
         sets = {name: config.models[name].data for name in study.all_models}
         lacking = [name for name, data in sets.items() if not config.sets[data].has_training_images]
+        deep = [data for data in sets.values() if not config.sets[data].has_bytes]
+        if deep and config.catalog.study_kinds[study.kind].retrains_models:
+            raise ConfigError(
+                f"studies.{study.name}.model: found a model of the set {deep[0]}, which has a window; a study of kind "
+                f"{study.kind} needs images of 8 bits"
+            )
         for key, text in _needs(config, study.name) if lacking else ():
             raise ConfigError(
                 f"studies.{study.name}.{key}: {text} training images, which the set {sets[lacking[0]]} "

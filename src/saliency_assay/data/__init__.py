@@ -2,8 +2,8 @@
 
 To add a kind, write its builder in a module of this package (in ``readers/`` if it reads files) and its record here. A
 builder returns a dict of the class names of each label, and an iterator of blocks. A block is a dict of equally long
-arrays: ``image`` uint8 ``[n, C, H, W]``, ``split`` (``data/splits.py``), one ``label_<name>`` int64 per label, and
-any others. Only the kinds ``bam`` and ``synthetic`` are built in several steps.
+arrays: ``image`` ``[n, C, H, W]``, uint8 or float32 in [0, 1], ``split`` (``data/splits.py``), one ``label_<name>``
+int64 per label, and any others. Only the kinds ``bam`` and ``synthetic`` are built in several steps.
 """
 
 from collections.abc import Mapping
@@ -173,7 +173,7 @@ DATA_KINDS = (
         summary="image files of any size, in one folder per class or in a list, with or without masks of objects",
         reference="Russakovsky et al. 2015, ImageNet Large Scale Visual Recognition Challenge",
         sources=("path",),
-        lists=("masks", "size", "explained_classes"),
+        lists=("masks", "size", "window", "explained_classes"),
         files=("val_annotations.txt", "val/val_annotations.txt"),
         class_names="saliency_assay.data.image_folders:class_names",
     ),

@@ -17,7 +17,9 @@ AHEAD = 2  # batches that are prefetched while one is processed
 
 
 class Images(Protocol):
-    """Images uint8 ``[N, C, H, W]``: a tensor, an array of a store, or a view that composes them on access.
+    """Images ``[N, C, H, W]``: a tensor, an array of a store, or a view that composes them on access.
+
+    They are uint8, or float32 in [0, 1] with an attribute ``dtype``.
 
     Indexing with a slice or an int64 array returns those images, as an array or as a tensor on any device.
     """
@@ -32,15 +34,21 @@ class Images(Protocol):
     def __getitem__(self, index: Any, /) -> Any: ...
 
 
+def dtype_of(images: Images) -> torch.dtype:
+    """Return the type of images: float32, or uint8; any other is an error of their first batch."""
+    return torch.float32 if str(getattr(images, "dtype", "")).endswith("float32") else torch.uint8
+
+
 def resident(images: Images, device: torch.device, limit: int) -> Images:
-    """Return all images as one uint8 tensor on ``device`` if they need at most ``limit`` bytes, else unchanged.
+    """Return all images as one tensor on ``device`` if they need at most ``limit`` bytes, else unchanged.
 
     The images are copied block by block, so that memory never contains a second copy of all of them.
     """
-    if math.prod(images.shape) > limit or _is_on(images, device):
+    dtype = dtype_of(images)
+    if math.prod(images.shape) * dtype.itemsize > limit or _is_on(images, device):
         return images
-    resident_images = torch.empty(tuple(images.shape), dtype=torch.uint8, device=device)
-    block = max(1, BLOCK_BYTES // max(1, math.prod(images.shape[1:])))
+    resident_images = torch.empty(tuple(images.shape), dtype=dtype, device=device)
+    block = max(1, BLOCK_BYTES // max(1, math.prod(images.shape[1:]) * dtype.itemsize))
     for start in range(0, len(images), block):
         resident_images[start : start + block] = _as_tensor(images[start : start + block])
     return resident_images
@@ -49,14 +57,14 @@ def resident(images: Images, device: torch.device, limit: int) -> Images:
 def batches(
     images: Images, order: Tensor | None, size: int, device: torch.device
 ) -> Generator[Tensor, None, None]:
-    """Yield the images at the indices ``order`` int64 ``[n]``, or all in order, as uint8 batches on ``device``.
+    """Yield the images at the indices ``order`` int64 ``[n]``, or all in order, in batches on ``device``.
 
     A batch has ``size`` images; the last one may be smaller. A tensor on ``device`` is indexed there. Any other source
     is read by a thread, ``AHEAD`` batches in advance; the batches are the same. A caller that may not exhaust the
     generator must close it (``contextlib.closing``) to stop the thread.
 
     Raises:
-        ValueError: the images are not uint8.
+        ValueError: the images are neither uint8 nor float32.
     """
     count = len(images) if order is None else len(order)
     slices = [slice(start, min(start + size, count)) for start in range(0, count, size)]
@@ -97,6 +105,6 @@ def _is_on(images: Images, device: torch.device) -> bool:
 def _as_tensor(batch: Any) -> Tensor:
     # PyTorch tensors cannot share the memory of a read-only array, so ``require`` copies such an array.
     tensor = batch if isinstance(batch, Tensor) else torch.from_numpy(np.require(batch, requirements="W"))
-    if tensor.dtype != torch.uint8:
-        raise ValueError(f"images of {tensor.dtype}: expected torch.uint8")
+    if tensor.dtype not in (torch.uint8, torch.float32):
+        raise ValueError(f"images of {tensor.dtype}: expected torch.uint8 or torch.float32")
     return tensor

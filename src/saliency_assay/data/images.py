@@ -27,6 +27,9 @@ Block = dict[str, npt.NDArray[Any]]
 # Modes of 8 bits or fewer. Other modes have no defined conversion to 8 bits; an arbitrary one could clip them to white.
 _EIGHT_BIT = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK", "YCbCr", "LAB", "HSV")
 
+# Modes of one channel of 16-bit or 32-bit integers, or of floats.
+_DEEP_GRAY = ("I;16", "I;16B", "I;16L", "I;16N", "I", "F")
+
 # Pillow identifies a format by the content of the file, not by its name, and starts another program for some formats:
 # Ghostscript for PostScript, which is a programming language. Untrusted files are therefore limited to these formats.
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
@@ -88,11 +91,11 @@ def _raise(error: OSError) -> None:
     raise error
 
 
-def read_rgb(path: Path) -> Image.Image:
+def read_rgb(path: Path, remedy: str = "") -> Image.Image:
     """Read an image file as 8-bit RGB; gray, palette and CMYK images are converted, transparency is ignored.
 
     The pixels are used as stored: EXIF orientation is not applied, because COCO's polygons refer to the stored
-    pixels.
+    pixels. ``remedy`` is added to the error for a gray image of more than 8 bits.
 
     Raises:
         FileNotFoundError: the file does not exist.
@@ -108,8 +111,40 @@ def read_rgb(path: Path) -> Image.Image:
         rgb = (image.convert("RGBA") if mode == "P" else image).convert("RGB")
     if bits > 8 or mode not in _EIGHT_BIT:
         description = f"{bits} bits" if bits > 8 else f"pixels of mode {mode}"
-        raise ValueError(f"{path}: found {description}, expected 8 bits per channel")
+        hint = remedy if mode in _DEEP_GRAY else ""
+        raise ValueError(f"{path}: found {description}, expected 8 bits per channel{hint}")
     return rgb
+
+
+def read_window(path: Path, window: Sequence[float]) -> Image.Image:
+    """Read a gray image as floats in [0, 1] (mode ``F``), which are the values from low to high of ``window``.
+
+    A value v becomes (v − low) / (high − low), clipped. Values are those of the file: integers of 8, 16 or 32 bits, or
+    floats. Color images of 8 bits are converted to gray levels.
+
+    Raises:
+        FileNotFoundError: the file does not exist.
+        ValueError: as ``read_rgb``, except for gray images of more than 8 bits; the image has more than one channel of
+            more than 8 bits, or a value that is not finite; or it is a PGM image whose greatest value is neither 255
+            nor 65,535, to which Pillow would scale its values.
+    """
+    low, high = window
+    with opened(path) as image:
+        bits = _bits_a_channel(image)
+        arguments = image.tile[0].args if image.format == "PPM" else None
+        image.load()
+        mode = image.mode
+        gray: Image.Image = image
+        if mode in _EIGHT_BIT:
+            gray = (image.convert("RGBA") if mode == "P" else image).convert("L")
+        values = np.asarray(gray, dtype=np.float64)
+    if mode not in _DEEP_GRAY and (bits > 8 or mode not in _EIGHT_BIT):
+        raise ValueError(f"{path}: found {bits} bits and mode {mode}, expected one channel of gray levels")
+    if isinstance(arguments, tuple) and arguments[1] not in (255, 65_535):
+        raise ValueError(f"{path}: found a PGM image of values up to {arguments[1]}, expected 255 or 65535")
+    if not np.isfinite(values).all():
+        raise ValueError(f"{path}: found a value that is not finite, expected finite gray levels")
+    return Image.fromarray(((values - low) / (high - low)).clip(0, 1).astype(np.float32))
 
 
 @contextmanager

@@ -115,7 +115,7 @@ def to_pixels(images: Tensor) -> Tensor:
 
 
 def logits(classifier: Classifier, images: Any, *, batch_size: int, indices: Tensor | None = None) -> Tensor:
-    """Return float32 logits ``[N, K]``, on the CPU, of uint8 images ``[N, C, H, W]`` or of those at ``indices``.
+    """Return float32 logits ``[N, K]``, on the CPU, of images ``[N, C, H, W]`` or of those at ``indices``.
 
     ``images`` may be of the types that ``logit_batches`` accepts; use that function if all logits need too much memory.
     """
@@ -139,7 +139,8 @@ def logit_batches(
     on the device are prefetched by a thread, so a generator that is not exhausted must be closed.
 
     Raises:
-        ValueError: the images are not uint8 or have another channel count, or the batch size is below 1.
+        ValueError: the images are neither uint8 nor float32, or have another channel count; or the batch size is below
+            1.
     """
     if batch_size < 1:
         raise ValueError(f"batch_size: found {batch_size}, expected at least 1")

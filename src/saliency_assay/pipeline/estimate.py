@@ -114,7 +114,7 @@ def weight_bytes(file: Path, model: Model, classes: int, channels: int) -> int:
 
 
 def stored_bytes(workload: Mapping[str, Any], jobs: Sequence[Any], params: Any) -> float:
-    """Return the bytes of the uint8 images, masks, float32 maps with all channels, and weights of a study's jobs.
+    """Return the bytes of the images, masks, float32 maps with all channels, and weights of a study's jobs.
 
     Raises:
         KeyError: the size of a set is unknown.
@@ -136,8 +136,14 @@ def stored_bytes(workload: Mapping[str, Any], jobs: Sequence[Any], params: Any) 
     masks = sum(stores * mask_bytes(count, image, each) for stores, each in workload["mask_stores"])
     trainings = sum(job.rule.name in workload["weights_by"] for job in jobs)
     weights = weight_bytes(Path(workload["weights"]), model, class_count(config, model), image[0])
-    stored: float = sum(map(prod, shapes.values())) + masks + 4 * prod(image) * maps + weights * trainings
+    images = sum(prod(shape) * (1 if _has_bytes(config, name) else 4) for name, shape in shapes.items())
+    stored: float = images + masks + 4 * prod(image) * maps + weights * trainings
     return stored
+
+
+def _has_bytes(config: Any, name: str) -> bool:
+    """Return True if the pixels of a set are stored in 8 bits; sets of image pairs are."""
+    return name not in config.sets or config.sets[name].has_bytes
 
 
 def study_rows(workflow: Any, demo: Mapping[str, float]) -> tuple[list[list[str]], dict[str, set[str]]]:

@@ -18,10 +18,15 @@ COLORS = colormaps["inferno"]
 
 
 def show_image(axes: Axes, image: Array, mask: Array | None = None) -> None:
-    """Plot an image, uint8 ``[C, H, W]`` with one or three channels, and the outline of ``mask``, bool ``[H, W]``."""
-    pixels = image.transpose(1, 2, 0)
+    """Plot an image ``[C, H, W]`` with one or three channels, and the outline of ``mask``, bool ``[H, W]``."""
+    pixels = displayed(image).transpose(1, 2, 0)
     axes.imshow(pixels.squeeze(-1) if pixels.shape[-1] == 1 else pixels, cmap="gray", vmin=0, vmax=255)
     outline(axes, mask)
+
+
+def displayed(image: Array) -> Array:
+    """Return an image of uint8, or of floats in [0, 1], as uint8."""
+    return image if image.dtype == np.uint8 else np.rint(255 * image).astype(np.uint8)
 
 
 def show_map(axes: Axes, saliency: Array, mask: Array | None = None) -> None:
@@ -91,7 +96,7 @@ def gallery(
     If one model has more methods than fit side by side, methods are in rows and images in columns.
 
     Args:
-        images: ``[N, C, H, W]`` uint8.
+        images: ``[N, C, H, W]``, uint8 or floats in [0, 1].
         maps: for each model and method ``[N, H, W]`` in ``[0, 1]`` (the ``visual`` reduction); an undefined map is NaN
             and plotted as a cross.
         titles: titles of the ``N`` images.

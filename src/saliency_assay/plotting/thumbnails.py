@@ -11,7 +11,7 @@ from numpy import ndarray as Array
 from PIL import Image
 from scipy.ndimage import binary_erosion
 
-from saliency_assay.plotting.gallery import COLORS
+from saliency_assay.plotting.gallery import COLORS, displayed
 from saliency_assay.plotting.page import page_templates
 from saliency_assay.plotting.palette import SKY
 from saliency_assay.registry.labels import UNLABELED, Labels
@@ -38,7 +38,7 @@ def thumbnails(
     """
     return {
         "titles": list(titles),
-        "images": [_encoded(image.transpose(1, 2, 0)) for image in images],
+        "images": [_encoded(displayed(image).transpose(1, 2, 0)) for image in images],
         "outlines": [""] * len(images) if masks is None else list(map(_encoded_outline, masks)),
         "maps": {
             labels.model(model): {

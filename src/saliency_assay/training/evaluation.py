@@ -34,7 +34,7 @@ def predict(
 
     Args:
         classifier: the model.
-        images: uint8 ``[N, C, H, W]``, read ``batch_size`` at a time.
+        images: ``[N, C, H, W]`` as in ``data.batching``, read ``batch_size`` at a time.
         labels: class indices ``[N]``.
         split: codes of ``data.splits``, ``[N]``.
         batch_size: number of images per forward pass.

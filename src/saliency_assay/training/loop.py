@@ -1,4 +1,4 @@
-"""Training loop for uint8 images on the device or prefetched to it, without device synchronization within a step."""
+"""Training loop for images on the device or prefetched to it, without device synchronization within a step."""
 
 import logging
 import math
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from tqdm import tqdm
 
-from saliency_assay.data.batching import Images, batches, resident
+from saliency_assay.data.batching import Images, batches, dtype_of, resident
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import exact_float32, logit_batches, to_pixels
 from saliency_assay.models.layout import leaves_unused, place
@@ -61,7 +61,7 @@ def train(
 
     Args:
         classifier: the model, on the device for training.
-        images: uint8 ``[N, C, H, W]`` as in ``data.batching``. They are copied to the device if they need at most
+        images: ``[N, C, H, W]`` as in ``data.batching``. They are copied to the device if they need at most
             ``resident_limit`` bytes, and are otherwise prefetched in batches, with the same result.
         labels: int64 ``[N]``.
         train_indices: int64, indices of the training images.
@@ -94,7 +94,9 @@ def train(
     rates = learning_rates(settings, settings.epochs * steps)
     optimizer = _optimizer(classifier, settings)
     images = resident(images, device, resident_limit)
-    fill = (255 * classifier.mean.flatten()).round().clamp(0, 255).to(torch.uint8)
+    fill = classifier.mean.flatten().clamp(0, 1)
+    if dtype_of(images) == torch.uint8:
+        fill = (255 * fill).round().to(torch.uint8)
     if settings.augment_fill == "black":
         fill.zero_()
     precision = precision_of(settings, device)
@@ -187,7 +189,7 @@ def _remaining_batches(
 ) -> Generator[tuple[Tensor, Tensor], None, None]:
     """Yield this process's rows of the remaining batches of the current epoch, augmented, with their labels.
 
-    ``fill``, uint8 ``[C]`` on the device for training, is the color of removed pixels.
+    ``fill``, ``[C]`` in the type of the images on the device for training, is the color of removed pixels.
     """
     device, generator = fill.device, torch.Generator(fill.device)
     rows = own_rows(len(train_indices) // settings.batch_size, settings.batch_size)
@@ -436,9 +438,11 @@ def _check_arguments(
     """
     shape, channels = list(images.shape), classifier.channels
     # The dtype of other sources is checked for each batch when it is read.
-    dtype = images.dtype if isinstance(images, Tensor) else torch.uint8
-    if dtype != torch.uint8 or len(shape) != 4 or shape[1] != channels:
-        raise ValueError(f"images {shape} of {dtype}: expected [N, {channels}, H, W] of torch.uint8")
+    dtype = images.dtype if isinstance(images, Tensor) else dtype_of(images)
+    if dtype not in (torch.uint8, torch.float32) or len(shape) != 4 or shape[1] != channels:
+        raise ValueError(
+            f"images {shape} of {dtype}: expected [N, {channels}, H, W] of torch.uint8 or torch.float32"
+        )
     if labels.dtype != torch.int64 or labels.shape != (len(images),):
         raise ValueError(
             f"labels {list(labels.shape)} of {labels.dtype}: expected [{len(images)}] of torch.int64"

@@ -31,7 +31,7 @@ Normalization = tuple[Sequence[float], Sequence[float]]
 
 @dataclass(frozen=True)
 class TrainingTask:
-    """A classification task: ``images`` uint8 ``[N, C, H, W]``, the class of each image, and the split."""
+    """A classification task: ``images`` ``[N, C, H, W]``, the class of each image, and the split."""
 
     images: Any
     """An array or an object that is indexed like one; see ``training.loop.train``."""

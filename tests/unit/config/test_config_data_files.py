@@ -91,6 +91,9 @@ def test_a_size_is_a_side_or_height_and_width(tmp_path: Path) -> None:
     assert image_data(path=str(tmp_path)).parameters["size"] == 224
     entry = image_data(path=str(tmp_path), size=[96, 128], fit="pad")
     assert (entry.parameters["size"], entry.parameters["fit"]) == ((96, 128), "pad")
+    assert entry.has_bytes
+    windowed = image_data(path=str(tmp_path), gray=True, window=[-50, 350.5])
+    assert (windowed.parameters["window"], windowed.has_bytes) == ((-50, 350.5), False)
 
 
 @pytest.mark.parametrize(
@@ -102,6 +105,10 @@ def test_a_size_is_a_side_or_height_and_width(tmp_path: Path) -> None:
         ({"size": [96, 1025]}, "size: found [96, 1025], expected"),
         ({"size": True}, "size: found true, expected"),
         ({"fit": "fill"}, "fit: found 'fill', valid: crop, pad, stretch"),
+        ({"window": [0, 100]}, "gray: found false with window, expected true"),
+        ({"window": [100, 100], "gray": True}, "window: found [100, 100], expected two numbers, the smaller"),
+        ({"window": [0], "gray": True}, "window: found [0]"),
+        ({"window": [0, "1"], "gray": True}, "window.1: found '1'"),
         ({"fit": "pad", "crop_share": 0.8}, "crop_share: found 0.8, expected none with fit: pad"),
     ],
 )

@@ -131,3 +131,15 @@ def test_explained_classes_need_the_label_class(tmp_path: Path) -> None:
     words = {"kind": "caption", "source": "digits", "classes": ["1", "2"], "explained_classes": ["3"]}
     with pytest.raises(ConfigError, match=r"words\.explained_classes: unknown class '3'; valid: 1, 2"):
         configured(tmp_path, more_data={"digits": {"kind": "digits"}, "words": words})
+
+
+def test_what_needs_8_bits_is_refused_for_windows(tmp_path: Path) -> None:
+    deep = {"split": "auto", "gray": True, "window": [0, 4095]}
+    study = {"r": {"kind": "retrain", "model": "net"}}
+    with pytest.raises(
+        ConfigError, match=r"studies\.r\.model: found a model of the set photos, which has a window"
+    ):
+        configured(tmp_path, data=deep, model={"training": {"epochs": 2}}, studies=study)
+    words = {"kind": "caption", "source": "photos", "classes": ["cat", "dog"]}
+    with pytest.raises(ConfigError, match=r"words\.source: found 'photos', which has a window"):
+        configured(tmp_path, data=deep, more_data={"words": words})

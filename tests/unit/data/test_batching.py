@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -117,10 +117,27 @@ def test_a_failure_of_the_caller_ends_the_thread() -> None:
         diverge()
 
 
-@pytest.mark.parametrize("images", [torch.zeros(SHAPE), np.zeros(SHAPE, np.float32)])
-def test_images_are_bytes(images: Tensor | np.ndarray) -> None:
-    with pytest.raises(ValueError, match=r"^images of torch\.float32: expected torch\.uint8$"):
+@pytest.mark.parametrize("images", [torch.zeros(SHAPE).double(), np.zeros(SHAPE, np.float64)])
+def test_images_are_bytes_or_floats(images: Tensor | np.ndarray) -> None:
+    expected = r"^images of torch\.float64: expected torch\.uint8 or torch\.float32$"
+    with pytest.raises(ValueError, match=expected):
         list(batches(images, None, 4, CPU))
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_floats_are_gathered_and_read_as_they_are(tmp_path: Path, stored: bool) -> None:
+    pixels: Any = (IMAGES / 255).astype(np.float32)
+    expected = pixels.copy()
+    with ExitStack() as stack:
+        if stored:
+            zarr_store.write(tmp_path / "s.zarr.zip", [{"image": pixels}], kind="data", attributes={})
+            pixels = stack.enter_context(zarr_store.open_store(tmp_path / "s.zarr.zip", kind="data"))["image"]
+        gathered = resident(pixels, CPU, expected.nbytes)
+        assert isinstance(gathered, Tensor)
+        np.testing.assert_array_equal(gathered.numpy(), expected)
+        assert resident(pixels, CPU, expected.nbytes - 1) is pixels
+        read = torch.cat(list(batches(pixels, ORDER, 4, CPU)))
+        np.testing.assert_array_equal(read.numpy(), expected[ORDER.numpy()])
 
 
 def test_images_that_fit_are_gathered(

@@ -9,7 +9,7 @@ import pytest
 import tifffile
 from PIL import Image
 
-from saliency_assay.data.images import FORMATS, SUFFIXES, find_images, read_rgb
+from saliency_assay.data.images import FORMATS, SUFFIXES, find_images, read_rgb, read_window
 
 # --- which files are images ---------------------------------------------------------------------------------
 
@@ -148,3 +148,55 @@ def test_8_bits_and_fewer_are_read(
 ) -> None:
     (tmp_path / name).write_bytes(content)
     assert np.asarray(read_rgb(tmp_path / name)).flatten().tolist() == list(expected)
+
+
+# --- windows ------------------------------------------------------------------------------------------------
+
+VALUES = np.array([[0, 100, 150], [200, 40_000, 65_535]])
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        ("a.png", np.uint8),
+        ("a.png", np.uint16),
+        ("a.tif", np.uint16),
+        ("a.tif", np.int32),
+        ("a.tif", np.float32),
+    ],
+)
+def test_a_window_is_scaled_in_floats(tmp_path: Path, name: str, dtype: type) -> None:
+    values = VALUES.clip(0, 255).astype(dtype) if dtype == np.uint8 else VALUES.astype(dtype)
+    Image.fromarray(values).save(tmp_path / name)
+    image = read_window(tmp_path / name, (100, 300))
+    assert image.mode == "F"
+    expected = ((values.astype(np.float64) - 100) / 200).clip(0, 1).astype(np.float32)
+    np.testing.assert_array_equal(np.asarray(image), expected)
+
+
+def test_16_bit_values_keep_their_differences(tmp_path: Path) -> None:
+    values = np.arange(1000, 1100, dtype=np.uint16).reshape(10, 10)
+    Image.fromarray(values).save(tmp_path / "a.png")
+    assert len(np.unique(np.asarray(read_window(tmp_path / "a.png", (0, 65_535))))) == 100
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("rgb.png", png(16, 2), "found 16 bits and mode RGB, expected one channel of gray levels"),
+        ("gray_alpha.png", png(16, 4), "found 16 bits and mode .*, expected one channel of gray levels"),
+        ("ten.pgm", pnm("P5", 1023, 2), "found a PGM image of values up to 1023, expected 255 or 65535"),
+    ],
+)
+def test_values_without_a_defined_window_are_refused(
+    tmp_path: Path, name: str, content: bytes, message: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=f"^{tmp_path / name}: {message}"):
+        read_window(tmp_path / name, (0, 1))
+
+
+def test_values_that_are_not_finite_are_refused(tmp_path: Path) -> None:
+    Image.fromarray(np.array([[0, np.nan]], np.float32)).save(tmp_path / "a.tif")
+    with pytest.raises(ValueError, match="found a value that is not finite"):
+        read_window(tmp_path / "a.tif", (0, 1))

@@ -24,6 +24,15 @@ def test_equals_numpy(block: int) -> None:
     assert all(isinstance(value, float) for value in mean + deviation)
 
 
+def test_floats_are_counted_in_16_bits() -> None:
+    pixels = torch.rand(9, 2, 5, 4, generator=torch.Generator().manual_seed(1))
+    mean, deviation = channel_statistics(pixels, torch.arange(9), block=4)
+    np.testing.assert_allclose(mean, pixels.double().mean((0, 2, 3)), atol=1e-6)
+    np.testing.assert_allclose(deviation, pixels.double().numpy().std((0, 2, 3)), atol=1e-6)
+    floats = channel_statistics(images().float() / 255, torch.arange(11))
+    np.testing.assert_allclose(floats, channel_statistics(images(), torch.arange(11)), rtol=1e-12)
+
+
 @pytest.mark.parametrize("level", [0, 77, 255])
 def test_a_channel_that_never_changes_has_deviation_1(level: int) -> None:
     pixels = images()

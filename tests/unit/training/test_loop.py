@@ -214,6 +214,16 @@ def test_removed_pixels_are_other_ones_in_every_step(state_path: Path) -> None:
         np.testing.assert_allclose(torch.stack(seen)[removed], color, rtol=1e-6)
 
 
+def test_floats_of_the_levels_train_as_the_levels_do(state_path: Path) -> None:
+    floats, settings = data()["images"].float() / 255, replace(SHORT, augment_removal=0)
+    model, _ = trained(state_path, settings, images=floats)
+    assert digest(model.state_dict()) == uninterrupted(settings)[0]
+    remove_state(state_path)
+    settings = replace(SHORT, augment_removal=0.25)
+    model, _ = trained(state_path, settings, images=torch.ones(COUNT, 3, SIZE, SIZE))
+    assert all(parameter.isfinite().all() for parameter in model.parameters())
+
+
 def test_looking_at_test_images_changes_nothing(state_path: Path) -> None:
     seldom, rows = trained(state_path, replace(SHORT, evaluate="end"))
     assert digest(seldom.state_dict()) == uninterrupted()[0]
@@ -457,7 +467,11 @@ def test_a_finished_training_makes_no_more_steps(state_path: Path, stops_early: 
         ({"patience": 2}, {}, "patience: found 2 without validation images, expected 0"),
         ({}, {"images": np.zeros((COUNT, 8, 8), np.uint8)}, "images [60, 8, 8] of torch.uint8: expected"),
         ({}, {"images": torch.zeros(COUNT, 1, 8, 8, dtype=torch.uint8)}, "images [60, 1, 8, 8] of"),
-        ({}, {"images": torch.zeros(COUNT, 3, 8, 8)}, "images [60, 3, 8, 8] of torch.float32: expected"),
+        (
+            {},
+            {"images": torch.zeros(COUNT, 3, 8, 8).double()},
+            "images [60, 3, 8, 8] of torch.float64: expected",
+        ),
     ],
 )
 def test_unfit_input(

@@ -4,13 +4,15 @@ Images are fitted to one size (``geometry.Geometry``), and so are their masks, i
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
+from PIL import Image
 
 from saliency_assay.data.geometry import Geometry
 from saliency_assay.data.image_folders import (
@@ -21,7 +23,7 @@ from saliency_assay.data.image_folders import (
     read_tiny_list,
 )
 from saliency_assay.data.image_lists import SPLITS, columns_of, is_list, read_images
-from saliency_assay.data.images import SUFFIXES, find_images, log_left_out, read_rgb
+from saliency_assay.data.images import SUFFIXES, find_images, log_left_out, read_rgb, read_window
 from saliency_assay.data.masks import Masks, Row, find_masks
 from saliency_assay.data.splits import TEST, TRAIN, random_split
 from saliency_assay.registry.limits import Limits, NonNegativeInt
@@ -58,6 +60,7 @@ def folder(
     fit: Annotated[str, Limits(choices=("crop", "pad", "stretch"))] = "crop",
     crop_share: Annotated[float, Limits(minimum=0.1, maximum=1)] = 1.0,
     gray: bool = False,
+    window: Sequence[float] = (),
     images_per_class: NonNegativeInt = 0,
     test_images_per_class: NonNegativeInt = 0,
     test_folder: Annotated[str, Limits(choices=("auto", "test", "val"))] = "auto",
@@ -83,6 +86,7 @@ def folder(
         fit: fit of images of other shapes, see ``Geometry``.
         crop_share: share of the largest crop that is kept, see ``Geometry``.
         gray: True for images of one channel, the luma of ITU-R 601-2.
+        window: values of gray images that become 0 and 1, see ``images.read_window``; empty for 8-bit images.
         images_per_class: largest number of images sampled per class and split; 0 for all.
         test_images_per_class: separate limit for test images in a separate folder or split; 0 for the same limit.
         test_folder: ``test`` or ``val``; ``auto`` uses whichever exists. If neither does, ``path`` itself contains the
@@ -93,9 +97,9 @@ def folder(
         block: number of images per block.
 
     Returns:
-        The classes of label ``class``, and blocks of ``image`` uint8 ``[n, 3 or 1, H, W]``, ``split``
-        uint8, ``label_class`` int64 ``[n]``, ``file`` uint8 ``[n, L]`` (path relative to ``path`` or the list's folder,
-        see ``storage.text``) and, with masks, ``mask`` bool ``[n, H, W]``.
+        The classes of label ``class``, and blocks of ``image`` ``[n, 3 or 1, H, W]`` (uint8, or float32 with a window),
+        ``split`` uint8, ``label_class`` int64 ``[n]``, ``file`` uint8 ``[n, L]`` (path relative to ``path`` or the
+        list's folder, see ``storage.text``) and, with masks, ``mask`` bool ``[n, H, W]``.
 
     Raises:
         FileNotFoundError: ``path``, ``test_folder``, ``masks`` or a listed image is missing.
@@ -158,7 +162,8 @@ def folder(
         "file": text.encode(files),
     }
     geometry = Geometry.of(size, fit, crop_share)
-    blocks = _load_blocks(root, rows, columns, image_masks, geometry, block, gray=gray)
+    read = partial(read_window, window=window) if window else partial(_read, gray=gray)
+    blocks = _load_blocks(root, rows, columns, image_masks, geometry, block, read)
     return {"class": tuple(map(printable, sources[0].listing))}, blocks
 
 
@@ -169,16 +174,15 @@ def _load_blocks(
     masks: Masks | None,
     geometry: Geometry,
     block: int,
-    *,
-    gray: bool,
+    read: Callable[[Path], Image.Image],
 ) -> Iterator[Block]:
     empty = 0
     for start in range(0, len(rows), block):
         block_rows = slice(start, min(start + block, len(rows)))
         images, image_masks = [], []
         for row in rows[block_rows]:
-            image = read_rgb(root / row[0])
-            images.append(geometry.resized(image.convert("L") if gray else image))
+            image = read(root / row[0])
+            images.append(geometry.resized(image))
             if masks:
                 image_masks.append(masks.of(row, *image.size, geometry))
         arrays = {"image": np.stack(images), **({"mask": np.stack(image_masks)} if masks else {})}
@@ -198,6 +202,11 @@ def _load_blocks(
             empty,
             count,
         )
+
+
+def _read(path: Path, *, gray: bool) -> Image.Image:
+    image = read_rgb(path, remedy="; set gray: true and window: [low, high], the values that become 0 and 1")
+    return image.convert("L") if gray else image
 
 
 def _read_list(path: Path, split: str) -> tuple[list[_Source], Masks | None]:

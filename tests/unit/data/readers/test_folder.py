@@ -223,6 +223,22 @@ def test_the_square_is_that_of_torchvisions_resize_and_center_crop(
     assert np.abs(result - np.asarray(expected).transpose(2, 0, 1).astype(int)).max() <= 1
 
 
+def test_a_window_stores_floats(tmp_path: Path) -> None:
+    """Resized in floats: with 8 bits, these images would have three levels at most."""
+    values = np.linspace(1000, 1600, 120).reshape(10, 12).astype(np.uint16)
+    for label in "ab":
+        for number in range(2):
+            (tmp_path / label).mkdir(exist_ok=True)
+            Image.fromarray(values).save(tmp_path / label / f"{number}.png")
+    _, arrays = built(tmp_path, gray=True, window=[0, 65_535], size=[8, 10])
+    assert (arrays["image"].dtype, arrays["image"].shape) == (np.float32, (4, 1, 8, 10))
+    assert len(np.unique(arrays["image"][0])) > 70
+    floats = Image.fromarray((values / 65_535).astype(np.float32))
+    np.testing.assert_array_equal(arrays["image"][0], Geometry(8, 10).resized(floats))
+    message = fault(tmp_path, gray=True)
+    assert "found 16 bits, expected 8 bits per channel; set gray: true and window: [low, high]" in message
+
+
 # --- what is refused ----------------------------------------------------------------------------------------
 
 
