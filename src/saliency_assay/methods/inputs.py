@@ -69,7 +69,7 @@ def explained(
 
 
 def explained_indices(
-    data: Any, *, limit: int, order: str, where: Mapping[str, int] | None = None
+    data: Any, *, limit: int, order: str, where: Mapping[str, int | Sequence[str]] | None = None
 ) -> np.ndarray:
     """Return the ascending indices of the explained images of all shards, int64 ``[N]``; see ``explained``."""
     among = fitting(data, where) if where else None
