@@ -1,0 +1,180 @@
+"""Networks with one output, an activation at the end, or several labels, against equal networks of two logits."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import saliency_assay
+from saliency_assay.metrics.perturbation import read
+from saliency_assay.models.classifier import Blueprint, Classifier, build
+from saliency_assay.models.weights import load_classifier, load_initial, save
+from saliency_assay.training.evaluation import accuracies, predict
+
+CHANNELS = 6
+
+
+class Binary(nn.Module):
+    """A network of one output, at whose end is ``end``."""
+
+    def __init__(self, end: Callable[[Any, Tensor], Any] = lambda network, z: z, outputs: int = 1) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(3)
+        self.features = nn.Sequential(nn.Conv2d(1, CHANNELS, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2))
+        self.fc, self.act, self.end = nn.Linear(CHANNELS, outputs), nn.Sigmoid(), end
+        for parameter in self.parameters():
+            parameter.data = torch.randn(parameter.shape, generator=generator) / 2
+
+    def forward(self, x: Tensor) -> Any:
+        return self.end(self, self.fc(self.features(x).mean((2, 3))))
+
+
+ENDS: dict[str, tuple[str, Callable[[Any, Tensor], Any]]] = {
+    "column": ("logit", lambda network, z: z),
+    "vector": ("logit", lambda network, z: z.squeeze(1)),
+    "module": ("sigmoid", lambda network, z: network.act(z)),
+    "function": ("sigmoid", lambda network, z: torch.sigmoid(z)),
+    "method": ("sigmoid", lambda network, z: z.squeeze(1).sigmoid()),
+    "reshaped": ("sigmoid", lambda network, z: torch.sigmoid(z).squeeze(1)),
+    "in place": ("sigmoid", lambda network, z: z.sigmoid_()),
+    "tuple": ("sigmoid", lambda network, z: (torch.sigmoid(z), z)),
+}
+METHODS = [
+    *("gradient", "integrated_gradients", "gradcam", "cam", "fullgrad", "guided_backprop", "occlusion"),
+    *("lrp_epsilon", "lrp_alpha_beta", "deep_taylor", "deeplift"),
+]
+
+
+def wrapped(network: nn.Module, **options: Any) -> Classifier:
+    return saliency_assay.wrap(network, classes=2, mean=[0.0], std=[1.0], cam_layer="features.2", **options)
+
+
+def two_logits() -> Classifier:
+    """The network of logits (−z/2, z/2)."""
+    network, one = Binary(outputs=2), Binary()
+    network.features = one.features
+    weight, bias = one.fc.weight.data, one.fc.bias.data
+    network.fc.weight.data, network.fc.bias.data = (
+        torch.cat([-weight, weight]) / 2,
+        torch.cat([-bias, bias]) / 2,
+    )
+    return wrapped(network)
+
+
+@pytest.fixture
+def images() -> Tensor:
+    return torch.rand(3, 1, 8, 12, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_network_of_one_output_is_explained_as_that_of_two_logits(end: str, images: Tensor) -> None:
+    output, function = ENDS[end]
+    model, expected = wrapped(Binary(function), output=output), two_logits()
+    torch.testing.assert_close(model(images), expected(images))
+    targets = torch.tensor([0, 1, 1])
+    for method in METHODS:
+        maps, expected_maps = (
+            saliency_assay.attribute(method, each, images, targets, seed=0) for each in (model, expected)
+        )
+        torch.testing.assert_close(maps, expected_maps, msg=lambda text, method=method: f"{method}: {text}")
+
+
+def test_the_logit_is_exact_where_the_probability_is_rounded_to_one(images: Tensor) -> None:
+    network = Binary(lambda network, z: torch.sigmoid(100 + z))
+    logits = wrapped(network, output="sigmoid")(images)
+    assert (network(images) == 1).all()
+    torch.testing.assert_close(2 * logits[:, 1:], 100 + network.fc(network.features(images).mean((2, 3))))
+
+
+def test_a_softmax_at_the_end_is_left_out(images: Tensor) -> None:
+    network = Binary(lambda network, z: z.softmax(1), outputs=2)
+    expected = network.fc(network.features(images).mean((2, 3)))
+    torch.testing.assert_close(wrapped(network, output="softmax")(images), expected)
+
+
+@pytest.mark.parametrize(
+    ("network", "options", "message"),
+    [
+        (
+            Binary(lambda network, z: 1 - torch.sigmoid(z)),
+            {"output": "sigmoid"},
+            "not return the result of torch.sigm",
+        ),
+        (Binary(), {"output": "sigmoid"}, "does not return the result"),
+        (Binary(outputs=2), {"output": "logit"}, r"found \[3, 2\] for 3 images"),
+        (Binary(), {"output": "logits"}, r"logits \[3, 1\] of 3 images: expected \[N, 2\]"),
+        (Binary(), {"output": "probability"}, "valid: logit, logits, sigmoid, softmax"),
+        (Binary(outputs=2), {"output": "softmax", "multi_label": True}, "'logits' or 'sigmoid'"),
+    ],
+)
+def test_an_output_that_is_none_of_the_kind_is_refused(
+    network: nn.Module, options: dict[str, Any], message: str, images: Tensor
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        wrapped(network, **options)(images)
+
+
+def test_a_binary_network_has_two_classes() -> None:
+    with pytest.raises(ValueError, match="'logit' with 3 classes, expected two"):
+        saliency_assay.wrap(Binary(), classes=3, mean=[0.5], std=[0.5], output="logit")
+
+
+def test_a_multi_label_model_has_a_probability_of_its_own_for_each_class(images: Tensor) -> None:
+    network = Binary(lambda network, z: torch.sigmoid(z), outputs=2)
+    model = wrapped(network, output="sigmoid", multi_label=True)
+    targets = torch.tensor([0, 1, 1])
+    logits = network.fc(network.features(images).mean((2, 3)))
+    torch.testing.assert_close(model(images), logits)
+    own = logits.gather(1, targets[:, None])[:, 0].double()
+    torch.testing.assert_close(read(model, logits, targets, "probability"), own.sigmoid())
+    assert read(model, logits, targets, "accuracy").tolist() == (own > 0).tolist()
+    # RISE weights masks by the probability of the target: with one class of the two left out, it is the same.
+    single = saliency_assay.wrap(
+        Binary(lambda network, z: torch.sigmoid(z[:, 1]), outputs=2),
+        classes=2,
+        mean=[0.0],
+        std=[1.0],
+        output="sigmoid",
+    )
+    maps = [
+        saliency_assay.attribute("rise", each, images, [1, 1, 1], seed=0, samples=8, output="probability")
+        for each in (model, single)
+    ]
+    torch.testing.assert_close(*maps)
+
+
+def test_predictions_of_a_multi_label_model_are_right_above_one_half(images: Tensor) -> None:
+    network = Binary(lambda network, z: torch.sigmoid(z), outputs=2)
+    model = wrapped(network, output="sigmoid", multi_label=True)
+    pixels, labels = (255 * images).byte(), torch.tensor([0, 1, 1]).numpy()
+    probabilities = network(model.network_input(pixels / 255))[range(3), labels]
+    table = predict(model, pixels, labels, torch.ones(3, dtype=torch.uint8).numpy(), batch_size=2)
+    assert table["probability"].to_numpy() == pytest.approx(probabilities.tolist())
+    right = (probabilities > 0.5).tolist()
+    assert table["predicted"].tolist() == [
+        label if each else -1 for label, each in zip(labels, right, strict=True)
+    ]
+    evaluation = accuracies(table.assign(data="set"), ["a", "b"], own_classes=True)["set"]["test"]
+    assert (evaluation["accuracy"], evaluation["classes"]) == (sum(right) / 3, 2)
+
+
+def built(*, classes: int, channels: int, generator: torch.Generator) -> nn.Module:
+    """A builder whose network has ``classes`` outputs and ends with a sigmoid."""
+    return Binary(lambda network, z: torch.sigmoid(z), outputs=classes)
+
+
+def test_weights_of_a_wrapped_network_are_those_of_the_network_alone(tmp_path: Any, images: Tensor) -> None:
+    blueprint = Blueprint("built", f"{__name__}:built", {}, output="sigmoid")
+    model = build(blueprint, classes=2, mean=[0.5], std=[0.5], generator=torch.Generator())
+    other = {f"module.{name}": tensor + 1 for name, tensor in Binary().state_dict().items()}
+    torch.save(other, tmp_path / "initial.pt")
+    load_initial(model, tmp_path / "initial.pt", "built", head_may_start_anew=False)
+    network = Binary()
+    network.load_state_dict({name.removeprefix("module."): tensor for name, tensor in other.items()})
+    torch.testing.assert_close(2 * model(images)[:, 1:], network(model.network_input(images)))
+    save(tmp_path / "weights.pt", model, blueprint)
+    torch.testing.assert_close(load_classifier(tmp_path / "weights.pt", blueprint)(images), model(images))
+    with pytest.raises(ValueError, match="output: found 'sigmoid', expected 'logits'"):
+        load_classifier(tmp_path / "weights.pt", Blueprint("built", f"{__name__}:built", {}))
