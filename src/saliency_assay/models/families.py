@@ -100,6 +100,7 @@ FAMILIES = {
         Family(r"(wide_|se|eca_?|sk)?resnex?t\d+(?!.*(ts|q|_clip|_gn)\b)", "layer4", _RESNET, True),
         Family("densenet", "features", tuple(f"features.denseblock{block}" for block in (1, 2, 3, 4)), True),
         Family("convnext", "stages", tuple(f"stages.{stage}" for stage in (0, 1, 2, 3)), has_relu=False),
+        Family("(tf_)?efficientnet_lite", "bn2", ("blocks.1", "blocks.3", "blocks.-1"), True),  # of ReLU6
         Family(
             "(tf_)?efficientnet_(?!e[sml])",
             "bn2",
