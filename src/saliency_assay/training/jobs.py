@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 import torch
 
+from saliency_assay.data.splits import groups_of
 from saliency_assay.models import weights
 from saliency_assay.models.classifier import Blueprint, Classifier
 from saliency_assay.models.jobs import device_of
@@ -33,7 +34,12 @@ def task_of(job: Job, data: Store, images: Any, masks: Sequence[Store] = ()) -> 
     sources = [job.settings, *(store.attributes["digest"] for store in (data, *masks))]
     classes = data.attributes["classes"][label]
     return TrainingTask(
-        images, data[f"label_{label}"][:], data["split"][:], len(classes), fingerprint(sources)
+        images,
+        data[f"label_{label}"][:],
+        data["split"][:],
+        len(classes),
+        fingerprint(sources),
+        groups_of(data),
     )
 
 
