@@ -4,7 +4,7 @@ import json
 
 import pandas as pd
 
-from saliency_assay.data.splits import with_validation
+from saliency_assay.data.splits import groups_of, with_validation
 from saliency_assay.models.classifier import Blueprint
 from saliency_assay.models.jobs import device_of
 from saliency_assay.models.labels import model_labels
@@ -29,7 +29,7 @@ with run_job(snakemake) as job:
                 classifier,
                 data["image"],
                 labels,
-                with_validation(data["split"][:], settings["validation_share"], seed),
+                with_validation(data["split"][:], settings["validation_share"], seed, groups_of(data)),
                 batch_size=settings["batch_size"],
             )
             if GROUP in data:

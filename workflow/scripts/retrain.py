@@ -33,7 +33,7 @@ with run_job(snakemake) as job:
     classifier, curve = fit_model(job, task, device, normalization_of(job.input.first, images.shape[1]))
     if leading():
         training, seed = training_settings(job), settings["seed"]
-        split = with_validation(task.split, training["validation_share"], seed)
+        split = with_validation(task.split, training["validation_share"], seed, task.groups)
         table = predict(classifier, images, task.labels, split, batch_size=training["batch_size"])
         table = table.assign(model=settings["name"], seed=seed, data=settings["data"])
         # Without retraining, for comparison: f_0 on the same test images.

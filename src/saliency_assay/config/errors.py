@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 UNIONS = ("data", "models", "methods", "metrics", "studies")
 """Sections whose entries are unions: Pydantic's locations contain the tag of the member after the name of the entry."""
+TAGS = [["folder"], ["pairs"], ["names"], ["text"], ["count"], ["file"], ["entries"]]
+"""Tags of values of several forms, which follow the name of their key."""
 NAME = "expected a name of letters, digits and underscores that starts with a letter"
 
 TYPES = {
@@ -56,7 +58,7 @@ def _place_and_fault(error: "ErrorDetails") -> tuple[list[int | str], str]:
     # Tags of union members are not part of the configuration, so they are removed from the place.
     if len(place) > 2 and place[0] in UNIONS and place[2] != "[key]":
         del place[2]
-        if place[0] == "data" and place[2:3] == ["coco"]:
+        if place[2:3] in (["coco"], ["classes"], ["class_map"]) and place[3:4] in TAGS:
             del place[3:4]
     found_value = f"found {short_repr(list(value) if isinstance(value, tuple) else value)}"
     if kind == "fault":

@@ -13,7 +13,7 @@ from typing import Any
 
 from saliency_assay.registry.records import short_repr
 
-IMAGE_COLUMNS, OPTIONAL_COLUMNS = ("image", "label"), ("mask", "split")
+IMAGE_COLUMNS, OPTIONAL_COLUMNS = ("image", "label"), ("mask", "split", "group")
 """Columns of a list of images."""
 SPLITS = ("train", "test")
 BOX_COLUMNS = ("image", "x", "y", "width", "height")
@@ -24,12 +24,13 @@ LONGEST_NAME = 1000  # characters of an image's path
 
 @dataclass(frozen=True)
 class ListedImage:
-    """One row of a list of images; ``mask`` and ``split`` are empty if the list does not have them."""
+    """One row of a list of images; ``mask``, ``split`` and ``group`` are empty if the list does not have them."""
 
     image: str
     label: str
     mask: str
     split: str
+    group: str
 
 
 @dataclass(frozen=True)
@@ -69,24 +70,45 @@ def has_training_row(path: Path) -> bool:
 
 
 def read_images(path: Path) -> list[ListedImage]:
-    """Return the rows of a list of images, in order.
+    """Return the rows of a list of images, in order. An image may have several rows of different labels.
 
     Raises:
-        ValueError: the file is not such a list; a row has no label, a path that leaves the folder, an image for the
-            second time, or a split other than those of ``SPLITS``.
+        ValueError: the file is not such a list; a row has no label or group, a path that leaves the folder, an image
+            with the same label for the second time, or a split other than those of ``SPLITS``; rows of one image are in
+            different groups, or rows of one image or group in different splits.
     """
-    images: dict[str, ListedImage] = {}
+    images: dict[tuple[str, str], ListedImage] = {}
+    groups: dict[str, str] = {}
+    splits: dict[str, str] = {}
     for place, row in _rows(path, IMAGE_COLUMNS, OPTIONAL_COLUMNS):
         image = _relative(place, "image", row["image"])
-        if image in images:
-            raise ValueError(f"{place}: found {short_repr(image)} again, expected each image once")
         if not row["label"].strip() or not row["label"].isprintable():
             raise ValueError(f"{place}: found label {short_repr(row['label'])}, expected the name of a class")
         if "split" in row and row["split"] not in SPLITS:
             valid = f"valid: {', '.join(SPLITS)}"
             raise ValueError(f"{place}: found split {short_repr(row['split'])}; {valid}")
         mask = row.get("mask", "") and _relative(place, "mask", row["mask"])
-        images[image] = ListedImage(image, row["label"].strip(), mask, row.get("split", ""))
+        listed = ListedImage(
+            image, row["label"].strip(), mask, row.get("split", ""), row.get("group", "").strip()
+        )
+        if (image, listed.label) in images:
+            expected = "expected each image once, or once with each of its labels"
+            raise ValueError(
+                f"{place}: found {short_repr(image)} with label {short_repr(listed.label)} again, {expected}"
+            )
+        if "group" in row and (not listed.group or not listed.group.isprintable()):
+            raise ValueError(f"{place}: found group {short_repr(row['group'])}, expected the name of a group")
+        group = listed.group or image
+        for kind, name, values, value in (
+            ("group", image, groups, group),
+            ("split", group, splits, listed.split),
+        ):
+            if values.setdefault(name, value) != value:
+                raise ValueError(
+                    f"{place}: found {kind} {short_repr(value)} of {short_repr(name)}, expected "
+                    f"{short_repr(values[name])} as before"
+                )
+        images[image, listed.label] = listed
     if not images:
         raise ValueError(f"{path}: found no image, expected one in each line after the first")
     return list(images.values())

@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 import torch
 
+from saliency_assay.data.splits import groups_of
 from saliency_assay.models import weights
 from saliency_assay.models.classifier import Blueprint, Classifier
 from saliency_assay.models.jobs import device_of
@@ -32,7 +33,9 @@ def task_of(job: Job, data: Store, images: Any, masks: Sequence[Store] = ()) -> 
     """
     labels, classes = model_labels(data, job.settings["label"], job.settings.get("classes"))
     sources = [job.settings, *(store.attributes["digest"] for store in (data, *masks))]
-    return TrainingTask(images, labels, data["split"][:], len(classes), fingerprint(sources))
+    return TrainingTask(
+        images, labels, data["split"][:], len(classes), fingerprint(sources), groups_of(data)
+    )
 
 
 def training_settings(job: Job) -> dict[str, Any]:

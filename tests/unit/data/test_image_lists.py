@@ -27,8 +27,8 @@ def test_images_with_any_order_of_columns(tmp_path: Path) -> None:
     file = written(tmp_path / "list.CSV", text)
     assert columns_of(file) == ["label", "image", "split", "mask"]
     assert read_images(file) == [
-        ListedImage("a.jpg", "cat", "", "train"),
-        ListedImage("b/c.png", "dog, big", "masks/c.png", "test"),
+        ListedImage("a.jpg", "cat", "", "train", ""),
+        ListedImage("b/c.png", "dog, big", "masks/c.png", "test", ""),
     ]
     assert is_list(file)
     assert not is_list(tmp_path)
@@ -43,7 +43,23 @@ def test_images_with_any_order_of_columns(tmp_path: Path) -> None:
         ("image,label\n", "found no image, expected one in each line after the first"),
         ("image,label\na.jpg\n", "line 2: found 1 values, expected 2 (image, label)"),
         ("image,label\na.jpg,\n", "line 2: found label '', expected the name of a class"),
-        ("image,label\na.jpg,x\n./a.jpg,y\n", "line 3: found 'a.jpg' again, expected each image once"),
+        (
+            "image,label\na.jpg,x\na.jpg,y\n./a.jpg,x\n",
+            "line 4: found 'a.jpg' with label 'x' again, expected each image once, or once with each of its labels",
+        ),
+        ("image,label,group\na.jpg,x,\n", "line 2: found group '', expected the name of a group"),
+        (
+            "image,label,group\na.jpg,x,p\na.jpg,y,q\n",
+            "line 3: found group 'q' of 'a.jpg', expected 'p' as before",
+        ),
+        (
+            "image,label,split\na.jpg,x,train\na.jpg,y,test\n",
+            "line 3: found split 'test' of 'a.jpg', expected 'train' as before",
+        ),
+        (
+            "image,label,split,group\na.jpg,x,train,p\nb.jpg,y,test,p\n",
+            "line 3: found split 'test' of 'p', expected 'train' as before",
+        ),
         ("image,label,split\na.jpg,x,val\n", "line 2: found split 'val'; valid: train, test"),
         *(
             (f"image,label\nb.jpg,x\n{name},x\n", f"line 3: found image {short_repr(name)}")

@@ -2,7 +2,15 @@ import numpy as np
 import pytest
 
 from saliency_assay.data.selection import background_images, explained_images
-from saliency_assay.data.splits import TEST, TRAIN, VALIDATION, random_split, with_validation
+from saliency_assay.data.splits import (
+    TEST,
+    TRAIN,
+    VALIDATION,
+    ClassError,
+    grouped_split,
+    random_split,
+    with_validation,
+)
 
 
 @pytest.mark.parametrize(("count", "share", "tests"), [(1797, 0.1, 180), (7, 0.1, 1), (3, 0.01, 1)])
@@ -45,6 +53,50 @@ def test_a_larger_share_only_adds() -> None:
     split = random_split(200, 0.1, np.random.default_rng(0))
     few, many = (with_validation(split, share, 1) == VALIDATION for share in (0.1, 0.3))
     assert (few <= many).all()
+
+
+def sides(split: np.ndarray, groups: np.ndarray) -> list[set[int]]:
+    """The splits of each group's members."""
+    return [set(split[groups == group].tolist()) for group in np.unique(groups)]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_group_is_never_separated_and_classes_keep_their_shares(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    groups = np.unique(rng.integers(0, 80, 400), return_inverse=True)[1]
+    labels = rng.choice(3, size=400, p=[0.6, 0.3, 0.1])
+    split = grouped_split(labels, groups, 0.2, np.random.default_rng(seed))
+    assert split.dtype == np.uint8
+    assert all(len(of_group) == 1 for of_group in sides(split, groups))
+    for label in range(3):
+        members = labels == label
+        assert abs((split[members] == TEST).mean() - 0.2) < 0.06
+    again = grouped_split(labels, groups, 0.2, np.random.default_rng(seed))
+    assert (again == split).all()
+    validated = with_validation(split, 0.25, seed, groups)
+    assert all(len(of_group) == 1 for of_group in sides(validated, groups))
+    assert ((validated == TEST) == (split == TEST)).all()
+    assert abs((validated == VALIDATION).sum() / (split == TRAIN).sum() - 0.25) < 0.02
+    few = with_validation(split, 0.1, seed, groups) == VALIDATION
+    assert (few <= (validated == VALIDATION)).all()
+
+
+def test_groups_of_one_member_are_split_as_near_as_single_images() -> None:
+    labels = np.repeat([0, 1], [57, 13])
+    split = grouped_split(labels, np.arange(70), 0.1, np.random.default_rng(0))
+    assert [(split[labels == label] == TEST).sum() for label in (0, 1)] == [6, 1]
+
+
+def test_every_class_has_training_and_test_members_where_groups_allow() -> None:
+    labels, groups = np.array([0, 0, 0, 0, 1, 1, 1, 1]), np.array([0, 0, 0, 1, 2, 2, 2, 3])
+    for seed in range(5):
+        split = grouped_split(labels, groups, 0.25, np.random.default_rng(seed))
+        assert split.tolist() == [TRAIN] * 3 + [TEST] + [TRAIN] * 3 + [TEST]
+    with pytest.raises(ClassError) as error:
+        grouped_split(labels, np.array([0, 0, 1, 1, 2, 2, 2, 2]), 0.25, np.random.default_rng(0))
+    assert error.value.label == 1
+    with pytest.raises(ValueError, match="validation_share: found training images of one group"):
+        with_validation(np.full(4, TRAIN, np.uint8), 0.2, 0, np.zeros(4, np.int64))
 
 
 def _table(each: int, tested: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -22,10 +22,10 @@ from saliency_assay.data.image_folders import (
     folder_names,
     read_tiny_list,
 )
-from saliency_assay.data.image_lists import SPLITS, columns_of, is_list, read_images
+from saliency_assay.data.image_lists import SPLITS, ListedImage, columns_of, is_list, read_images
 from saliency_assay.data.images import SUFFIXES, find_images, log_left_out, read_rgb, read_window
 from saliency_assay.data.masks import Masks, Row, find_masks
-from saliency_assay.data.splits import TEST, TRAIN, random_split
+from saliency_assay.data.splits import TEST, TRAIN, ClassError, Ints, Split, grouped_split, random_split
 from saliency_assay.registry.limits import Limits, NonNegativeInt
 from saliency_assay.registry.records import short_repr
 from saliency_assay.runtime.job import printable
@@ -92,14 +92,16 @@ def folder(
         test_folder: ``test`` or ``val``; ``auto`` uses whichever exists. If neither does, ``path`` itself contains the
             classes. Not used for a list.
         split: ``test`` if all images are test images, in ``CLASS/``; ``auto`` for the rules above.
-        test_share: share of each class for testing, if there is no test folder or column ``split``.
+        test_share: share of each class for testing, if there is no test folder or column ``split``. Images of one group
+            of a list stay together.
         generator: random generator for the sample of images and for a split by ``test_share``.
         block: number of images per block.
 
     Returns:
         The classes of label ``class``, and blocks of ``image`` ``[n, 3 or 1, H, W]`` (uint8, or float32 with a window),
         ``split`` uint8, ``label_class`` int64 ``[n]``, ``file`` uint8 ``[n, L]`` (path relative to ``path`` or the
-        list's folder, see ``storage.text``) and, with masks, ``mask`` bool ``[n, H, W]``.
+        list's folder, see ``storage.text``), with masks ``mask`` bool ``[n, H, W]`` and, for a list with the column
+        ``group`` or with several rows of an image, ``group`` like ``file``, by default the path of the image.
 
     Raises:
         FileNotFoundError: ``path``, ``test_folder``, ``masks`` or a listed image is missing.
@@ -108,9 +110,14 @@ def folder(
             iteration, a file is not an image or mask.
     """
     root = Path(path)
-    listed_masks = None
+    listed_masks, groups = None, dict[str, str]()
     if is_list(root):
-        sources, listed_masks = _read_list(root, split)
+        images = read_images(root)
+        sources, groups, listed_masks = (
+            _sources_of(root, images, split),
+            _groups_of(images),
+            _masks_of(root, images),
+        )
         root = root.parent
     elif root.is_dir():
         sources = [
@@ -142,12 +149,17 @@ def folder(
                 )
             rows += [(file, name) for file in sampled]
             labels.append(np.full(len(sampled), label, dtype=np.int64))
-            splits.append(
-                random_split(len(sampled), test_share, generator)
-                if source.split is None
-                else np.full(len(sampled), source.split, dtype=np.uint8)
-            )
-    image_splits = np.concatenate(splits)
+            if source.split is not None:
+                splits.append(np.full(len(sampled), source.split, dtype=np.uint8))
+            elif not groups:
+                splits.append(random_split(len(sampled), test_share, generator))
+    files, label_class = [file for file, _ in rows], np.concatenate(labels)
+    image_groups = [groups[file] for file in files] if groups else []
+    image_splits = (
+        np.concatenate(splits)
+        if splits
+        else _split_groups(sources[0], label_class, image_groups, test_share, generator)
+    )
     logger.info("%s: %d images to train on, %d to test", path, *np.bincount(image_splits, minlength=2))
     image_masks = find_masks(Path(masks), rows) if masks else listed_masks
     if image_masks:
@@ -155,12 +167,9 @@ def folder(
         image_masks.require(
             [row for row in test_rows if not explained_classes or printable(row[1]) in explained_classes]
         )
-    files = [file for file, _ in rows]
-    columns: Block = {
-        "split": image_splits,
-        "label_class": np.concatenate(labels),
-        "file": text.encode(files),
-    }
+    columns: Block = {"split": image_splits, "label_class": label_class, "file": text.encode(files)}
+    if groups:
+        columns["group"] = text.encode(image_groups)
     geometry = Geometry.of(size, fit, crop_share)
     read = partial(read_window, window=window) if window else partial(_read, gray=gray)
     blocks = _load_blocks(root, rows, columns, image_masks, geometry, block, read)
@@ -209,9 +218,8 @@ def _read(path: Path, *, gray: bool) -> Image.Image:
     return image.convert("L") if gray else image
 
 
-def _read_list(path: Path, split: str) -> tuple[list[_Source], Masks | None]:
-    """Return the images of a list, by split if it has that column, and their masks if it has that column."""
-    images = read_images(path)
+def _sources_of(path: Path, images: Sequence[ListedImage], split: str) -> list[_Source]:
+    """Return the images of a list, by split if it has that column."""
     listings: dict[str, dict[str, list[str]]] = {}
     for row in sorted(images, key=lambda row: (row.label, row.image)):
         listings.setdefault(row.split or split, {}).setdefault(row.label, []).append(row.image)
@@ -222,10 +230,40 @@ def _read_list(path: Path, split: str) -> tuple[list[_Source], Masks | None]:
     for name in names:
         place = f"{path}, split {name}" if images[0].split else str(path)
         sources.append(_Source(place, listings.get(name, {}), ", class ", _SPLITS.get(name)))
+    return sources
+
+
+def _masks_of(path: Path, images: Sequence[ListedImage]) -> Masks | None:
+    """Return the masks of a list, if it has that column."""
     if "mask" not in columns_of(path):
-        return sources, None
+        return None
     files = {(row.image, row.label): path.parent / row.mask for row in images if row.mask}
-    return sources, Masks(str(path), "its path in the column mask", complete=False, files=files)
+    return Masks(str(path), "its path in the column mask", complete=False, files=files)
+
+
+def _groups_of(images: Sequence[ListedImage]) -> dict[str, str]:
+    """Return the group of each image of a list, by default itself; empty if no two rows could be in one group."""
+    if not images[0].group and len({row.image for row in images}) == len(images):
+        return {}
+    return {row.image: row.group or row.image for row in images}
+
+
+def _split_groups(
+    source: _Source, labels: Ints, names: Sequence[str], test_share: float, generator: np.random.Generator
+) -> Split:
+    """Return a random split of images in the groups ``names``.
+
+    Raises:
+        ValueError: a class has no group that can be split off.
+    """
+    try:
+        return grouped_split(labels, np.unique(names, return_inverse=True)[1], test_share, generator)
+    except ClassError as error:
+        name = list(source.listing)[error.label]
+        raise ValueError(
+            f"{source.place}{source.separator}{name}: found too few groups of images, expected some to train on and "
+            "others to test"
+        ) from None
 
 
 def _source_of(root: Path, split_folder: Path, split: int | None) -> _Source:

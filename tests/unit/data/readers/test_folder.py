@@ -382,6 +382,47 @@ def test_faults_of_lists(tmp_path: Path) -> None:
     assert fault(file, FileNotFoundError) == f"{tmp_path}/gone.png: no such image file"
 
 
+def test_groups_of_a_list_are_stored_and_stay_together(tmp_path: Path) -> None:
+    rows = []
+    for number in range(24):
+        write(tmp_path / f"{number}.png", number)
+        rows.append(f"{number}.png,{'xy'[number % 2]},p{number // 4}")
+    file = listed(tmp_path, "image,label,group", rows)
+    _, arrays = built(file, test_share=0.3)
+    groups = decode(arrays["group"])
+    assert groups == [f"p{gray // 4}" for gray in grays(arrays)]
+    tested = {group for group, split in zip(groups, arrays["split"], strict=True) if split == TEST}
+    assert len(tested) == 2
+    assert all(
+        (split == TEST) == (group in tested) for group, split in zip(groups, arrays["split"], strict=True)
+    )
+    rows = [f"{number}.png,{'xy'[number % 2]},p{number % 2}" for number in range(24)]
+    message = fault(listed(tmp_path, "image,label,group", rows))
+    assert message.startswith("ROOT, class x: found too few groups of images, expected some to train on")
+
+
+def test_an_image_may_have_several_labels(tmp_path: Path) -> None:
+    """Its rows are in one group, so that they are on one side of the split, and each has its own mask."""
+    rows = []
+    for number in range(10):
+        write(tmp_path / f"{number}.png", number)
+        rows += [f"{number}.png,{label},{label}.png" for label in ("yx" if number % 2 else "x")]
+    for label, left in (("x", 0), ("y", 6)):
+        pixels = np.zeros((10, 12), dtype=np.uint8)
+        pixels[:, left : left + 6] = 1
+        Image.fromarray(pixels).save(tmp_path / f"{label}.png")
+    names, arrays = built(listed(tmp_path, "image,label,mask", rows), fit="stretch")
+    assert names == ("x", "y")
+    assert grays(arrays) == [*range(10), 1, 3, 5, 7, 9]
+    assert decode(arrays["group"]) == decode(arrays["file"])
+    split = dict(zip(grays(arrays), arrays["split"].tolist(), strict=True))
+    assert [split[gray] for gray in grays(arrays)] == arrays["split"].tolist()
+    assert {TRAIN, TEST} == set(arrays["split"][10:].tolist())
+    np.testing.assert_array_equal(arrays["mask"][10], ~arrays["mask"][0])
+    single = listed(tmp_path, "image,label", [f"{number}.png,{'xy'[number % 2]}" for number in range(10)])
+    assert "group" not in built(single)[1]
+
+
 def masked(root: Path) -> Path:
     """Two classes of three images and one test image each, whose upper half is the object."""
     for half, count in (("train", 3), ("test", 1)):
