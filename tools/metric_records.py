@@ -47,6 +47,9 @@ RELEASED = {
     "infidelity_subset": "not in the paper's tables",
     "infidelity_shap": f"as printed; removing the other pixels instead is equivalent, {BELOW}",
     "infidelity_halves": f"the paper specifies neither the kind of explanation nor rescaling, {BELOW}",
+    "average_drop": "pytorch-grad-cam 1.5.7 multiplies normalized images, which is `fill: mean`, and does not divide "
+    f"the drop by y, {BELOW}",
+    "mask_overlap": f"the papers compare boxes around the largest region, {BELOW}",
     "sensitivity_max": f"`relative` is that of the released code; the noise of random methods differs, {BELOW}",
     "randomization": f"BatchNorm keeps its trained statistics in the released code, {BELOW}",
     "mcs": "resizing of masks and explained class, see [Concept attribution](#concept-attribution)",

@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from sklearn.metrics import f1_score, jaccard_score
 from support import generator
 from torch import Tensor
 
-from saliency_assay.metrics.localization import dilated, mask_attribution, pointing_game
+from saliency_assay.metrics.localization import dilated, mask_attribution, mask_overlap, pointing_game
 from saliency_assay.metrics.scored import Scored
 
 NAN = float("nan")
@@ -30,6 +31,14 @@ def attribute(maps: Tensor, mask: Tensor) -> dict[str, np.ndarray]:
     images, targets = torch.zeros(len(maps), 3, *maps.shape[2:]), torch.zeros(len(maps), dtype=torch.int64)
     scored = mask_attribution(unused, images, targets, maps, generator=generator(), mask=mask)
     return the_scores(scored, ["relevance_mass_accuracy", "relevance_rank_accuracy"])
+
+
+def overlap(maps: Tensor, mask: Tensor, threshold: float | str = 0.2) -> dict[str, np.ndarray]:
+    images, targets = torch.zeros(len(maps), 3, *maps.shape[2:]), torch.zeros(len(maps), dtype=torch.int64)
+    scored = mask_overlap(
+        unused, images, targets, maps, generator=generator(), mask=mask, threshold=threshold
+    )
+    return the_scores(scored, ["iou", "dice"])
 
 
 def the_scores(scored: Scored, names: list[str]) -> dict[str, np.ndarray]:
@@ -125,6 +134,47 @@ def test_mask_attribution_equals_plain_loops(score: str, plain: Any, undefined: 
     assert scores[10] == 1  # the object is the image
 
 
+def plain_otsu(saliency: np.ndarray) -> float:
+    """The center of the bin that, with the bins below, minimizes the variance within both sides."""
+    counts, edges = np.histogram(saliency, 256)
+    centers = (edges[:-1] + edges[1:]) / 2
+    values = np.repeat(centers, counts)
+    splits = [(values[values <= center], values[values > center]) for center in centers[:-1]]
+    return float(centers[np.argmin([sum(side.var() * side.size for side in sides) for sides in splits])])
+
+
+@pytest.mark.parametrize("threshold", [0, 0.2, 0.75, "otsu"])
+def test_overlap_equals_scikit_learn_on_pixels_above_the_threshold(threshold: float | str) -> None:
+    maps, masks = some_maps(), some_masks()
+    scores = overlap(maps, masks, threshold)
+    for place, (saliency, mask) in enumerate(zip(maps.sum(1).numpy(), masks.numpy(), strict=True)):
+        ours = scores["iou"][place], scores["dice"][place]
+        if undefined(saliency, mask):
+            assert np.isnan(ours).all()
+            continue
+        level = plain_otsu(saliency) if isinstance(threshold, str) else threshold * saliency.max()
+        above = saliency > level
+        expected = [score(mask.ravel(), above.ravel()) for score in (jaccard_score, f1_score)]
+        np.testing.assert_allclose(ours, expected, rtol=1e-14)
+    assert np.flatnonzero(np.isnan(scores["iou"])).tolist() == [6, 7, 8, 9]
+    if not isinstance(threshold, str):
+        assert scores["iou"][4] == 0  # no value is positive, so no pixel is selected
+
+
+def test_overlap_of_the_objects_area_is_the_rank_accuracy() -> None:
+    maps, masks = some_maps(), some_masks()
+    scores = overlap(maps, masks, "area")
+    np.testing.assert_allclose(scores["dice"], attribute(maps, masks)["relevance_rank_accuracy"], rtol=1e-14)
+    np.testing.assert_allclose(scores["iou"], scores["dice"] / (2 - scores["dice"]), rtol=1e-14)
+
+
+def test_otsu_separates_two_levels_however_close() -> None:
+    mask = torch.zeros(1, 4, 5, dtype=torch.bool)
+    mask[0, 1:3, 1:4] = True
+    for step in (1.0, 1e-12, 1e-300):
+        assert overlap((mask.double() * step + (step > 1e-20))[:, None], mask, "otsu")["iou"] == [1]
+
+
 def test_a_worked_example() -> None:
     raw = torch.tensor([[3.0, -1.0, 2.0], [2.0, 0.5, -4.0]])[None, None]
     mask = torch.tensor([[False, True, True], [False, True, False]])[None]
@@ -134,6 +184,9 @@ def test_a_worked_example() -> None:
     assert scores["relevance_rank_accuracy"] == pytest.approx([1 / 3])
     assert point(raw, mask).tolist() == [0]
     assert point(raw, mask, tolerance=1).tolist() == [1]
+    # Above 0.6 are 3, 2 and 2; above 2.1 only 3, which lies outside.
+    assert overlap(raw, mask) == {"iou": pytest.approx([1 / 5]), "dice": pytest.approx([1 / 3])}
+    assert overlap(raw, mask, 0.7) == {"iou": [0], "dice": [0]}
 
 
 @pytest.mark.parametrize(("radius", "pixels"), [(0, 1), (1, 5), (2, 13), (3, 29), (5, 81)])
@@ -153,7 +206,7 @@ def test_dilation_is_by_a_euclidean_disc(radius: int, pixels: int) -> None:
         (torch.ones(3, 4, 4), r"torch\.float32 \[3, 4, 4\]"),
     ],
 )
-@pytest.mark.parametrize("metric", [point, attribute])
+@pytest.mark.parametrize("metric", [point, attribute, overlap])
 def test_a_mask_that_does_not_fit_is_refused(metric: Any, mask: Tensor, value: str) -> None:
     with pytest.raises(ValueError, match=rf"^mask: found {value}, expected torch\.bool \[3, 4, 4\]"):
         metric(torch.zeros(3, 2, 4, 4), mask)

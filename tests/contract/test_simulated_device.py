@@ -45,6 +45,7 @@ WAITS = {
     "metrics.fills:fill": LIBRARY,
     "metrics.infidelity:noisy_baselines": ONCE,
     "metrics.interpolation:impute": LIBRARY,
+    "metrics.localization:_otsu": LIBRARY,
     "metrics.mprt:_complexity": LIBRARY,
     "metrics.perturbation:_check_finite": ONCE,
     "metrics.perturbation:evaluate_order": "equal perturbed images are passed once; two for each order of pixels",

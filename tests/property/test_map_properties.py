@@ -78,7 +78,7 @@ def test_colors_are_means_rounded_half_up(images: torch.Tensor, data: st.DataObj
 SCALE_FREE = {
     "aopc", "faithfulness", "necessity_sufficiency", "deletion", "insertion", "road", "sensitivity_n", "pointing_game",
     "mask_attribution", "block_attribution", "faithfulness_correlation", "region_perturbation", "irof", "monotonicity",
-    "sparseness", "complexity", "random_logit", "emprt",
+    "sparseness", "complexity", "random_logit", "emprt", "average_drop", "mask_overlap",
 }  # fmt: skip
 """Those that look at the order or the shares of a map, or correlate it: its unit is nothing to them."""
 

@@ -228,6 +228,23 @@ METRICS: tuple[Metric, ...] = (
         finetuning={"augment_removal": "beta", "augment_fill": "fill"},
     ),
     Metric(
+        "average_drop",
+        "Average drop",
+        "saliency_assay.metrics.average_drop:average_drop",
+        "Chattopadhay et al., 2018; Zhang et al., 2024",
+        "change of the probability from the image to its product with the map: relative decrease, relative increase, "
+        "and share of images with an increase",
+        formula="drop = max(y − o, 0) / y; gain = max(o − y, 0) / (1 − y); increase = 1 if o > y, else 0; y the "
+        "probability for the image, o for its product with the map",
+        scores=(
+            Score("average_drop", LOWER, (0, 1), "Average drop"),
+            Score("average_gain", HIGHER, (0, 1), "Average gain"),
+            Score("increase_in_confidence", HIGHER, (0, 1), "Increase in confidence", unit="share of images"),
+        ),
+        measures=FAITHFULNESS,
+        takes=("mean",),
+    ),
+    Metric(
         "sensitivity_n",
         "Sensitivity-n",
         "saliency_assay.metrics.sensitivity_n:sensitivity_n",
@@ -464,6 +481,20 @@ METRICS: tuple[Metric, ...] = (
                 (0, 1),
                 "Relevance rank accuracy",
             ),
+        ),
+        measures=LOCALIZATION,
+        takes=("mask",),
+    ),
+    Metric(
+        "mask_overlap",
+        "Overlap with the mask",
+        "saliency_assay.metrics.localization:mask_overlap",
+        "Zhou et al., 2016",
+        "overlap of the object and the pixels above a threshold",
+        formula="IoU = |T ∩ M| / |T ∪ M|; Dice = 2|T ∩ M| / (|T| + |M|); T the pixels above the threshold",
+        scores=(
+            Score("iou", HIGHER, (0, 1), "IoU"),
+            Score("dice", HIGHER, (0, 1), "Dice"),
         ),
         measures=LOCALIZATION,
         takes=("mask",),

@@ -1,5 +1,7 @@
 """Localization scores: agreement of a map with the object's mask (Zhang et al., 2018; Arras et al., 2022)."""
 
+from typing import Annotated
+
 import numpy as np
 import torch
 from scipy.ndimage import distance_transform_edt
@@ -8,7 +10,9 @@ from torch import Tensor
 from saliency_assay.metrics.perturbation import Predict
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.scored import Scored, is_rankable, nan_unless
-from saliency_assay.registry.limits import NonNegativeInt
+from saliency_assay.registry.limits import Limits, NonNegativeInt
+from saliency_assay.runtime.environment import optional
+from saliency_assay.runtime.transfer import to_device
 
 
 def pointing_game(
@@ -65,6 +69,41 @@ def mask_attribution(
     return Scored({(name, ""): nan_unless(defined, score) for name, score in scores.items()})
 
 
+def mask_overlap(
+    predict: Predict,
+    images: Tensor,
+    targets: Tensor,
+    maps: Tensor,
+    *,
+    generator: torch.Generator,
+    mask: Tensor,
+    threshold: Annotated[float | str, Limits(minimum=0, maximum=0.99, words=("area", "otsu"))] = 0.2,
+) -> Scored:
+    """Return ``iou`` and ``dice`` of the object and the pixels above a threshold of the ``sum`` of a map, in [0, 1].
+
+    ``threshold`` is a share of the map's maximum, ``otsu`` (Otsu, 1979), or ``area``: as many pixels of largest value
+    as the object has, where pixels tied for the last place count with their expectation. ``mask`` is bool ``[N, H,
+    W]``, True on the object. NaN where the map is NaN or constant, or the mask is empty; 0 where no pixel is above the
+    threshold because no value is positive. Zhou et al. (2016).
+
+    Raises:
+        ValueError: the mask does not fit the maps.
+    """
+    saliency = _checked(reduce(maps, "sum"), mask)
+    defined = _is_defined(saliency, mask)
+    flat, inside = saliency.flatten(1).double(), mask.flatten(1)
+    area = inside.sum(1)
+    if threshold == "area":
+        common, selected = rank_inside(flat, inside) * area, area
+    else:
+        above = (
+            flat > (_otsu(flat, defined) if isinstance(threshold, str) else threshold * flat.amax(1))[:, None]
+        )
+        common, selected = (above & inside).sum(1).double(), above.sum(1)
+    scores = {"iou": common / (selected + area - common), "dice": 2 * common / (selected + area)}
+    return Scored({(name, ""): nan_unless(defined, score) for name, score in scores.items()})
+
+
 def mass_inside(saliency: Tensor, inside: Tensor) -> Tensor:
     """Return Σ_mask max(s, 0) / Σ max(s, 0) of maps float64 ``[N, P]``, ``[N]``; NaN where no value is positive."""
     positive = saliency.clamp(min=0)
@@ -91,6 +130,23 @@ def dilated(mask: Tensor, radius: int) -> Tensor:
     # An empty mask stays empty: without a True pixel, SciPy's distances are undefined.
     near = [distance_transform_edt(~each) <= radius if each.any() else each for each in mask.cpu().numpy()]
     return torch.from_numpy(np.stack(near)).to(mask.device)
+
+
+def _otsu(flat: Tensor, defined: Tensor) -> Tensor:
+    """Return Otsu's threshold of each map float64 ``[N, P]`` that is ``defined``, from 256 bins, else NaN, ``[N]``."""
+    with optional("skimage", "methods"):
+        from skimage.filters import threshold_otsu
+
+    low, high = flat.amin(1), flat.amax(1)
+    # Scaled, because NumPy refuses bins narrower than the spacing of floating-point numbers.
+    scaled = ((flat - low[:, None]) / (high - low)[:, None]).cpu().numpy()
+    shares = [
+        threshold_otsu(values) if is_defined else np.nan  # type: ignore[no-untyped-call]
+        for values, is_defined in zip(scaled, defined.tolist(), strict=True)
+    ]
+    return low + (high - low) * to_device(
+        torch.tensor(shares, dtype=torch.float64, device="cpu"), flat.device
+    )
 
 
 def _checked(saliency: Tensor, mask: Tensor) -> Tensor:

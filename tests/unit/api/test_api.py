@@ -387,7 +387,10 @@ BAD_SCORES: list[tuple[dict[str, Any], str]] = [
     ({"fill": "gray"}, "deletion: fill: found 'gray', valid: black, mean, image_mean, random, blur"),
     ({"fill": "mean"}, "deletion: fill: found 'mean', but .* or choose: black, image_mean, random, blur"),
     ({"mean": [0.5, 0.5, 124]}, r"mean: found \[0\.5, 0\.5, 124\.0\], expected 3 values in \[0, 1\]"),
-    ({"mask": MASK}, "mask: deletion takes none; valid: pointing_game, mask_attribution, block_attribution"),
+    (
+        {"mask": MASK},
+        "mask: deletion takes none; valid: pointing_game, mask_attribution, mask_overlap, block_attribution",
+    ),
     ({"method_seed": 3}, "method_seed: deletion computes no maps"),
     ({"metric": "aopc", "random_orders": 7}, "aopc: random_orders: only for the workflow"),
     ({"metric": "pointing_game"}, "pointing_game: mask: missing, expected the object's pixels, bool"),
