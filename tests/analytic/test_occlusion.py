@@ -65,7 +65,7 @@ def plain_occlusion(
     ],
     ids=str,
 )
-@pytest.mark.parametrize("fill", ["black", "mean"])
+@pytest.mark.parametrize("fill", ["black", "gray", "mean"])
 def test_occlusion_equals_plain_loops(
     size: tuple[int, int],
     window: float,
@@ -78,7 +78,8 @@ def test_occlusion_equals_plain_loops(
     maps = occlusion(
         model, images, TARGETS[:3], generator=generator(), window=window, stride=stride, fill=fill
     )
-    color = model.mean.flatten() if fill == "mean" else torch.zeros(3, dtype=torch.float64)
+    levels = {"black": 0.0, "gray": 0.5}
+    color = model.mean.flatten() if fill == "mean" else torch.full((3,), levels[fill], dtype=torch.float64)
     for image, target, raw in zip(images, TARGETS.tolist()[:3], maps, strict=True):
         exact(raw[0], plain_occlusion(model, image, target, pixels, steps, color))
     assert maps.abs().max() > 1e-3

@@ -33,7 +33,7 @@ def extremal_perturbation(
     area: Annotated[float, Limits(minimum=0.001, maximum=1)] = 0.1,
     steps: PositiveInt = 800,
     variant: Annotated[str, Limits(choices=("preserve", "delete"))] = "preserve",
-    perturbation: Annotated[str, Limits(choices=("blur", "black", "mean"))] = "blur",
+    perturbation: Annotated[str, Limits(choices=("blur", "black", "gray", "mean"))] = "blur",
     cell: Annotated[float, Limits(minimum=0.001, maximum=1)] = 0.03125,
     sigma: Annotated[float, Limits(minimum=0.001, maximum=1)] = 0.09375,
 ) -> Tensor:

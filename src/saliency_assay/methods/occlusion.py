@@ -18,13 +18,14 @@ def occlusion(
     generator: torch.Generator,
     window: Share = 0.25,
     stride: Share = 0.125,
-    fill: Baseline = "black",
+    fill: Baseline = "gray",
 ) -> Tensor:
     """Compute f_t(x) − f_t(x with a window filled), averaged over the windows that contain a pixel, ``[N, 1, H, W]``.
 
     ``window`` and ``stride`` are shares of the image's height and width, rounded to pixels, at least one. Windows start
     at multiples of the stride until one reaches the border, where it is clipped. ``fill`` is a color of ``baselines``.
-    Zeiler & Fergus (2014), section 4.2. One pass for the image and one for each position of the window.
+    Zeiler & Fergus (2014), section 4.2, cover the image with a gray square. One pass for the image and one for each
+    position of the window.
 
     Raises:
         ValueError: as ``baselines.baseline``.

@@ -3,26 +3,27 @@
 import torch
 from torch import Tensor
 
+from saliency_assay.methods.baselines import GRAY_LEVELS
 from saliency_assay.methods.sampling import uniform
 from saliency_assay.runtime.transfer import to_device
 
-FILLS = ("black", "mean", "image_mean", "random", "blur")
+FILLS = ("black", "gray", "mean", "image_mean", "random", "blur")
 BLUR = 0.1  # standard deviation of blur, as a share of the image's shorter side
 
 
 def fill(name: str, images: Tensor, *, mean: Tensor | None = None, seeds: list[int] | None = None) -> Tensor:
     """Return the fill ``name`` of images ``[N, C, H, W]`` in [0, 1], of their type and device, broadcasting to them.
 
-    ``black`` is 0, ``mean`` the data set's mean ``[C]``, ``image_mean`` the mean over the pixels of each image,
-    ``random`` uniform in [0, 1) for each pixel and channel, from one of ``seeds`` for each image, and ``blur`` the
-    image blurred by a Gaussian of standard deviation ``BLUR`` times its shorter side, mirrored at the border.
+    ``black`` is 0, ``gray`` 0.5, ``mean`` the data set's mean ``[C]``, ``image_mean`` the mean over the pixels of each
+    image, ``random`` uniform in [0, 1) for each pixel and channel, from one of ``seeds`` for each image, and ``blur``
+    the image blurred by a Gaussian of standard deviation ``BLUR`` times its shorter side, mirrored at the border.
 
     Raises:
         ValueError: unknown name, or missing or wrong ``mean`` or ``seeds`` for a fill that needs them.
     """
     count, channels, height, width = images.shape
-    if name == "black":
-        return images.new_zeros(1, channels, 1, 1)
+    if name in GRAY_LEVELS:
+        return images.new_full((1, channels, 1, 1), GRAY_LEVELS[name])
     if name == "mean":
         if mean is None or mean.shape != (channels,):
             actual = "none" if mean is None else f"{list(mean.shape)}"

@@ -13,6 +13,8 @@ from saliency_assay.config.metrics import Metric
 from saliency_assay.pipeline.studies import Studies
 from saliency_assay.registry.labels import Labels
 
+COLOR_PARAMETERS = ("fill", "baseline", "perturbation")
+COLORS = ("black", "gray", "mean")
 OPTIMAL_METHODS: Mapping[str, str] = {
     "infidelity_halves": "optimal_halves",
     "infidelity_square": "optimal_square",
@@ -70,6 +72,12 @@ class Descriptions:
                 for model in study.all_models
             },
             "methods": study.methods,
+            "reference_colors": {
+                method: value
+                for method in study.methods
+                for name in COLOR_PARAMETERS
+                if (value := self.config.methods[method].parameters.get(name)) in COLORS
+            },
             "score_summaries": self.studies.questions(name),
             "measured": self.studies.measured(name),
             "seeds": len(self.config.seeds),

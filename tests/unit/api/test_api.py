@@ -355,7 +355,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"method": "smoothgrad", "base": "random"}, "base: found random, .* expected one such as gradient"),
     ({"method": "deep_shap"}, r"deep_shap: background: missing, expected images \[B, C, H, W\]"),
     ({"method": "gradcam"}, "gradcam: needs .*cam_layer=.* valid: body"),
-    ({"method": "gradient_x_input", "baseline": "mean"}, ".*: baseline: found 'mean', .*: black$"),
+    ({"method": "gradient_x_input", "baseline": "mean"}, ".*: baseline: found 'mean', .*: black, gray$"),
     ({"method": own}, "own: missing a required argument: 'level'; expected"),
     ({"images": IMAGES.transpose(0, 2, 3, 1)}, r"images: found \[6, 8, 8, 3\], channels last"),
     ({"images": IMAGES.astype(np.int64)}, r"images: found int64 \[6, 3, 8, 8\], expected uint8"),
@@ -384,8 +384,11 @@ def test_errors_of_attribute_are_one_line(network: nn.Module, changes: dict[str,
 
 BAD_SCORES: list[tuple[dict[str, Any], str]] = [
     ({"metric": "deletoin"}, r"unknown metric 'deletoin'; did you mean 'deletion'\? valid: "),
-    ({"fill": "gray"}, "deletion: fill: found 'gray', valid: black, mean, image_mean, random, blur"),
-    ({"fill": "mean"}, "deletion: fill: found 'mean', but .* or choose: black, image_mean, random, blur"),
+    ({"fill": "grey"}, "deletion: fill: found 'grey', valid: black, gray, mean, image_mean, random, blur"),
+    (
+        {"fill": "mean"},
+        "deletion: fill: found 'mean', but .* or choose: black, gray, image_mean, random, blur",
+    ),
     ({"mean": [0.5, 0.5, 124]}, r"mean: found \[0\.5, 0\.5, 124\.0\], expected 3 values in \[0, 1\]"),
     (
         {"mask": MASK},

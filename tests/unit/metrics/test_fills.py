@@ -49,6 +49,7 @@ def test_a_fill_does_not_depend_on_how_images_are_split(name: str) -> None:
 def test_black_and_the_means_are_constant() -> None:
     images = some_images(torch.float64)
     assert made("black", images).tolist() == [[[[0]], [[0]], [[0]]]]
+    assert made("gray", images).tolist() == [[[[0.5]], [[0.5]], [[0.5]]]]
     assert torch.equal(made("mean", images)[0, :, 0, 0], MEAN.double())
     expected = [[image[channel].mean() for channel in range(3)] for image in images.numpy()]
     np.testing.assert_allclose(made("image_mean", images)[:, :, 0, 0], expected, rtol=1e-14)

@@ -197,6 +197,17 @@ def test_cautions_are_of_methods_that_are_fitted_to_a_metric() -> None:
     assert tiny.summarize({"study": "digits"})["study"]["references"] == []
 
 
+def test_a_study_names_the_colors_that_stand_for_absence() -> None:
+    raw = deepcopy(TINY)
+    raw["methods"] |= {"hidden": {"method": "occlusion"}, "rise": {"samples": 2, "baseline": "mean"}}
+    raw["methods"] |= {"mask": {"method": "extremal_perturbation", "steps": 1}}  # blurs
+    raw["studies"]["digits"]["methods"] += ["hidden", "rise", "mask"]
+    assert params(raw).summarize({"study": "digits"})["study"]["reference_colors"] == {
+        "hidden": "gray",
+        "rise": "mean",
+    }
+
+
 def test_papers_know_methods_by_what_they_smooth_and_what_their_maps_are() -> None:
     configuration = deepcopy(TINY)
     configuration["methods"]["integrated"] = {"method": "integrated_gradients", "times_input": False}

@@ -260,7 +260,7 @@ def test_parameters_are_the_keyword_only_arguments_with_their_defaults(module: P
     assert list(parameters("score", "respond", "Descent").items()) == [
         ("steps", Parameter(20_000, minimum=1)),
         ("noise", Parameter(-0.5)),
-        ("fill", Parameter("mean", choices=("black", "mean", "image_mean", "random", "blur"))),
+        ("fill", Parameter("mean", choices=("black", "gray", "mean", "image_mean", "random", "blur"))),
         ("orders", Parameter(10)),
         ("exact", Parameter(False)),
         ("rate", Parameter(1e-6)),

@@ -208,6 +208,25 @@ def test_warnings_name_the_number_of_metrics() -> None:
     assert study(tables_of(pd.concat([CLEAR, few]))).warnings == []  # a small number alone is no warning
 
 
+@pytest.mark.parametrize(
+    ("above", "warned"),
+    [
+        ({"a": 1.0, "b": 0.0}, True),
+        ({"a": 0.0, "b": 0.0}, False),  # perhaps too few images
+        ({"a": 1.0, "b": 1.0}, False),
+        ({"a": 1.0, "b": NAN}, False),
+    ],
+)
+def test_a_reference_color_is_named_if_only_its_method_is_no_better_than_baselines(
+    above: dict[str, float], warned: bool
+) -> None:
+    weak = order_rows({"a": (1, 1), "b": (2, 3), "random": (2, 3)}, above_baselines={**above, "random": NAN})
+    tables = tables_of(pd.concat([named(weak, "good"), named(CLEAR, "bad")]))  # only good is of faithfulness
+    result = study(tables, reference_colors={"a": "black", "b": "black"})
+    named_methods = [warning.split()[0] for warning in result.warnings if "black" in warning]
+    assert named_methods == (["b"] if warned else [])
+
+
 def findings(*tables: pd.DataFrame) -> list[Finding]:
     return [finding("metric", table, None) for table in tables]
 

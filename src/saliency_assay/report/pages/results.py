@@ -29,8 +29,8 @@ def study_result(
 
     Args:
         facts: ``name, label, page, labels, data, models`` (``{name: {label, architecture, trained_on, data}}``),
-            ``methods, score_summaries, measured, references, level`` (of the intervals of α), and from its kind
-            ``question, variants, explains_all_images, cautions``.
+            ``methods, reference_colors, score_summaries, measured, references, level`` (of the intervals of α), and
+            from its kind ``question, variants, explains_all_images, cautions``.
         files: ``data``, the data set; ``TABLES``, if methods are scored; ``thumbnails``, if the page shows images; and
             the tables that ``cautions`` takes.
         maps: all shards of the maps of one method.
@@ -62,6 +62,9 @@ def study_result(
         methods=list(map(labels.method, facts["methods"])),
         level=facts["level"],
         tables=tables,
+        reference_colors={
+            labels.method(method): color for method, color in facts["reference_colors"].items()
+        },
         cautions=[*facts["references"], *_read_cautions(facts["cautions"], files, labels)],
         at_chance=list(filter(None, at_chance)),
         thumbnails=json.loads(files["thumbnails"].read_bytes()) if "thumbnails" in files else {},

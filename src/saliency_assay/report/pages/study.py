@@ -9,10 +9,11 @@ from typing import Any
 import pandas as pd
 
 from saliency_assay.registry.labels import Labels
+from saliency_assay.registry.properties import FAITHFULNESS
 from saliency_assay.reliability.figures import scored_names
 from saliency_assay.reliability.verdicts import CHANCE_REASON, Verdict, alpha_row
 from saliency_assay.report.pages import words
-from saliency_assay.report.pages.summary import Finding, answer_words, warning_words
+from saliency_assay.report.pages.summary import Finding, answer_words, color_words, warning_words
 
 MOST_WARNINGS = 3  # most warnings on the overview
 LONG = 100  # characters of a warning above which the overview shortens it
@@ -47,6 +48,8 @@ class StudyResult:
     """Confidence level of the intervals of α."""
     variants: str = "variants"
     """Kind of the variants of a score: ``variants`` of a metric, or ``models``, all of which have sentences."""
+    reference_colors: Mapping[str, str] = field(default_factory=dict)
+    """Color that stands for absence, by the labels of the methods that have such a color."""
     cautions: Sequence[str] = ()
     """Sentences on limitations of the ranks."""
     at_chance: Sequence[str] = ()
@@ -71,7 +74,15 @@ class StudyResult:
     @cached_property
     def warnings(self) -> list[str]:
         """Short sentences on the limits of its ranks."""
-        return [*self.at_chance, *(warning_words(self.findings) if self.tables else []), *self.cautions]
+        if not self.tables:
+            return [*self.at_chance, *self.cautions]
+        of_faithfulness = [
+            finding
+            for finding in self.findings
+            if self.measured.get(str(finding.rows["metric"].iloc[0])) == FAITHFULNESS
+        ]
+        of_colors = color_words(of_faithfulness, self.reference_colors)
+        return [*self.at_chance, *warning_words(self.findings), *of_colors, *self.cautions]
 
     @property
     def short_warnings(self) -> list[str]:

@@ -135,6 +135,29 @@ def warning_words(findings: Sequence[Finding]) -> list[str]:
     return [f"{text} on {count} of {metrics}." for text, count in counts.items() if count]
 
 
+def color_words(findings: Sequence[Finding], colors: Mapping[str, str]) -> list[str]:
+    """Return a sentence for each method that may be no better than baselines because of its reference color.
+
+    Under no metric is it significantly better than every baseline, under which another method is at least once, so that
+    the images are not too few.
+
+    Args:
+        findings: results of metrics of faithfulness.
+        colors: color that stands for absence in each method that has such a color.
+    """
+    rows = [words.ranked(finding.rows)[["method", "above_baselines"]] for finding in findings]
+    best = pd.concat(rows).groupby("method")["above_baselines"].max() if rows else pd.Series(dtype=float)
+    if not (best == 1).any():
+        return []
+    metrics = f"any of {len(findings)} metrics" if len(findings) > 1 else "the metric"
+    return [
+        f"{method} is not significantly better than every baseline on {metrics} of faithfulness, unlike other methods;"
+        f" its reference color, {color}, may be too similar to the pixels that it hides: compare another color."
+        for method, color in colors.items()
+        if best.get(method) == 0
+    ]
+
+
 def has_one_seed(findings: Sequence[Finding]) -> bool:
     """Return True if ranks of any metric are based on a single training seed or weights file."""
     return any((words.ranked(finding.rows)["seeds"] == 1).any() for finding in _compared(findings))
