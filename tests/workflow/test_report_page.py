@@ -84,7 +84,11 @@ def titles_of(checkout: Checkout) -> dict[str, list[str]]:
     """Return the titles of the report's figures and tables by category; these are all files that there are."""
     report = (checkout.root / "results/report.html").read_text(encoding="utf-8")
     results = variable_of_report(report, "results")
-    files = [path for path in checkout.root.glob("results/figures/**/*.*") if path.name != "gallery.png"]
+    files = [
+        path
+        for path in checkout.root.glob("results/figures/**/*.*")
+        if path.stem != "gallery" or path.suffix == ".html"
+    ]
     assert {str(path.relative_to(checkout.root)) for path in files if path.suffix != ".json"} == set(results)
     return {
         category: [

@@ -1,8 +1,13 @@
 """``snakemake table``: one folder with all results as CSV and LaTeX."""
 
+from io import BytesIO
+
 import pandas as pd
 import pytest
 from checkout import Checkout
+
+from saliency_assay.report.export.image_scores import COLUMNS
+from saliency_assay.storage.zarr_store import open_store
 
 pytestmark = pytest.mark.slow
 
@@ -16,9 +21,30 @@ COPIES = {
     "retrain": ("leakage", "summary"),
 }
 
+SETS = {"bam": ("bam_os", "scene"), "captions": ("captioned_both", "class"), "digits": ("digits", "class")}
+"""The set whose images are scored, and its label, of each study with scores of images."""
+
+
+def check_image_scores(finished: Checkout, study: str, content: bytes) -> None:
+    """All digits of the scores of single images are exported, whose means are those of the study's order."""
+    table = pd.read_csv(BytesIO(content))
+    assert list(table) == COLUMNS
+    assert set(table["study"]) == {study}
+    assert table["file"].isna().all(), "synthetic images are in no files"
+    name, label = SETS[study]
+    with open_store(finished.root / f"results/data/{name}.zarr.zip", kind="data") as data:
+        labels, classes = data[f"label_{label}"][:], data.attributes["classes"][label]
+    assert table["label"].tolist() == [classes[labels[image]] for image in table["image"]]
+    keys = ["metric", "variant", "method"]
+    order = pd.read_csv(finished.root / f"results/tables/{study}/order.csv").set_index(keys)["mean"]
+    means = table.groupby([*keys, "image"])["score"].mean().groupby(keys).mean()
+    pd.testing.assert_series_equal(means.reindex(order.index), order, check_names=False)
+    assert not table.duplicated([name for name in COLUMNS if name != "score"]).any()
+
 
 def test_all_results_are_exported_once_and_again_after_an_edit_of_the_export(finished: Checkout) -> None:
-    assert finished.planned("table") == {"table"}
+    exports = {"table", *(f"export_scores {study}" for study in SETS)}
+    assert finished.planned("table") == exports
     finished.make("table")
     files = finished.files("results/export")
     figures = {name: content for name, content in files.items() if name.startswith("figures/")}
@@ -26,10 +52,13 @@ def test_all_results_are_exported_once_and_again_after_an_edit_of_the_export(fin
     vectors = {
         name.removesuffix(".svg") for name in finished.files("results/figures") if name.endswith(".svg")
     }
+    vectors |= {f"{study}/gallery" for study in COPIES}
     assert figures.keys() == {f"figures/{name}.pdf" for name in vectors}
     assert all(content.startswith(b"%PDF") for content in figures.values())
     copies = {f"{study}/{name}.csv" for study, names in COPIES.items() for name in names}
     assert copies <= set(files)
+    for study in SETS:
+        check_image_scores(finished, study, files.pop(f"{study}/scores.csv"))
     assert set(files) - copies >= {"results.csv", "models.csv", *(f"{study}.tex" for study in COPIES)}
     tables = finished.files("results/tables")
     copied = {name for name in tables if name.endswith(".csv") and not name.endswith("/not_computed.csv")}

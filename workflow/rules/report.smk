@@ -10,6 +10,7 @@ rule plot_gallery:
         scores=INPUTS.gallery_scores,
     output:
         image="<results>/figures/{study}/gallery.png",
+        vector="<results>/figures/{study}/gallery.pdf",
         thumbnails="<results>/figures/{study}/gallery.json",
         page=report(
             "<results>/figures/{study}/gallery.html",

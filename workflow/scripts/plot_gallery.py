@@ -48,6 +48,7 @@ with run_job(snakemake, needs=("data", "maps")) as job:
     with styled():
         figure = gallery(images, maps, titles=captions, masks=masks, labels=display)
         save(figure, job.output.image)
+        save(figure, job.output.vector)
     small = thumbnails(images, maps, titles=captions, masks=masks, labels=display)
     job.output.thumbnails.write_text(json.dumps(small), encoding="utf-8")
 

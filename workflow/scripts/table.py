@@ -50,3 +50,5 @@ with run_job(snakemake, needs=()) as job:
     with_keys_and_labels(table, labels).to_csv(output.results, index=False)
     for figure, copy in zip(paths.every("figures"), output.figures, strict=True):
         copy.write_bytes(pdf(figure.read_text(encoding="utf-8")))
+    for figure, copy in zip(paths.every("galleries"), output.galleries, strict=True):
+        shutil.copyfile(figure, copy)

@@ -14,7 +14,8 @@ BASELINES = (*GRAY_LEVELS, "mean")
 def baseline(model: nn.Module, images: Tensor, name: str) -> Tensor:
     """Return the color ``name`` as ``[1, C, 1, 1]``, of the type and on the device of ``images``.
 
-    ``black`` is 0 and ``gray`` 0.5 in every channel, ``mean`` the channel mean of the images that the classifier was trained on.
+    ``black`` is 0 and ``gray`` 0.5 in every channel, ``mean`` the channel mean of the images that the classifier was
+    trained on.
 
     Raises:
         ValueError: unknown name, or ``mean`` for a model that is not a ``Classifier``.
@@ -26,6 +27,7 @@ def baseline(model: nn.Module, images: Tensor, name: str) -> Tensor:
     if not isinstance(model, Classifier):
         kind = type(model).__name__
         raise ValueError(
-            f"baseline: found 'mean' with a {kind}, expected a Classifier, which stores a mean, or {' or '.join(map(repr, GRAY_LEVELS))}"
+            f"baseline: found 'mean' with a {kind}, expected a Classifier, which stores a mean, or one of: "
+            f"{', '.join(GRAY_LEVELS)}"
         )
     return model.mean.to(images)

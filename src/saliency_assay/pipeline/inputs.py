@@ -330,6 +330,22 @@ class Inputs(Results):
             for path in self.vector_figures()
         ]
 
+    def vector_galleries(self) -> list[str]:
+        """Return the PDF files of all galleries."""
+        return [f"{self.paths.figures}/{study}/gallery.pdf" for study in self.studies.all]
+
+    def exported_galleries(self) -> list[str]:
+        """Return the copies of the galleries in the export."""
+        return [f"{self.paths.export}/figures/{study}/gallery.pdf" for study in self.studies.all]
+
+    def exported_scores(self) -> list[str]:
+        """Return the scores of single images of all studies but those that retrain models, which are too many."""
+        return [
+            f"{self.paths.export}/{study}/scores.csv"
+            for study in self.studies.rated
+            if not self.studies.kind(study).retrains_models
+        ]
+
     def _table_files(self, folder: str) -> list[str]:
         return [
             f"{folder.format(study=study)}/{name}.csv"

@@ -520,6 +520,18 @@ class Params(EntrySettings):
         """Return the references to the functions that list the limits of the studies' ranks."""
         return sorted({self.studies.kind(name).cautions for name in studies} - {""})
 
+    def export_scores(self, wildcards: Wildcards) -> Settings:
+        study, kind = self.studies.study(wildcards["study"]), self.studies.kind(wildcards["study"])
+        return self.settings(
+            "export_scores",
+            [kind.rated_scores],
+            study=study.name,
+            rated_scores=kind.rated_scores,
+            data=study.data,
+            models=study.models,
+            label=self.studies.class_label(study.name),
+        )
+
     def table(self, wildcards: Wildcards) -> Settings:
         kinds = {name: self.studies.kind(name) for name in self.studies.rated}
         return self.settings(

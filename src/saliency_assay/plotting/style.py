@@ -32,6 +32,7 @@ SETTINGS: dict[Any, Any] = {
     "grid.color": "#E4E4E4",
     "legend.frameon": False,
     "text.parse_math": False,  # names of classes may contain dollar signs; formulas are marked by parse_math=True
+    "pdf.fonttype": 42,  # TrueType: publishers reject fonts of Type 3, matplotlib's default
     "svg.hashsalt": "saliency-assay",  # makes files of equal figures identical
     "figure.constrained_layout.use": True,
 }
@@ -48,13 +49,14 @@ def styled() -> Iterator[None]:
 
 
 def save(figure: Figure | LineChart | PointChart, path: Path) -> None:
-    """Write ``figure`` as SVG or PNG, by the suffix of the path, without a date in the file; a chart as SVG."""
+    """Write ``figure`` as SVG, PDF or PNG, by the suffix of the path, without a date; a chart as SVG."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if isinstance(figure, LineChart | PointChart):
         path.write_text(svg(figure.specification()), encoding="utf-8")
         return
-    metadata = {"Date": None} if path.suffix == ".svg" else {"Software": None}
-    figure.savefig(path, dpi=130, metadata=metadata, bbox_inches="tight")  # long labels are not cut off
+    date = {".svg": "Date", ".pdf": "CreationDate", ".png": "Software"}[path.suffix]
+    dpi = 300 if path.suffix == ".pdf" else 130  # of images within a PDF file, which is for print
+    figure.savefig(path, dpi=dpi, metadata={date: None}, bbox_inches="tight")  # long labels are not cut off
 
 
 def png(figure: Figure) -> bytes:

@@ -208,7 +208,7 @@ def some_gallery() -> Figure:
 def test_equal_figures_give_equal_files_without_a_date(tmp_path: Path) -> None:
     before = dict(mpl.rcParams)
     with styled():
-        for ending in ("svg", "png"):
+        for ending in ("svg", "png", "pdf"):
             for name in ("a", "b"):
                 save(some_gallery(), tmp_path / f"{name}.{ending}")
             assert (tmp_path / f"a.{ending}").read_bytes() == (tmp_path / f"b.{ending}").read_bytes()
@@ -217,6 +217,10 @@ def test_equal_figures_give_equal_files_without_a_date(tmp_path: Path) -> None:
     assert not [element.tag for element in svg.iter() if element.tag.endswith("}date")]
     links = [value for element in svg.iter() for key, value in element.items() if key.endswith("}href")]
     assert all(value.startswith(("#", "data:")) for value in links)  # all within the file
+    pdf = (tmp_path / "a.pdf").read_bytes()
+    assert b"CreationDate" not in pdf
+    assert b"TrueType" in pdf or b"CIDFontType2" in pdf
+    assert b"/Type3" not in pdf
     assert "IHDR" in chunks(tmp_path / "a.png")
     assert not {"tIME", "tEXt", "iTXt"} & set(chunks(tmp_path / "a.png"))
 

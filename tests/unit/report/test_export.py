@@ -20,6 +20,8 @@ from saliency_assay.plotting import latex
 from saliency_assay.plotting.display import displayed
 from saliency_assay.plotting.labels import with_keys_and_labels
 from saliency_assay.report.export.export import TIDY, score_floats, study_tex, tidy_table
+from saliency_assay.report.export.image_scores import COLUMNS as IMAGE_COLUMNS
+from saliency_assay.report.export.image_scores import write_image_scores
 from saliency_assay.studies.bam import latex_tables as bam
 from saliency_assay.studies.caption import latex_tables as caption
 from saliency_assay.studies.latex_tables import StudyTableSpec, floats_of
@@ -27,6 +29,7 @@ from saliency_assay.studies.retrain import latex_tables as retrain
 
 NASTY = "<script>alert('&')</script> \"50 %\" $a_b$ #1 {x} ~ ^2 C:\\d -- [k] * |z|"
 METHODS = ("gradient_x_input", "a_&_b", "random")
+NAN = float("nan")
 DIRECTIONS = {"aopc": "higher", "infidelity": "lower"}
 
 
@@ -71,6 +74,32 @@ def body(text: str) -> list[list[str]]:
     """The cells of all rows of a float that hold some."""
     lines = [line for line in text.splitlines() if " & " in line]
     return [re.sub(r" \\\\(\[2pt\])?$", "", line).split(" & ") for line in lines]
+
+
+# ---- scores of single images
+
+
+@pytest.mark.parametrize("files", [[], ["a, b.png", 'c"d.png', "NA"]])
+def test_scores_of_single_images_are_read_back_with_all_digits(tmp_path: Path, files: list[str]) -> None:
+    scores = pd.DataFrame(
+        {
+            **{"study": "", "data": "d", "model": "m", "seed": 0, "metric": "aopc", "variant": "aopc L=20"},
+            **{"method": ["a", "a", "b"], "image": [2, 0, 2], "score": [1 / 3, NAN, 1e-300]},
+        }
+    )
+    chunks = [scores[:2].astype({"method": "category"}), scores[2:]]
+    write_image_scores(tmp_path / "scores.csv", chunks, "my study", ["cat", "dog", "Zürich, West"], files)
+    table = pd.read_csv(tmp_path / "scores.csv", keep_default_na=False, na_values={"score": [""]})
+    assert list(table) == IMAGE_COLUMNS
+    assert set(table["study"]) == {"my study"}
+    assert table["label"].tolist() == ["Zürich, West", "cat", "Zürich, West"]
+    assert table["file"].tolist() == (["NA", "a, b.png", "NA"] if files else [""] * 3)
+    pd.testing.assert_frame_equal(table[["method", "image", "score"]], scores[["method", "image", "score"]])
+
+
+def test_a_study_without_scores_exports_the_columns(tmp_path: Path) -> None:
+    write_image_scores(tmp_path / "scores.csv", [], "s", [])
+    assert (tmp_path / "scores.csv").read_text().split() == [",".join(IMAGE_COLUMNS)]
 
 
 # ---- the tidy table
