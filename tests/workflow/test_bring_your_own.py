@@ -2,15 +2,17 @@
 
 import csv
 import json
+import re
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 import yaml
-from checkout import run_beside
+from checkout import PROJECT, run_beside
 from PIL import Image
 from torch import nn
 
@@ -35,35 +37,16 @@ class Detector(nn.Module):
 def build(*, classes, channels, generator):
     return Detector()
 """
-LESIONS = """
-results: results
-device: cpu
-data:
-  scans: {kind: folder, path: scans/list.csv, size: [96, 128], window: [0, 4000], split: test}
-models:
-  lesion:
-    function: network:build
-    weights: lesion.pt
-    output: sigmoid
-    normalization: {mean: [0.3], std: [0.2]}
-    cam_layer: features.3
-    data: scans
-    trained_on: class
-    training: {epochs: 0}
-methods: {gradient: {}, integrated_gradients: {steps: 8}, gradcam: {}, lrp_epsilon: {}, random: {}}
-metrics: {pointing_game: {}, mask_overlap: {}, deletion: {steps: 8}, average_drop: {}}
-studies:
-  lesions: {kind: fidelity, model: lesion}
-"""
-PRETRAINED = """
-results: results
-device: cpu
-data: {imagenet: {kind: folder, path: images, split: test, size: 224, crop_share: 0.875}}
-models: {lite0: {architecture: imagenet/efficientnet_lite0, data: imagenet, trained_on: class}}
-methods: {gradient: {}, gradcam: {}, random: {}}
-metrics: {deletion: {steps: 4}, average_drop: {}}
-studies: {imagenet: {kind: fidelity, model: lite0}}
-"""
+PAGE = (PROJECT / "docs/howto/trained-network.md").read_text(encoding="utf-8")
+
+
+def configuration_of(name: str) -> Any:
+    """Return a configuration of the page, which has no more than 25 lines."""
+    (text,) = (
+        block for block in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL) if block.startswith(f"# {name}")
+    )
+    assert len(text.splitlines()) <= 25
+    return yaml.safe_load(text) | {"device": "cpu"}
 
 
 def write_scans(folder: Path) -> None:
@@ -109,11 +92,10 @@ def write_weights(path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_sigmoid_network_on_gray_rectangles_with_lesions_and_healthy_images(tmp_path: Path) -> None:
-    assert len(LESIONS.split("\n")) <= 27  # 25 lines between two empty ones
     (tmp_path / "network.py").write_text(NETWORK)
     write_scans(tmp_path / "scans")
     write_weights(tmp_path / "lesion.pt")
-    run_beside(tmp_path, yaml.safe_load(LESIONS))
+    run_beside(tmp_path, configuration_of("lesions.yaml"))
     results = tmp_path / "results"
     with open_store(results / "data/scans.zarr.zip", kind="data") as data:
         images, has_lesion, masks = data["image"][:], data["label_class"][:] == 1, data["mask"][:]
@@ -145,17 +127,22 @@ def test_a_network_trained_on_imagenet_on_40_images_of_20_classes(real_data: Pat
     folders = sorted((tmp_path / "imagenet_samples").iterdir())[::50]
     for folder in folders:
         (image,) = folder.glob("*.jpg")
-        (tmp_path / "images" / folder.name).mkdir(parents=True)
+        (tmp_path / "my_images" / folder.name).mkdir(parents=True)
         picture = Image.open(image).convert("RGB")
-        picture.save(tmp_path / "images" / folder.name / "0.png")
-        picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT).save(tmp_path / "images" / folder.name / "1.png")
-    run_beside(tmp_path, yaml.safe_load(PRETRAINED))
+        picture.save(tmp_path / "my_images" / folder.name / "0.png")
+        picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT).save(
+            tmp_path / "my_images" / folder.name / "1.png"
+        )
+    configuration = configuration_of("my_study.yaml")
+    configuration["methods"] = {"gradient": {}, "gradcam": {}, "random": {}}
+    configuration["metrics"] = {"deletion": {"steps": 2}, "average_drop": {}}
+    run_beside(tmp_path, configuration)
     results = tmp_path / "results"
-    evaluation = json.loads((results / "models/lite0/seed0/evaluation.json").read_text())["imagenet"]["test"]
+    evaluation = json.loads((results / "models/lite0/seed0/evaluation.json").read_text())["mine"]["test"]
     assert (evaluation["images"], evaluation["classes"], len(evaluation["counts"])) == (40, 1000, 20)
     assert evaluation["accuracy"] > 0.7
-    with open_store(results / "maps/lite0/seed0/imagenet/gradcam.zarr.zip", kind="maps") as maps:
+    with open_store(results / "maps/lite0/seed0/mine/gradcam.zarr.zip", kind="maps") as maps:
         assert sorted(set(maps["target"][:].tolist())) == list(range(0, 1000, 50))
-    scores = pd.read_parquet(results / "tables/imagenet/scores.parquet")
+    scores = pd.read_parquet(results / "tables/compare/scores.parquet")
     assert scores.groupby(["metric", "method"])["score"].count().eq(40).all()
-    assert "tench" in (results / "figures/imagenet/gallery.html").read_text()
+    assert "tench" in (results / "figures/compare/gallery.html").read_text()
