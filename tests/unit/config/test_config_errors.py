@@ -17,7 +17,7 @@ MISSPELT = """
 methds: {} => top level: unknown key 'methds' … 'methods'
 report.gallery_image: 3 => report: unknown key 'gallery_image' … 'gallery_images'
 data.digits.explain: 8
-    => data.digits: unknown key 'explain'; it is called 'max_explained_images' … valid: explanation_order
+    => data.digits: unknown key 'explain'; it is called 'max_explained_images' … valid: explained_classes
 data.digits.sice: 8 => data.digits: unknown key 'sice' … 'size'
 models.f_o.widht: 8 => models.f_o: unknown key 'widht' … 'width'
 models.f_o.training.epoch: 2 => models.f_o.training: unknown key 'epoch' … 'epochs'
