@@ -80,7 +80,8 @@ def compose(
         The classes of label ``class``, and blocks of ``image`` uint8 ``[n, C, H, 2W]``; ``mask`` bool ``[n, H, 2W]``,
         True on the caption's half; ``split`` from the source; ``label_class`` int64, the class before noise;
         ``aligned`` bool, True where picture and caption both show that class; ``source`` int64, index of the picture
-        in the source. All arrays except ``image`` are equal in the three sets.
+        in the source; ``group`` of that picture, if the source has groups. All arrays except ``image`` are equal in the
+        three sets.
 
     Raises:
         ValueError: an unknown ``member``; not two different classes or captions; a class that the source does not
@@ -112,7 +113,7 @@ def compose(
         (~arrangement.aligned).sum(),
         len(arrangement.aligned),
     )
-    return {"class": tuple(classes)}, _compose_blocks(arrangement, source["image"], stamps, member, block)
+    return {"class": tuple(classes)}, _compose_blocks(arrangement, source, stamps, member, block)
 
 
 def plan(
@@ -212,8 +213,10 @@ def _render_word(word: str, size: int) -> Pixels:
 
 
 def _compose_blocks(
-    arrangement: Plan, pictures: Any, stamps: Sequence[Pixels], member: str, block: int
+    arrangement: Plan, source: Any, stamps: Sequence[Pixels], member: str, block: int
 ) -> Iterator[Block]:
+    pictures = source["image"]
+    groups = source["group"][:] if "group" in source else None
     channels, height, width = pictures.shape[1:]
     mask = np.zeros((height, 2 * width), dtype=bool)
     mask[:, width:] = True
@@ -235,6 +238,7 @@ def _compose_blocks(
             "label_class": arrangement.label[rows],
             "aligned": arrangement.aligned[rows],
             "source": arrangement.source[rows],
+            **({} if groups is None else {"group": groups[arrangement.source[rows]]}),
         }
 
 
