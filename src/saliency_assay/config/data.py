@@ -325,6 +325,8 @@ class ImageFolderData(FolderData):
                 and "split" in columns_of(Path(self.path))
                 and has_training_row(Path(self.path))
             )
+        except FileNotFoundError:  # whether it exists is checked where it is read
+            contradicts = False
         except (OSError, ValueError) as error:
             raise ConfigError(f"{place}.path: {error}") from None
         if contradicts:

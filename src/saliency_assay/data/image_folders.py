@@ -47,7 +47,7 @@ def has_training_images(path: str, test_folder: str, split: str) -> bool:
         return False
     if is_list(root):
         return "split" not in columns_of(root) or has_training_row(root)
-    return test_folder != "auto" or _only_split(folder_names(root)) is None
+    return test_folder != "auto" or _only_test_folder(root) is None
 
 
 def is_hidden(name: str) -> bool:
@@ -60,9 +60,11 @@ def folder_names(folder: Path) -> list[str]:
     return sorted(entry.name for entry in folder.iterdir() if entry.is_dir() and not is_hidden(entry.name))
 
 
-def _only_split(names: Sequence[str]) -> str | None:
-    """Return the name of the folder of test images if there is no other folder."""
-    return names[0] if len(names) == 1 and names[0] in _TEST_FOLDERS else None
+def _only_test_folder(root: Path) -> Path | None:
+    """Return the folder of test images if there is no other folder."""
+    folders = [root / name for name in _TEST_FOLDERS if (root / name).is_dir()]
+    # The folders of a thousand classes are listed only if one of them may be that of the test images.
+    return folders[0] if len(folders) == 1 and folder_names(root) == [folders[0].name] else None
 
 
 def find_split_folders(root: Path, test_folder: str, split: str) -> dict[str, Path]:
@@ -71,16 +73,15 @@ def find_split_folders(root: Path, test_folder: str, split: str) -> dict[str, Pa
     Raises:
         FileNotFoundError, ValueError: a folder is missing, or there are several folders of test images.
     """
-    names = folder_names(root)
-    if test_folder == "auto" and (only := _only_split(names)):
-        return {"test": root / only}
+    if test_folder == "auto" and (only := _only_test_folder(root)):
+        return {"test": only}
     if split == "test":
-        _check_no_splits(names, root, "set path to the one of the test images")
+        _check_no_splits(folder_names(root), root, "set path to the one of the test images")
         return {"test": root}
     if test_folder == "auto":
         test_names = [name for name in _TEST_FOLDERS if (root / name).is_dir()]
         if not test_names or not (root / "train").is_dir():
-            _check_no_splits(names, root, "for a split, name them train and test or val")
+            _check_no_splits(folder_names(root), root, "for a split, name them train and test or val")
             return {"": root}
         if len(test_names) > 1:
             raise ValueError(

@@ -117,26 +117,32 @@ class Archive:
 
 
 class Rows:
-    """An uncompressed array uint8 ``[N, ...]`` in an archive, with chunks of complete rows."""
+    """An uncompressed array ``[N, ...]``, uint8 or float32, in an archive, with chunks of complete rows."""
 
     def __init__(self, archive: Archive, array: zarr.Array[Any]) -> None:
         self._archive = archive
         self._array = array
         self._length = array.shape[0]
         self._chunk = array.chunks[0]
-        self._width = int(np.prod(array.shape[1:]))
-        self._fill = int(array.fill_value)
+        self._dtype = array.dtype
+        self._width = int(np.prod(array.shape[1:])) * array.dtype.itemsize  # bytes
+        self._fill = np.full(int(np.prod(array.shape[1:])), array.fill_value, array.dtype).tobytes()
 
     @classmethod
     def of(cls, archive: Archive, array: zarr.Array[Any]) -> Self | None:
         """Return access to the rows of ``array``; None if only Zarr can read it, chunk by chunk."""
         unencoded = not array.compressors and not array.filters and array.shards is None
         whole_rows = array.chunks[1:] == array.shape[1:]
-        fits = array.dtype == np.uint8 and unencoded and whole_rows and array.metadata.zarr_format == 3
+        fits = (
+            array.dtype in (np.uint8, np.float32)
+            and unencoded
+            and whole_rows
+            and array.metadata.zarr_format == 3
+        )
         return cls(archive, array) if fits and archive.plain else None
 
-    def at(self, index: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
-        """Return the rows at ``index`` ``[n]``, in that order, uint8 ``[n, ...]``; negative indices count from the end.
+    def at(self, index: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+        """Return the rows at ``index`` ``[n]``, in that order, ``[n, ...]``; negative indices count from the end.
 
         Consecutive rows are read in one call, directly into the result. The checksum of a chunk is verified only if
         the whole chunk is read.
@@ -149,8 +155,8 @@ class Rows:
         if len(outside):
             raise IndexError(f"{self._array.path}: row {outside[0]}, of {self._length}")
         index = np.where(index < 0, index + self._length, index)
-        rows = np.empty((len(index), *self._array.shape[1:]), dtype=np.uint8)
-        target, width = rows.reshape(-1).data, self._width
+        rows = np.empty((len(index), *self._array.shape[1:]), dtype=self._dtype)
+        target, width = rows.reshape(-1).view(np.uint8).data, self._width
         # A new read starts where rows are not consecutive, and at each chunk, because chunks are separate zip members.
         starts = (np.diff(index, prepend=-2) != 1) | (index % self._chunk == 0)
         for first, end in pairwise([*np.flatnonzero(starts).tolist(), len(index)]):
@@ -166,5 +172,5 @@ class Rows:
         rows = min(self._chunk, self._length - chunk * self._chunk)
         if len(target) == rows * self._width:
             # Zarr pads the last chunk to its full size with the fill value.
-            padding = bytes([self._fill]) * ((self._chunk - rows) * self._width)
+            padding = self._fill * (self._chunk - rows)
             self._archive.check(name, target, padding)

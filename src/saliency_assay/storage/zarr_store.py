@@ -3,8 +3,8 @@
 A store is a ``.zarr.zip`` file of equally long arrays (axis 0 counts items: images, cut-outs, …) and attributes. Only
 this module writes Zarr. A store is written block by block into a hidden folder next to the target, zipped, and renamed
 (``atomic``), so that a file with the target's name is always complete. Equal content gives equal bytes. Boolean arrays
-are bit-packed along the trailing axes, 8 values per byte, and are read as booleans. uint8 arrays (images and packed
-booleans) are stored uncompressed, so that single rows can be read (``storage.rows``); other types are compressed.
+are bit-packed along the trailing axes, 8 values per byte, and are read as booleans. Images and uint8 arrays (packed
+booleans, text) are stored uncompressed, so that single rows can be read (``storage.rows``); others are compressed.
 """
 
 import hashlib
@@ -143,7 +143,7 @@ class _Writer:
             shape=(0, *trailing),
             dtype=dtype,
             chunks=(rows, *trailing),
-            compressors=None if dtype == np.uint8 else "auto",
+            compressors=None if dtype == np.uint8 or (dtype == np.float32 and name == "image") else "auto",
             fill_value=np.nan if dtype.kind == "f" else 0,
             # Otherwise a lost chunk could not be distinguished from an omitted empty one, and would be read as zeros.
             config={"write_empty_chunks": True},

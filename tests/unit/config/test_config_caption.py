@@ -30,7 +30,7 @@ data.one.source: digit => data.one.source: unknown set with classes 'digit' … 
 data.one.source: two_both => data.one.source: unknown set with classes 'two_both' … valid: digits
 data.one.classes: ["3", "8", "9"] => data.one.classes: found ['3', '8', '9'] … 2 or fewer entries
 data.one.image_noise: 1.5 => data.one.image_noise: found 1.5 … at most 1
-data.digits.classes: ["3", "8"] => data.digits: unknown key 'classes' … valid: explained_classes, explanation_order
+data.digits.classes: ["3", "8"] => data.digits: unknown key 'classes' … valid: explained_classes
 studies.s.image_model: d
     => studies.s.image_model: d: data: unknown set with images and captions 'digits' … valid: one_both
 studies.s.caption_model: f_image => studies.s.caption_model: found f_image again … another model

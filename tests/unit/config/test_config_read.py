@@ -180,12 +180,16 @@ def test_files_of_custom_functions_are_in_the_folder_of_the_import(
 @pytest.mark.parametrize(
     ("records", "models"),
     [
-        (CATALOG.data_kinds, (BamData, SyntheticData, CaptionData, FolderData, ImageFolderData, PlainData)),
+        (
+            {name: kind for name, kind in CATALOG.data_kinds.items() if name != "folder"},
+            (BamData, SyntheticData, CaptionData, FolderData, PlainData),
+        ),
+        ({"folder": CATALOG.data_kinds["folder"]}, (ImageFolderData,)),
         (CATALOG.architectures, (RegisteredModel, CustomModel)),
         (CATALOG.methods, (RegisteredMethod, CustomMethod)),
         (CATALOG.metrics, (RegisteredMetric, CustomMetric)),
     ],
-    ids=["data", "models", "methods", "metrics"],
+    ids=["data", "folder", "models", "methods", "metrics"],
 )
 def test_no_parameter_is_hidden_by_a_key_of_the_configuration(
     records: Mapping[str, Any], models: tuple[type[Entry], ...]

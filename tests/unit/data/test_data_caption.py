@@ -86,6 +86,14 @@ def test_the_sets_are_aligned_and_either_half_is_black() -> None:
     assert (caption["image"] == np.where(picture, 0, both["image"])).all()
 
 
+def test_groups_are_those_of_the_pictures() -> None:
+    source = a_source()
+    assert "group" not in made(source, "both")
+    source["group"] = np.arange(COUNT, dtype=np.uint8)[:, None] // 5
+    arrays = made(source, "both", block=7, image_noise=0.6)
+    np.testing.assert_array_equal(arrays["group"], source["group"][arrays["source"]])
+
+
 def test_blocks_do_not_change_anything() -> None:
     source = a_source()
     whole, parts = (made(source, "both", block, image_noise=0.6) for block in (1000, 7))

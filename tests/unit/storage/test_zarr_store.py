@@ -103,6 +103,20 @@ def test_any_rows_are_read(bytes_path: Path, index: object) -> None:
             np.testing.assert_array_equal(packed, packed_bits(expected["mask"])[at])
 
 
+@pytest.mark.parametrize("index", INDICES, ids=str)
+def test_any_rows_of_floating_point_images_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, index: object
+) -> None:
+    monkeypatch.setattr(zarr_store, "CHUNK_BYTES", 6 * 20 * 4)
+    image = np.random.default_rng(2).random((20, 1, 4, 5), dtype=np.float32)
+    write(tmp_path / "floats.zarr.zip", [{"image": image}], kind="data", attributes={})
+    at = np.array(index, dtype=np.int64) if isinstance(index, list) else index
+    with zipfile.ZipFile(tmp_path / "floats.zarr.zip") as archive:
+        assert archive.getinfo("image/c/0/0/0/0").file_size == 6 * 20 * 4  # uncompressed
+    with open_store(tmp_path / "floats.zarr.zip", kind="data") as store:
+        np.testing.assert_array_equal(store["image"][at], image[at])
+
+
 def test_a_row_costs_its_own_bytes(bytes_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[int] = []
     original = os.preadv
