@@ -142,3 +142,15 @@ def test_missing_scores_and_empty_choices_are_left_out() -> None:
     ]
     expected = np.mean([value.pvalue for value in values])
     assert intra(before, after[None], chosen)[0] == pytest.approx(expected, abs=1e-12)
+
+
+def test_images_without_scores_are_not_counted() -> None:
+    """Of 30 images, ten have an object."""
+    table = rescored(np.random.default_rng(0), 0.1, 1)
+    missing = table.assign(score=table["score"].where(table["image"] < 10))
+    of_objects = table[table["image"] < 10]
+    expected, counted = (
+        meta_consistency_table(each, DIRECTIONS, perturbations=PERTURBATIONS)
+        for each in (of_objects, missing)
+    )
+    pd.testing.assert_frame_equal(counted, expected)

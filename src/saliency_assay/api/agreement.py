@@ -126,6 +126,8 @@ def assess(
         if (labels < 0).any():
             raise ValueError(f"clusters: {name}: found images without a cluster, expected one for each")
         factors[f"clusters {name}"] = labels
+    if (scored := ~np.isnan(raw).all(axis=1)).any():  # as in the workflow
+        raw, factors = raw[scored], {name: labels[scored] for name, labels in factors.items()}
     compared = ComparedScores(
         pd.DataFrame(raw, columns=list(columns)),
         direction,

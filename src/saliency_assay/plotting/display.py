@@ -19,6 +19,7 @@ HEADS: Mapping[str, str] = MappingProxyType(
         "baselines": "baselines",
         "seeds": "training seeds",
         "over": "variation over",
+        "all_images": "all images",
         "undefined": "without score",
         "low": "lower CI limit",
         "high": "upper CI limit",

@@ -31,7 +31,7 @@ from saliency_assay.reliability.reliability_tables import (
 from saliency_assay.reliability.variance import IMAGES, SEEDS, SKEWNESS, Factors, Mean, mean_of, skewness
 
 ORDERED = ["metric", "variant", "direction", "data", "model", "method", "baseline", "seeds", "over", "images"]
-ORDERED += ["undefined", "mean", "low", "high", "mean_worst", "mean_best", "win_rate"]
+ORDERED += ["all_images", "undefined", "mean", "low", "high", "mean_worst", "mean_best", "win_rate"]
 ORDERED += ["rank_low", "rank_high", "lead", "lead_low", "lead_high", "lead_over", "lead_p"]
 ORDERED += ["above_baselines", "best_share", "ranked_by"]
 COMPARED = [*SCORED, "method", "other", "images", "difference", "difference_low", "difference_high"]
@@ -88,17 +88,18 @@ def order_tables(
         A row for each method, in the order of the score table: ``metric, variant, direction, data, model, method,
         baseline`` (bool); ``seeds``: their number; ``over``: the sources of variation in the intervals, such as
         ``images × seeds``, or ``UNTESTED``; ``images``: number of images with a score, and ``groups`` of these
-        (``reliability_tables.with_groups``); ``undefined``: share of scores
-        that are NaN; ``mean`` with its interval ``low, high``: see ``variance.mean_of``; without interval if the scores
-        are too skewed for the number of images; ``mean_worst, mean_best``: the mean if all missing scores were the
-        worst or the best score of any method; ``win_rate``: mean of ``comparison.win_rates``; ``rank_low, rank_high``:
-        see ``comparison.rank_sets``; ``lead``: difference from the other method with the best mean, on the images that
-        both have a score for, with its interval ``lead_low, lead_high``, positive if this method is better;
-        ``lead_over``: that method, empty if there is none; ``lead_p``: largest adjusted p-value of the hypotheses that
-        the method is not better than another one, NaN if one of them is not tested; ``above_baselines``: 1 if the
-        method is better than every baseline, else 0; NaN for baselines and if none of them has a score; ``best_share``:
-        share of images on which it has the best score, among the images with scores of this and another method; of
-        methods that tie for the best, each has an equal part; ``ranked_by``: ``rule.by``.
+        (``reliability_tables.with_groups``); ``all_images``: number of images; ``undefined``: share of NaN among the
+        scores of images for which some method has a score, 1 without any; ``mean`` with its interval ``low, high``: see
+        ``variance.mean_of``; without interval if the scores are too skewed for the number of images; ``mean_worst,
+        mean_best``: the mean if all missing scores were the worst or the best score of any method; ``win_rate``: mean
+        of ``comparison.win_rates``; ``rank_low, rank_high``: see ``comparison.rank_sets``; ``lead``: difference from
+        the other method with the best mean, on the images that both have a score for, with its interval ``lead_low,
+        lead_high``, positive if this method is better; ``lead_over``: that method, empty if there is none; ``lead_p``:
+        largest adjusted p-value of the hypotheses that the method is not better than another one, NaN if one of them is
+        not tested; ``above_baselines``: 1 if the method is better than every baseline, else 0; NaN for baselines and if
+        none of them has a score; ``best_share``: share of images on which it has the best score, among the images with
+        scores of this and another method; of methods that tie for the best, each has an equal part; ``ranked_by``:
+        ``rule.by``.
 
         A row for each pair of methods: ``metric, variant, data, model, method, other``; ``images`` with scores of both,
         and their ``groups``; ``difference`` of the means, positive if ``method`` is better, with its interval and its
@@ -115,6 +116,10 @@ def order_tables(
     pairs: list[dict[str, Any]] = []
     for names, of_metric in groups(scores, SCORED):
         metric = str(names["metric"])
+        names["all_images"] = of_metric["image"].nunique()
+        # Such as healthy images, which have no object to localize: they say nothing about any method.
+        scored = of_metric["score"].notna().groupby([of_metric["seed"], of_metric["image"]]).transform("any")
+        of_metric = of_metric[scored] if scored.any() else of_metric
         wide = of_metric.pivot(index=["seed", "image"], columns="method", values="score")
         wide = wide[list(dict.fromkeys(of_metric["method"]))]
         image = wide.index.get_level_values("image").to_numpy()

@@ -7,8 +7,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from saliency_assay import assess
 from saliency_assay.reliability import comparison
 from saliency_assay.reliability.order_tables import COMPARED, UNTESTED, Rule, order_tables
+from saliency_assay.report.pages import words
 
 NAN = float("nan")
 HIGHER = {"aopc": "higher"}
@@ -97,8 +99,10 @@ def test_missing_scores_are_bounded_by_the_worst_and_the_best() -> None:
     a, b = np.array([3.0] * 8 + [NAN] * 4), np.array([1.0] * 10 + [0.0, NAN])
     order, pairs = order_tables(table_of({"a": a, "b": b}), HIGHER)
     means = order[["mean", "mean_worst", "mean_best"]].to_numpy()
-    np.testing.assert_allclose(means, [[3, 2, 3], [10 / 11, 10 / 12, 13 / 12]])
-    assert tuple(pairs.loc[0, ["wins", "wins_worst", "wins_best"]]) == pytest.approx((1, 8 / 12, 1))
+    # The last image has no score of any method, so that none is missing.
+    np.testing.assert_allclose(means, [[3, 24 / 11, 3], [10 / 11] * 3])
+    assert tuple(pairs.loc[0, ["wins", "wins_worst", "wins_best"]]) == pytest.approx((1, 8 / 11, 1))
+    assert order[["images", "all_images", "undefined"]].to_numpy().tolist() == [[8, 12, 3 / 11], [11, 12, 0]]
     assert pairs["images"].item() == 8
 
 
@@ -143,3 +147,27 @@ def test_methods_without_common_images_are_not_tested() -> None:
     assert set(pairs["finding"]) == {"not tested"}
     assert pairs[["difference", "wins", "wins_low", "detectable", "images_needed"]].isna().all(axis=None)
     assert tuple(pairs.loc[0, ["wins_worst", "wins_best", "images"]]) == (0, 1, 0)
+
+
+def test_images_without_any_score_change_nothing_but_their_number() -> None:
+    """Sixty images, of which 26 have an object to localize: comparisons are those of these images."""
+    values = noise(4, 26) + np.array([[0.0], [0.1], [0.8], [3.0]])
+    alone = table_of(dict(zip("abcd", values, strict=True)))
+    healthy = alone.assign(image=alone["image"] + 26, score=NAN)
+    more = healthy.assign(image=healthy["image"] + 26)
+    table = pd.concat([alone, healthy, more[more["image"] < 60]], ignore_index=True)
+    (order, pairs), (order_alone, pairs_alone) = (
+        order_tables(each, HIGHER, ("a",)) for each in (table, alone)
+    )
+    assert set(order["all_images"]) == {60}
+    pd.testing.assert_frame_equal(order.assign(all_images=26), order_alone)
+    pd.testing.assert_frame_equal(pairs, pairs_alone)
+    wide = table.pivot(index="image", columns="method", values="score")
+    expected, assessed = (assess(each, direction="higher", resamples=50) for each in (wide.dropna(), wide))
+    pd.testing.assert_frame_equal(assessed.order, expected.order)
+    pd.testing.assert_frame_equal(assessed.pairs, expected.pairs)
+    assert assessed.alpha == expected.alpha
+    assert words.undefined_words(order, "a metric") == []
+    assert " on 26 of 60 images and account" in words.basis_words(order)
+    none, _ = order_tables(table.assign(score=NAN), HIGHER)
+    assert none[["images", "all_images", "undefined"]].to_numpy().tolist() == [[0, 60, 1]] * 4

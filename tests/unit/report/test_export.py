@@ -46,7 +46,7 @@ def tables(
     order = order.assign(
         variant=order["metric"] + " L=" + order["variant"].astype(str), direction=direction, data="set_1",
         model=model, method=[METHODS[number] for number in place], baseline=place == 2, seeds=seeds, over=over,
-        images=12, undefined=0.0, mean=10.0 * place, low=10.0 * place - 1, high=10.0 * place + 1,
+        images=12, all_images=12, undefined=0.0, mean=10.0 * place, low=10.0 * place - 1, high=10.0 * place + 1,
         mean_worst=10.0 * place, mean_best=10.0 * place, win_rate=1 / rank, rank_low=rank, rank_high=rank,
         lead=np.where(rank == 1, 10.0, -10.0), lead_low=np.nan, lead_high=np.nan,
         lead_over=[METHODS[number == 0] for number in place], lead_p=np.where(rank == 1, 0.01, 1.0),

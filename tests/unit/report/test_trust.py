@@ -69,11 +69,11 @@ def test_every_metric_has_its_reliability_images_baselines_and_metrics_that_agre
     assert (third.alpha.value, third.axis, third.measures) == (None, None, "other")
 
 
-def test_images_are_counted_of_all_images_of_one_seed() -> None:
+def test_images_are_counted_of_all_images() -> None:
     missing = CLEAR.assign(images=[30, 45, 0], undefined=[0.5, 0.25, 1.0])
     assert trusted_metrics(study({"good": missing}, {}))[0].images.text == "0–45 of 60"
     none = CLEAR.assign(images=0, undefined=1.0)
-    assert trusted_metrics(study({"good": none}, {}))[0].images.text == "0 of 0"
+    assert trusted_metrics(study({"good": none}, {}))[0].images.text == "0 of 60"
     seeds = CLEAR.assign(seeds=3, images=[60, 59, 60], undefined=[0.1, 0.1, 0])
     (metric,) = trusted_metrics(study({"good": seeds}, {}))
     assert (metric.images.text, metric.seeds) == ("59–60 of 60", 3)

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from saliency_assay.plotting.palette import cell_colors
-from saliency_assay.plotting.text import groups_text, span_text, with_minus_signs
+from saliency_assay.plotting.text import with_minus_signs
 from saliency_assay.registry.directions import Direction
 from saliency_assay.registry.properties import OTHER, PROPERTIES
 from saliency_assay.reliability.reliability_tables import rank_text
@@ -19,9 +19,11 @@ from saliency_assay.report.pages.words import (
     UNDEFINED,
     alpha_words,
     first,
+    grouped_text,
     number,
     percent,
     ranked,
+    scored_text,
     two,
 )
 
@@ -174,7 +176,7 @@ def heat_map(
                 with_minus_signs(direction.phrase),
                 with_minus_signs(direction.arrow),
                 _alpha_cell(alpha),
-                f"{span_text(rows['images'])}{groups_text(rows.get('groups', ()))}",
+                f"{scored_text(rows)}{f' ({groups})' if (groups := grouped_text(rows)) else ''}",
                 _lead_cell(rows),
                 reasons.get(pair, ""),
             )

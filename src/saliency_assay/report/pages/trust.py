@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from saliency_assay.plotting.text import groups_text, span_text
+from saliency_assay.plotting.text import span_text
 from saliency_assay.registry.properties import OTHER
 from saliency_assay.reliability import verdicts
 from saliency_assay.reliability.reliability_tables import PAIR
@@ -156,18 +156,9 @@ def _axis(alpha: Mapping[str, Any] | None) -> Axis | None:
 
 
 def _images(rows: pd.DataFrame) -> Number:
-    """Return the smallest and the largest number of images of a method, and the number of all images.
-
-    With one seed, ``images`` and the share of missing scores give the number of all images. With several, it is
-    the largest one of ``images``, because an image counts for a method if it has a score for any seed.
-    """
-    images, undefined = rows["images"], rows["undefined"]
-    total = images.max()
-    if (rows["seeds"] == 1).all() and (undefined < 1).any():
-        defined = rows[undefined < 1]
-        total = round((defined["images"] / (1 - defined["undefined"])).max())
-    missing = undefined.max()
-    notes = [groups_text(rows.get("groups", ())).strip()]
+    """Return the smallest and the largest number of images of a method, and the number of all images."""
+    images, total, missing = rows["images"], rows["all_images"].max(), rows["undefined"].max()
+    notes = [words.grouped_text(rows)]
     notes += [f"up to {words.percent(missing)} of scores missing"] if missing > words.UNDEFINED else []
     return Number(f"{span_text(images)} of {total}", float(images.min()), ", ".join(filter(None, notes)))
 

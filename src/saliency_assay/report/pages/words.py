@@ -126,7 +126,8 @@ def basis_words(rows: pd.DataFrame) -> str:
     For one training seed, or a model from a weights file, they add that retraining may change the order of the methods.
     """
     seeds = int(rows["seeds"].min())
-    images, over = images_text(rows["images"], rows.get("groups")), joined(dict.fromkeys(rows["over"]))
+    images, over = scored_text(rows), joined(dict.fromkeys(rows["over"]))
+    images += f" image{'' if images == '1' else 's'}{groups_text(rows.get('groups', ()))}"
     sampled = images if seeds == 1 else f"{images} and {seeds} training seeds"
     compared = joined(RANKED_BY[name] for name in dict.fromkeys(rows["ranked_by"]))
     text = f"Rank sets {compared} on {sampled} and account for variation over {over}."
@@ -429,6 +430,20 @@ def images_text(counts: Iterable[int], groups: Iterable[float] | None = None) ->
     """Return the smallest and the largest number of images as text, such as ``40–60 images``, and that of groups."""
     text = span_text(counts)
     return f"{text} image{'' if text == '1' else 's'}{groups_text(() if groups is None else groups)}"
+
+
+def scored_text(rows: pd.DataFrame) -> str:
+    """Return the numbers of images with a score in rows of ``order.csv`` as text, such as ``24–26 of 60``.
+
+    The number of all images is left out if a method has a score for all of them.
+    """
+    total = int(rows["all_images"].max())
+    return f"{span_text(rows['images'])}{f' of {total}' if rows['images'].max() < total else ''}"
+
+
+def grouped_text(rows: pd.DataFrame) -> str:
+    """Return the numbers of groups of these images as text, such as ``12 groups``; empty if they have none."""
+    return groups_text(rows.get("groups", ())).removeprefix(" of ")
 
 
 def number(value: float) -> str:

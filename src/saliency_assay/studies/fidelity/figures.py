@@ -259,13 +259,24 @@ def _finish_panel(
 
 
 def counted(rows: pd.DataFrame) -> str:
-    """Return a text with the numbers of images with a score (a range if methods differ), seeds and missing scores."""
+    """Return a text with the numbers of images with a score (a range if methods differ), seeds and missing scores.
+
+    Scores that no method has, as of images without an object to localize, are not missing: ``26 of 60 images``.
+    """
+    total, rows = rows["image"].nunique(), _of_scored_images(rows)
     defined = rows[rows["score"].notna()]
     images = span_text(defined.groupby("method")["image"].nunique()) if len(defined) else "0"
+    images += f" of {total}" if rows["image"].nunique() < total else ""
     groups = defined.groupby("method")[GROUP].nunique() if GROUP in rows else ()
     undefined = len(rows) - len(defined)
     undefined_text = f"{undefined} of {len(rows)} scores undefined" if undefined else "all scores defined"
     return f"n = {images} images{groups_text(groups)}{seeds_text(rows['seed'].nunique())}\n{undefined_text}"
+
+
+def _of_scored_images(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of images and seeds with a score of any method; all rows if there are none."""
+    scored = rows["score"].notna().groupby([rows["seed"], rows["image"]]).transform("any")
+    return rows[scored] if scored.any() else rows
 
 
 def _tick_labels(
@@ -276,7 +287,8 @@ def _tick_labels(
     subplot = axes.get_subplotspec()
     if subplot is not None and not subplot.is_first_col():
         names = [""] * len(names)
-    counts = [(rows["method"] == method).sum() for method in methods]
+    scored = _of_scored_images(rows)
+    counts = [(scored["method"] == method).sum() for method in methods]
     return [
         f"{name} ({len(values)} of {count})".strip() if 0 < len(values) < count else name
         for name, values, count in zip(names, valid, counts, strict=True)

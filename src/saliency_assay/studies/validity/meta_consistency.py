@@ -80,6 +80,7 @@ def _consistency(
     )
     # Predictions do not depend on the method.
     kept, changed = small["kept"][:, 0].astype(bool), ~large["kept"][:, 0].astype(bool)
+    scored = np.isfinite(originals).any(0)  # not, for example, images without an object to localize
     terms = {
         "iac_nr": intra(originals, small["score"], kept, groups),
         "iac_ar": 1 - intra(originals, large["score"], changed, groups),
@@ -97,8 +98,8 @@ def _consistency(
         **{name: float(_mean(values)) for name, values in repeated.items()},
         **{f"{name}_sd": float(_sd(values)) for name, values in repeated.items()},
         "ties_ar": float(_mean(ties)),
-        "images_nr": float(kept.sum(1).mean()),
-        "images_ar": float(changed.sum(1).mean()),
+        "images_nr": float((kept & scored).sum(1).mean()),
+        "images_ar": float((changed & scored).sum(1).mean()),
         "iterations": int((~np.isnan(mc)).sum()),
     }
 

@@ -141,6 +141,17 @@ def test_n_counts_images_with_a_score_and_each_panel_says_whose_lack_some() -> N
     assert first.get_ylim() == second.get_ylim()
 
 
+def test_images_without_an_object_are_not_missing() -> None:
+    """Of ten images, no method has a score for six, and one method lacks another."""
+    scores_of: Scores = {
+        ("first", "entry", "whole", 0): [1.0] * 4 + [NAN] * 6,
+        ("first", "entry", "some", 0): [2.0] * 3 + [NAN] * 7,
+    }
+    (axes,) = boxes(metric_results(scores_of)).axes
+    assert "n = 3–4 of 10 images\n1 of 8 scores undefined" in axes.get_xlabel()
+    assert names_of(axes) == ["whole", "some (3 of 4)"]
+
+
 def names_of(axes: Axes) -> list[str]:
     return [label.get_text() for label in axes.get_yticklabels()]
 
