@@ -139,7 +139,7 @@ def test_a_network_trained_on_imagenet_on_40_images_of_20_classes(real_data: Pat
     run_beside(tmp_path, configuration)
     results = tmp_path / "results"
     evaluation = json.loads((results / "models/lite0/seed0/evaluation.json").read_text())["mine"]["test"]
-    assert (evaluation["images"], evaluation["classes"], len(evaluation["counts"])) == (40, 1000, 20)
+    assert (evaluation["images"], evaluation["chance"], len(evaluation["counts"])) == (40, 1 / 1000, 20)
     assert evaluation["accuracy"] > 0.7
     with open_store(results / "maps/lite0/seed0/mine/gradcam.zarr.zip", kind="maps") as maps:
         assert sorted(set(maps["target"][:].tolist())) == list(range(0, 1000, 50))

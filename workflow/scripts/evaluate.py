@@ -37,7 +37,8 @@ with run_job(snakemake) as job:
         tables.append(table.assign(model=model, seed=seed, data=name))
     predictions = pd.concat(tables, ignore_index=True)
     score_tables.write_predictions(job.output.predictions, predictions, libraries_in(job.input.weights))
-    evaluation = accuracies(predictions, classes, own_classes="classes" in settings)
+    own_chance = 1 / 2 if classifier.multi_label else 1 / len(classes) if "classes" in settings else None
+    evaluation = accuracies(predictions, classes, chance=own_chance)
     if GROUP in predictions:
         grouped = predictions[predictions[GROUP].notna()]
         for (name, split), rows in grouped.groupby(["data", "split"], sort=False):

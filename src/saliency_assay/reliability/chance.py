@@ -23,10 +23,10 @@ def chance_level(evaluation: Evaluation) -> float:
     """Return the balanced accuracy of predictions that do not depend on the image: 1 / number of classes with images.
 
     A constant prediction has exactly this value. For a model with its own classes, of which only some may have images,
-    it is 1 / number of its classes, the accuracy of a random prediction.
+    it is 1 / number of its classes, and for a multi-label model 1/2: the accuracy of a random prediction.
     """
-    classes: int = evaluation.get("classes", len(evaluation["counts"]))
-    return 1 / classes
+    chance: float = evaluation.get("chance", 1 / len(evaluation["counts"]))
+    return chance
 
 
 def balanced_accuracy_interval(evaluation: Evaluation) -> tuple[float, float]:

@@ -73,7 +73,7 @@ def predict(
 
 
 def accuracies(
-    predictions: pd.DataFrame, classes: Sequence[str], *, own_classes: bool = False
+    predictions: pd.DataFrame, classes: Sequence[str], *, chance: float | None = None
 ) -> dict[str, Any]:
     """Return accuracies in [0, 1] as plain JSON: for each set and split, over all images and per class.
 
@@ -82,12 +82,12 @@ def accuracies(
     Args:
         predictions: rows of ``predict``, with the name of the set in a column ``data``.
         classes: names of the model's classes.
-        own_classes: True if these are not the classes of the data, so that chance is one of all of them.
+        chance: balanced accuracy of random predictions, if it does not follow from the classes that have images.
 
     Returns:
         ``{set: {split: {"images": n, "accuracy": a, "balanced_accuracy": b, "largest_class": s, "per_class":
         {class: a}, "counts": {class: {"correct": c, "images": n}}}}}`` with s the share of the most frequent class, and
-        with ``own_classes`` ``"classes"``, the number of classes.
+        ``"chance"`` if it is not None.
     """
     table = predictions.assign(correct=predictions["label"] == predictions["predicted"])
     result: dict[str, Any] = {}
@@ -101,7 +101,7 @@ def accuracies(
                 "images": len(split_rows),
                 "accuracy": float(split_rows["correct"].mean()),
                 "balanced_accuracy": float(by_class["mean"].mean()),
-                **({"classes": len(classes)} if own_classes else {}),
+                **({"chance": chance} if chance is not None else {}),
                 "largest_class": float(split_rows["label"].value_counts(normalize=True).iloc[0]),
                 "per_class": {
                     classes[label]: float(accuracy) for label, accuracy in by_class["mean"].items()

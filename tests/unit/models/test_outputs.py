@@ -156,8 +156,8 @@ def test_predictions_of_a_multi_label_model_are_right_above_one_half(images: Ten
     assert table["predicted"].tolist() == [
         label if each else -1 for label, each in zip(labels, right, strict=True)
     ]
-    evaluation = accuracies(table.assign(data="set"), ["a", "b"], own_classes=True)["set"]["test"]
-    assert (evaluation["accuracy"], evaluation["classes"]) == (sum(right) / 3, 2)
+    evaluation = accuracies(table.assign(data="set"), ["a", "b"], chance=0.5)["set"]["test"]
+    assert (evaluation["accuracy"], evaluation["chance"]) == (sum(right) / 3, 0.5)
 
 
 def built(*, classes: int, channels: int, generator: torch.Generator) -> nn.Module:
