@@ -153,6 +153,8 @@ def test_a_study_is_rated_by_the_scores_of_its_kind() -> None:
     assert tiny.rated_data({"study": "bam"}) == "results/data/bam_os.zarr.zip"
     assert [path.split("/")[2] for path in rated["bam"]] == ["bam"] * 3 + ["independence"] * 3
     assert {path.split("/")[2] for path in rated["captions"]} == {"infidelity_halves"}
+    exported = [path.split("/")[2] for path in tiny.exported_scores()]
+    assert exported == [study for study in rated if study != "retrain"]
 
 
 def test_a_gallery_has_the_predictions_of_its_maps_and_the_scores_of_its_images() -> None:

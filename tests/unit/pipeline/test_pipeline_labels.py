@@ -38,6 +38,7 @@ def settings(configuration: dict[str, Any], kind: str, rule: str, wildcards: dic
         ("", "respond", {**MAP, "metric": "infidelity"}),
         ("", "score", {**MAP, "metric": "sensitivity"}),
         ("", "tabulate_reliability", {"study": "digits"}),
+        ("", "export_scores", {"study": "digits"}),
         ("bam", "score_bam", {"study": "bam", "seed": "0", "method": "edge"}),
         ("bam", "tabulate_bam", {"study": "bam"}),
         ("bam", "score_concepts", {"study": "bam", "seed": "0", "model": "f_o"}),
