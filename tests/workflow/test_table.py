@@ -27,7 +27,7 @@ SETS = {"bam": ("bam_os", "scene"), "captions": ("captioned_both", "class"), "di
 
 def check_image_scores(finished: Checkout, study: str, content: bytes) -> None:
     """All digits of the scores of single images are exported, whose means are those of the study's order."""
-    table = pd.read_csv(BytesIO(content))
+    table = pd.read_csv(BytesIO(content), dtype={"label": str})
     assert list(table) == COLUMNS
     assert set(table["study"]) == {study}
     assert table["file"].isna().all(), "synthetic images are in no files"
