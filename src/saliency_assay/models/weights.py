@@ -21,11 +21,12 @@ from saliency_assay.models.classifier import (
     digest,
     unwrapped,
 )
+from saliency_assay.models.families import PACKAGED_NAMES
 from saliency_assay.models.independence import differ
 from saliency_assay.models.inference import evaluating, exact_float32, to_evaluation
 from saliency_assay.models.layout import in_layout_of, restored_buffers
 from saliency_assay.models.normalization import IMAGENET
-from saliency_assay.registry.records import short_repr
+from saliency_assay.registry.records import resolve, short_repr
 from saliency_assay.runtime.atomic import replacing
 from saliency_assay.runtime.environment import loaded_versions
 
@@ -316,10 +317,9 @@ def load_initial(
     initial_state, problem = network.state_dict(), f"{path}: not weights of {architecture}"
     state = _without_prefix(read_state(path, initial_state), initial_state)
     if architecture.partition("/")[0] == "imagenet":
-        from saliency_assay.models.imagenet_networks import renamed
-
         try:
-            state = dict(renamed(state, initial_state))
+            # By reference, so that only jobs of such networks depend on the module and on timm.
+            state = dict(resolve(PACKAGED_NAMES)(state, initial_state))
         except ValueError as error:
             raise ValueError(f"{problem}: {error}") from None
     linear = [
