@@ -1,12 +1,12 @@
 """The section ``data``: its keys, and checks of the sources of each entry."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from saliency_assay.config.checks import Catalog, file, folder, look_up, parameters_of
+from saliency_assay.config.checks import Catalog, folder, look_up, parameters_of
 from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.fields import (
     LABEL,
@@ -28,11 +28,15 @@ from saliency_assay.data.bam.set_names import set_label, set_names
 from saliency_assay.data.image_lists import BOX_SUFFIXES, columns_of, is_list
 from saliency_assay.registry.labels import label_of
 from saliency_assay.runtime.shards import too_many
+from saliency_assay.runtime.user_files import Source, UserFiles
 
 COMPOSED = ("bam", "synthetic", "caption")
 """Kinds of data with keys in addition to the parameters in their registry records."""
 FOLDERS = tuple(kind.name for kind in DATA_KINDS if kind.sources)
 PLAIN = tuple(kind.name for kind in DATA_KINDS if kind.name not in (*COMPOSED, *FOLDERS))
+
+LISTS = ("categories.txt", "train.txt", "val.txt", "object_categories.txt")
+"""Files of MiniPlaces that list its scenes; none of them is required."""
 
 DATA_KIND = "The kind of data."
 
@@ -65,8 +69,6 @@ class DataEntry(Entry):
     """Labels of its images."""
     members: Derived[Mapping[str, str]] = Field({})
     """Sets that it provides, without the name of the entry, and their labels; empty for one set of its name."""
-    files: Derived[tuple[str, ...]] = ()
-    """Lists and files with a fixed name that the kind reads; their content is part of the settings of jobs."""
     objects: Derived[tuple[str, ...]] = ()
     scenes: Derived[tuple[str, ...]] = ()
     common_object: Derived[str] = ""
@@ -74,18 +76,18 @@ class DataEntry(Entry):
     source: Derived[str] = ""
     """For kind ``caption``: the set of the images without captions."""
 
-    def complete(self, name: str, catalog: Catalog) -> None:
-        """Check the entry ``data.name`` and set the derived fields.
+    def complete(self, name: str, catalog: Catalog, files: UserFiles) -> None:
+        """Check the entry ``data.name`` and set the derived fields; ``files`` recalls what is read from its sources.
 
         Raises:
-            ConfigError: a kind, key, value, file or folder does not exist or is not valid.
+            ConfigError: a kind, key or value does not exist or is not valid.
         """
         self.name, place = name, f"data.{name}"
         kind = look_up(f"{place}.kind", "kind of data", self.kind, catalog.data_kinds)
         common_sets = self._common_sets(place)
         parameters = parameters_of(place, kind.parameters, self.parameters, self.own_keys())
-        sources = self._sources(place, parameters, kind.sources)
-        self.parameters = parameters | sources
+        sources = self._sources_of_keys(place, parameters, kind.sources, files)
+        self.parameters = parameters | {key: source.path for key, source in sources.items()}
         for least, greatest in (("smallest", "largest"), ("variant_smallest", "variant_largest")):
             if parameters.get(least, 0) >= parameters.get(greatest, 1):
                 problem = f"found {parameters[least]}, expected less than {greatest} ({parameters[greatest]})"
@@ -95,15 +97,14 @@ class DataEntry(Entry):
         self.label = label_of(name, self.label, kind)
         self.function, self.labels = kind.function, kind.labels
         self.members = {member: kind.set_labels[member] for member in kind.sets} | common_sets
-        fixed = (path for pattern in kind.files for path in sorted(Path(sources["path"]).glob(pattern)))
-        self.files = (*map(str, fixed), *self._listed_files(sources))
+        fixed = [file for pattern in kind.files for file in files.matching(sources["path"].path, pattern)]
+        self.sources = (*(Source(f"{place}.path", file) for file in fixed), *sources.values())
 
-    def _sources(self, place: str, parameters: Mapping[str, Any], keys: Mapping[str, Any]) -> dict[str, str]:
-        """Return the paths of folders and files that become parameters of the function."""
+    def _sources_of_keys(
+        self, place: str, parameters: Mapping[str, Any], keys: Iterable[str], files: UserFiles
+    ) -> dict[str, Source]:
+        """Return the folders and files whose paths become parameters of the function, by key."""
         return {key: folder(f"{place}.{key}", getattr(self, key)) for key in keys}
-
-    def _listed_files(self, sources: Mapping[str, str]) -> tuple[str, ...]:
-        return ()
 
     def _common_sets(self, place: str) -> dict[str, str]:
         """Return the members of the entry's commonality series and their labels; empty without a series."""
@@ -178,21 +179,28 @@ class ImageFolderData(FolderData):
         description="[Masks](data.md#masks) of the objects: a folder of PNG files, or a CSV or JSON file of boxes.",
     )
 
-    def _sources(self, place: str, parameters: Mapping[str, Any], keys: Mapping[str, Any]) -> dict[str, str]:
-        """Return the path of a folder or list of images, and that of its masks if it has any.
+    columns: Derived[tuple[str, ...]] = ()
+    """Columns of the list of images; empty for a folder."""
+
+    def _sources_of_keys(
+        self, place: str, parameters: Mapping[str, Any], keys: Iterable[str], files: UserFiles
+    ) -> dict[str, Source]:
+        """Return the folder or list of images, and that of its masks if it has any.
 
         Raises:
-            ConfigError: a folder or file does not exist, or a key contradicts the list.
+            ConfigError: a list is not valid, or a key contradicts it.
         """
         if not is_list(self.path):
             sources = {"path": folder(f"{place}.path", self.path)}
         else:
-            sources = {"path": file(f"{place}.path", self.path)}
+            sources = {"path": Source(f"{place}.path", self.path)}
             try:
-                columns = columns_of(Path(self.path))
+                self.columns = tuple(
+                    files.recall("columns", self.path, lambda: columns_of(Path(self.path)), [])
+                )
             except (OSError, ValueError) as error:
                 raise ConfigError(f"{place}.path: {error}") from None
-            if self.masks and "mask" in columns:
+            if self.masks and "mask" in self.columns:
                 raise ConfigError(
                     f"{place}.masks: found {self.masks!r}, expected none with the column mask of {self.path}"
                 )
@@ -201,22 +209,18 @@ class ImageFolderData(FolderData):
                 raise ConfigError(f"{place}.test_folder: found {parameters['test_folder']!r}, {expected}")
         if self.masks is None:
             return sources
-        is_boxes = Path(self.masks).is_file() and Path(self.masks).suffix.lower() in BOX_SUFFIXES
-        if not is_boxes and (
-            not Path(self.masks).is_dir() or Path(self.masks).resolve() == Path(self.path).resolve()
-        ):
-            suffixes = ", ".join(BOX_SUFFIXES)
-            expected = f"a folder of masks that exists, other than path, or a file of boxes ({suffixes})"
-            raise ConfigError(f"{place}.masks: found {self.masks!r}, expected {expected}")
-        return {**sources, "masks": self.masks}
-
-    def _listed_files(self, sources: Mapping[str, str]) -> tuple[str, ...]:
-        return tuple(path for path in sources.values() if Path(path).is_file())
+        is_boxes = Path(self.masks).suffix.lower() in BOX_SUFFIXES and not Path(self.masks).is_dir()
+        suffixes = ", ".join(BOX_SUFFIXES)
+        expected = f"a folder of masks that exists, other than path, or a file of boxes ({suffixes})"
+        masks = Source(f"{place}.masks", self.masks, not is_boxes, is_boxes, expected)
+        if Path(self.masks).resolve() == Path(self.path).resolve():
+            raise ConfigError(masks.problem)
+        return {**sources, "masks": masks}
 
     @property
     def has_masks(self) -> bool:
         """True if the folder or list has masks."""
-        return self.masks is not None or (is_list(self.path) and "mask" in columns_of(Path(self.path)))
+        return self.masks is not None or "mask" in self.columns
 
 
 class ComposedData(DataEntry):
@@ -291,27 +295,36 @@ class BamData(ComposedData):
         SCENES, min_length=2, description="Scene categories of the backgrounds: the scene labels."
     )
 
-    def _sources(self, place: str, parameters: Mapping[str, Any], keys: Mapping[str, Any]) -> dict[str, str]:
-        for index, (instances, images) in enumerate(self.coco_sources()):
-            file(f"{place}.coco.{index}.annotations", instances)
-            folder(f"{place}.coco.{index}.images", images)
-        folder(f"{place}.miniplaces", self.miniplaces)
-        return {}
+    coco_sources: Derived[tuple[tuple[str, str], ...]] = ()
+    """Pairs of an annotation file and its image folder."""
 
-    def coco_sources(self) -> tuple[tuple[str, str], ...]:
-        """Return pairs of an annotation file and its image folder.
+    def complete(self, name: str, catalog: Catalog, files: UserFiles) -> None:
+        """Check the entry and set the derived fields, as for every kind of data.
 
         Raises:
-            ConfigError: the COCO folder does not exist or has no annotations.
+            ConfigError: as for every kind of data, or the COCO folder has no annotations.
         """
-        if not isinstance(self.coco, str):
-            return tuple((source.annotations, source.images) for source in self.coco)
-        root = Path(folder(f"data.{self.name}.coco", self.coco))
-        annotations = sorted(root.glob("annotations/instances_*.json"))
-        if not annotations:
-            expected = "expected annotations/instances_NAME.json in it"
-            raise ConfigError(f"data.{self.name}.coco: found {self.coco!r}, {expected}")
-        return tuple((str(path), str(root / path.stem.removeprefix("instances_"))) for path in annotations)
+        super().complete(name, catalog, files)
+        place, sources = f"data.{name}", list[Source]()
+        if isinstance(self.coco, str):
+            sources = [folder(f"{place}.coco", self.coco)]
+            annotations = files.matching(self.coco, "annotations/instances_*.json")
+            if not annotations and sources[0].exists:
+                expected = "expected annotations/instances_NAME.json in it"
+                raise ConfigError(f"{place}.coco: found {self.coco!r}, {expected}")
+            names = [Path(path).stem.removeprefix("instances_") for path in annotations]
+            images = [str(Path(self.coco) / split) for split in names]
+            self.coco_sources = tuple(zip(annotations, images, strict=True))
+        else:
+            self.coco_sources = tuple((source.annotations, source.images) for source in self.coco)
+        for index, (annotations_file, images_folder) in enumerate(self.coco_sources):
+            sources.append(Source(f"{place}.coco.{index}.annotations", annotations_file))
+            sources.append(folder(f"{place}.coco.{index}.images", images_folder))
+        sources.append(folder(f"{place}.miniplaces", self.miniplaces))
+        for list_name in LISTS:
+            lists = files.matching(self.miniplaces, list_name)
+            sources += [Source(f"{place}.miniplaces", path) for path in lists]
+        self.sources = tuple(sources)
 
 
 class CaptionData(DataEntry):
@@ -327,9 +340,9 @@ class CaptionData(DataEntry):
         description="The caption of each class, in the order of `classes`; by default the class names.",
     )
 
-    def complete(self, name: str, catalog: Catalog) -> None:
+    def complete(self, name: str, catalog: Catalog, files: UserFiles) -> None:
         """Check the entry and set the derived fields, as for every kind of data."""
-        super().complete(name, catalog)
+        super().complete(name, catalog, files)
         self.captions = self.captions or self.classes
 
 

@@ -11,7 +11,6 @@ from saliency_assay.config.checks import (
     Catalog,
     Parameters,
     custom_parameters,
-    file,
     files_of,
     look_up,
     parameters_of,
@@ -40,6 +39,7 @@ from saliency_assay.models.families import BUILDERS, Layered, family_of
 from saliency_assay.registry.labels import label_of
 from saliency_assay.registry.records import short_repr, unknown
 from saliency_assay.registry.signatures import GENERATOR, check_call
+from saliency_assay.runtime.user_files import Source
 from saliency_assay.training.hyperparameters import training_from
 
 BUILDER = ("classes", "channels", GENERATOR)
@@ -113,8 +113,6 @@ class Model(Entry):
     architecture: Derived[str] = ""
     function: Derived[str] = ""
     """Function that builds the network; for a custom network also its ``architecture``."""
-    files: Derived[tuple[str, ...]] = ()
-    """Files that a custom function reads; their content is part of the settings of jobs."""
     trials: Derived[tuple[Parameters, ...]] = ()
     """Training parameters of each trial of a search; each replaces values in ``training``."""
     head_is_pool_linear: Derived[bool] = False
@@ -136,8 +134,6 @@ class Model(Entry):
         sets = {set_name: maker for maker in data.values() for set_name in maker.sets}
         maker = look_up(f"{place}.data", "set", self.data, sets)
         look_up(f"{place}.trained_on", "label", self.trained_on, dict.fromkeys(maker.labels_of(self.data)))
-        if self.weights:
-            file(f"{place}.weights", self.weights)
         self.training = parameters_of(f"{place}.training", catalog.training, self.training)
         _check_training(f"{place}.training", self.training)
         if not self.weights and self.training["epochs"] == 0:
@@ -149,6 +145,11 @@ class Model(Entry):
             raise ConfigError(f"{place}.normalization: {problem}")
         self.name = name
         self.label = label_of(name, self.label, catalog.architectures.get(self.architecture))
+
+    @property
+    def weights_files(self) -> tuple[Source, ...]:
+        """The file of initial weights; empty if they are random."""
+        return (Source(f"models.{self.name}.weights", self.weights),) if self.weights else ()
 
     def _complete_network(self, place: str, catalog: Catalog) -> Layered | None:
         """Check architecture and parameters, and return the record of the architecture, if there is one."""
@@ -240,7 +241,7 @@ class CustomModel(Model):
             raise ConfigError(f"{place}.{error}") from None
         self.architecture = self.function
         self.parameters = custom_parameters(place, self.parameters)
-        self.files = files_of(place, self.function, self.files)
+        self.sources = files_of(place, self.function, self.files)
 
 
 AnyModel = Annotated[
