@@ -53,7 +53,7 @@ def studies(configuration: dict[str, Any]) -> Studies:
 
 def inputs(configuration: dict[str, Any], results: Path | str = "results") -> Inputs:
     of = studies({**configuration, "results": str(results)})
-    return Inputs(of.config, Paths(of.config.results), of, lambda path: f"ancient {path}")
+    return Inputs(of.config, Paths(of.config.results), of)
 
 
 def params(configuration: dict[str, Any], results: Path | str = "results") -> Params:

@@ -29,6 +29,8 @@ try:
         for configfile in workflow.configfiles:
             check_text(Path(configfile), os.path.relpath(configfile))
     CONFIG = read(config, catalog=CATALOG, source=source)
+    if workflow.is_main_process:
+        CONFIG.files.save()
 except ConfigError as error:
     sys.exit(str(error))
 
@@ -42,7 +44,7 @@ set_pathvars(
 
 STUDIES = Studies(CONFIG, CATALOG.study_kinds)
 # Inputs of rules that depend on wildcards or on the configuration.
-INPUTS = Inputs(CONFIG, Paths(CONFIG.results), STUDIES, ancient)
+INPUTS = Inputs(CONFIG, Paths(CONFIG.results), STUDIES)
 JOB_SETTINGS = JobSettings(
     ROOT / "workflow/scripts",
     CATALOG.study_kinds.values(),

@@ -10,6 +10,7 @@ from saliency_assay.config.errors import ConfigError
 from saliency_assay.registry.records import Parameter, module_of, unknown, with_defaults
 from saliency_assay.registry.signatures import source_of
 from saliency_assay.registry.study_kind import StudyKind
+from saliency_assay.runtime.user_files import Source
 
 Parameters = dict[str, Any]
 V = TypeVar("V")
@@ -94,39 +95,19 @@ def parameters_of(
         raise ConfigError(f"{place}.{error}") from None
 
 
-def folder(place: str, path: str) -> str:
-    """Return ``path`` after checking that it is a folder.
-
-    Raises:
-        ConfigError: ``path`` is not an existing folder.
-    """
-    if not Path(path).is_dir():
-        raise ConfigError(f"{place}: found {path!r}, expected a folder that exists")
-    return path
+def folder(place: str, path: str) -> Source:
+    """Return a folder of images, which are too many to be tracked."""
+    return Source(place, path, is_folder=True, is_tracked=False)
 
 
-def file(place: str, path: str) -> str:
-    """Return ``path`` after checking that it is a file.
-
-    Raises:
-        ConfigError: ``path`` is not an existing file.
-    """
-    if not Path(path).is_file():
-        raise ConfigError(f"{place}: found {path!r}, expected a file that exists")
-    return path
-
-
-def files_of(place: str, function: str, paths: Iterable[str]) -> tuple[str, ...]:
+def files_of(place: str, function: str, paths: Iterable[str]) -> tuple[Source, ...]:
     """Return the ``files`` of the entry of a custom function, which can be called.
 
     Paths are relative to the folder that the function's module is imported from, usually that of the configuration. The
     latter itself is unknown to the job that creates the report, because it reads a copy of the configuration. For a
     compiled module, they are relative to the working directory.
-
-    Raises:
-        ConfigError: a path is not an existing file.
     """
     module, folder = module_of(function), Path()
     if source := source_of(module):
         folder = source.parents[module.count(".") + (source.name == "__init__.py")]
-    return tuple(file(f"{place}.files", str(folder / path)) for path in paths)
+    return tuple(Source(f"{place}.files", str(folder / path)) for path in paths)

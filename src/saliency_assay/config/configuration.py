@@ -1,16 +1,17 @@
 """The configuration as Pydantic models, whose objects are the records that the workflow reads.
 
 ``read`` validates keys, types and ranges. Each entry then completes itself: it checks its parameters against its
-registry record, its references to other entries and the existence of files, and sets what follows from them. Every
+registry record and its references to other entries, and sets what follows from them. Every
 error names the key, the value and the valid choices. ``config/schema.yaml`` and ``docs/configuration.md`` are generated
 from these models. This module does not import torch, because the Snakefile reads the configuration each time it is
 parsed, in every cluster job too.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache, cached_property, reduce
 from operator import or_
 from os.path import normpath
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, PrivateAttr, Tag, ValidationError, create_model
@@ -20,13 +21,14 @@ from saliency_assay.config.data import AnyData, DataEntry, check_sets
 from saliency_assay.config.errors import ConfigError, line_of
 from saliency_assay.config.fields import INTEGER, NUMBER, Distinct, Natural, OrAbsent, Settings, Text
 from saliency_assay.config.labels import check_distinct
-from saliency_assay.config.methods import AnyMethod, check_needs, check_stored_maps, complete_methods
+from saliency_assay.config.methods import AnyMethod, check_needs, complete_methods, stored_maps
 from saliency_assay.config.metrics import AnyMetric, check_finetuning, check_scores, complete_metrics
 from saliency_assay.config.models import AnyModel
 from saliency_assay.config.studies import Study
 from saliency_assay.config.training_images import check_training_images
 from saliency_assay.registry.records import resolve
 from saliency_assay.registry.study_kind import StudyKind
+from saliency_assay.runtime.user_files import Source, UserFiles
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
 
@@ -98,12 +100,18 @@ class Configuration(Settings):
     report: ReportSettings = Field(ReportSettings(), description="Contents of the report.")
 
     _catalog: Catalog = PrivateAttr()
+    _files: UserFiles = PrivateAttr()
     _listed_metrics: tuple[str, ...] = PrivateAttr()
 
     @property
     def catalog(self) -> Catalog:
         """All registries, by name."""
         return self._catalog
+
+    @property
+    def files(self) -> UserFiles:
+        """What is known of the user's files."""
+        return self._files
 
     @property
     def listed_metrics(self) -> tuple[str, ...]:
@@ -124,14 +132,17 @@ class Configuration(Settings):
         self._catalog = catalog
         self._listed_metrics = tuple(self.metrics)
         self.results = _results(self.results)
+        self._files = UserFiles(Path(self.results) / ".state/digests.json")
         for section in ("models", "methods"):
             if self.studies and not getattr(self, section):
                 raise ConfigError(f"{section}: found none, expected at least one, because there are studies")
         for name, entry in self.data.items():
-            entry.complete(name, catalog)
+            entry.complete(name, catalog, self.files)
+            self._check_sources(entry.sources)
         check_sets(self.data)
         for name, model in self.models.items():
-            model.complete(name, self.data, catalog)
+            model.complete(name, self.data, catalog, self.files)
+            self._check_sources((*model.sources, *model.weights_files, *model.class_files))
         complete_methods(self.methods, catalog)
         requested = [
             metric
@@ -139,6 +150,8 @@ class Configuration(Settings):
             for metric in study.metrics or catalog.study_kinds[study.kind].metrics
         ]
         self.metrics = complete_metrics(self.metrics, requested, catalog)  # type: ignore[assignment]  # same types
+        for function in (*self.methods.values(), *self.metrics.values()):
+            self._check_sources(function.sources)
         for name, study in self.studies.items():
             study.complete(name, self)
         for section in ("data", "models", "methods", "metrics", "studies"):
@@ -149,7 +162,21 @@ class Configuration(Settings):
             check_finetuning(study, self.models, self.metrics)
             check_scores(study, self.metrics)
         check_training_images(self)
-        check_stored_maps(self)
+        # Not required yet: another program may need the models that this run trains.
+        for source in stored_maps(self):
+            self.files.is_known(source)
+
+    def _check_sources(self, sources: Iterable[Source]) -> None:
+        """Check that files and folders exist or, for results that were moved without them, existed in an earlier run.
+
+        Before the first job, the sources of the jobs to run are checked again (``pipeline.sources``).
+
+        Raises:
+            ConfigError: a file or folder has never existed.
+        """
+        for source in sources:
+            if not self.files.is_known(source):
+                raise ConfigError(source.problem)
 
 
 @cache

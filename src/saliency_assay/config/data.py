@@ -1,12 +1,12 @@
 """The section ``data``: its keys, and checks of the sources of each entry."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
-from saliency_assay.config.checks import Catalog, file, folder, look_up, parameters_of
+from saliency_assay.config.checks import Catalog, folder, look_up, parameters_of
 from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.fields import (
     LABEL,
@@ -32,11 +32,15 @@ from saliency_assay.registry.labels import label_of
 from saliency_assay.registry.records import resolve, short_repr
 from saliency_assay.registry.signatures import declared
 from saliency_assay.runtime.shards import too_many
+from saliency_assay.runtime.user_files import Source, UserFiles
 
 COMPOSED = ("bam", "synthetic", "caption")
 """Kinds of data with keys in addition to the parameters in their registry records."""
 FOLDERS = tuple(kind.name for kind in DATA_KINDS if kind.sources)
 PLAIN = tuple(kind.name for kind in DATA_KINDS if kind.name not in (*COMPOSED, *FOLDERS))
+
+LISTS = ("categories.txt", "train.txt", "val.txt", "object_categories.txt")
+"""Files of MiniPlaces that list its scenes; none of them is required."""
 
 DATA_KIND = "The kind of data."
 
@@ -75,8 +79,6 @@ class DataEntry(Entry):
     """Labels of its images."""
     members: Derived[Mapping[str, str]] = Field({})
     """Sets that it provides, without the name of the entry, and their labels; empty for one set of its name."""
-    files: Derived[tuple[str, ...]] = ()
-    """Lists and files with a fixed name that the kind reads; their content is part of the settings of jobs."""
     objects: Derived[tuple[str, ...]] = ()
     scenes: Derived[tuple[str, ...]] = ()
     common_object: Derived[str] = ""
@@ -88,18 +90,19 @@ class DataEntry(Entry):
     has_bytes: Derived[bool] = True
     """True if pixels are stored in 8 bits, False if they are float32."""
 
-    def complete(self, name: str, catalog: Catalog) -> None:
-        """Check the entry ``data.name`` and set the derived fields.
+    def complete(self, name: str, catalog: Catalog, files: UserFiles) -> None:
+        """Check the entry ``data.name`` and set the derived fields; ``files`` recalls what is read from its sources.
 
         Raises:
-            ConfigError: a kind, key, value, file or folder does not exist or is not valid.
+            ConfigError: a kind, key or value does not exist or is not valid.
         """
         self.name, place = name, f"data.{name}"
         kind = look_up(f"{place}.kind", "kind of data", self.kind, catalog.data_kinds)
         common_sets = self._common_sets(place)
         parameters = parameters_of(place, kind.parameters, self.parameters, self.own_keys())
-        sources = self._sources(place, parameters, kind.sources)
-        self.parameters = parameters | sources
+        sources = self._sources_of_keys(place, parameters, kind.sources, files)
+        paths = {key: source.path for key, source in sources.items()}
+        self.parameters = parameters | paths | self._values_of_keys(place, parameters)
         for least, greatest in (("smallest", "largest"), ("variant_smallest", "variant_largest")):
             if parameters.get(least, 0) >= parameters.get(greatest, 1):
                 problem = f"found {parameters[least]}, expected less than {greatest} ({parameters[greatest]})"
@@ -110,8 +113,8 @@ class DataEntry(Entry):
         self.function, self.labels = kind.function, kind.labels
         self._check_explained_classes(place, kind.class_names)
         self.members = {member: kind.set_labels[member] for member in kind.sets} | common_sets
-        fixed = (path for pattern in kind.files for path in sorted(Path(sources["path"]).glob(pattern)))
-        self.files = (*map(str, fixed), *self._listed_files(sources))
+        fixed = [file for pattern in kind.files for file in files.matching(sources["path"].path, pattern)]
+        self.sources = (*(Source(f"{place}.path", file) for file in fixed), *sources.values())
 
     def _check_explained_classes(self, place: str, class_names: str) -> None:
         """Check ``explained_classes``, as far as the names of the classes are known before the data set is built."""
@@ -142,12 +145,15 @@ class DataEntry(Entry):
         except (OSError, ValueError) as error:
             raise ConfigError(f"data.{self.name}.path: {error}") from None
 
-    def _sources(self, place: str, parameters: Mapping[str, Any], keys: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the paths of folders and files that become parameters of the function."""
+    def _sources_of_keys(
+        self, place: str, parameters: Mapping[str, Any], keys: Iterable[str], files: UserFiles
+    ) -> dict[str, Source]:
+        """Return the folders and files whose paths become parameters of the function, by key."""
         return {key: folder(f"{place}.{key}", getattr(self, key)) for key in keys}
 
-    def _listed_files(self, sources: Mapping[str, Any]) -> tuple[str, ...]:
-        return ()
+    def _values_of_keys(self, place: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the values of other keys that become parameters of the function."""
+        return {}
 
     def _common_sets(self, place: str) -> dict[str, str]:
         """Return the members of the entry's commonality series and their labels; empty without a series."""
@@ -264,30 +270,53 @@ class ImageFolderData(FolderData):
         "black and white.",
     )
 
-    def _sources(self, place: str, parameters: Mapping[str, Any], keys: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the path of a folder or list of images, that of its masks if it has any, and the size of its images.
+    columns: Derived[tuple[str, ...]] = ()
+    """Columns of the list of images; empty for a folder."""
+
+    def _sources_of_keys(
+        self, place: str, parameters: Mapping[str, Any], keys: Iterable[str], files: UserFiles
+    ) -> dict[str, Source]:
+        """Return the folder or list of images, and that of its masks if it has any.
 
         Raises:
-            ConfigError: a folder or file does not exist, or a key contradicts the list or another key.
+            ConfigError: a list is not valid, or a key contradicts it or another key.
         """
         check_crop_share(place, parameters, self.parameters)
-        sources: dict[str, Any]
         if not is_list(self.path):
             sources = {"path": folder(f"{place}.path", self.path)}
         else:
-            sources = {"path": file(f"{place}.path", self.path)}
+            sources = {"path": Source(f"{place}.path", self.path)}
             try:
-                columns = columns_of(Path(self.path))
+                self.columns = tuple(
+                    files.recall("columns", self.path, lambda: columns_of(Path(self.path)), [])
+                )
             except (OSError, ValueError) as error:
                 raise ConfigError(f"{place}.path: {error}") from None
-            if self.masks and "mask" in columns:
+            if self.masks and "mask" in self.columns:
                 raise ConfigError(
                     f"{place}.masks: found {self.masks!r}, expected none with the column mask of {self.path}"
                 )
             if parameters["test_folder"] != "auto":
                 expected = "expected only with a folder of images; a list has the column split"
                 raise ConfigError(f"{place}.test_folder: found {parameters['test_folder']!r}, {expected}")
-        sources["size"] = self.size
+        self._check_split(place, parameters, files)
+        if self.masks is None:
+            return sources
+        is_boxes = Path(self.masks).suffix.lower() in BOX_SUFFIXES and not Path(self.masks).is_dir()
+        suffixes = ", ".join(BOX_SUFFIXES)
+        expected = f"a folder of masks that exists, other than path, or a file of boxes ({suffixes})"
+        masks = Source(f"{place}.masks", self.masks, not is_boxes, is_boxes, expected)
+        if Path(self.masks).resolve() == Path(self.path).resolve():
+            raise ConfigError(masks.problem)
+        return {**sources, "masks": masks}
+
+    def _values_of_keys(self, place: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the size, the window, and the classes whose images need a mask.
+
+        Raises:
+            ConfigError: a window is not valid.
+        """
+        values: dict[str, Any] = {"size": self.size}
         if self.window:
             if self.window[0] >= self.window[1]:
                 raise ConfigError(
@@ -297,36 +326,28 @@ class ImageFolderData(FolderData):
                 raise ConfigError(
                     f"{place}.gray: found false with window, expected true, images of one channel"
                 )
-            sources["window"] = self.window
+            values["window"] = self.window
             self.has_bytes = False
-        self._check_split(place, parameters)
-        if self.masks is None:
-            return sources
-        is_boxes = Path(self.masks).is_file() and Path(self.masks).suffix.lower() in BOX_SUFFIXES
-        if not is_boxes and (
-            not Path(self.masks).is_dir() or Path(self.masks).resolve() == Path(self.path).resolve()
-        ):
-            suffixes = ", ".join(BOX_SUFFIXES)
-            expected = f"a folder of masks that exists, other than path, or a file of boxes ({suffixes})"
-            raise ConfigError(f"{place}.masks: found {self.masks!r}, expected {expected}")
         # A folder must have a mask of each explained image. Boxes and lists may have none: there is no object.
-        explained = self.explained_classes if self.explained_classes and not is_boxes else ()
-        return {**sources, "masks": self.masks, **({"explained_classes": explained} if explained else {})}
+        if self.explained_classes and self.masks and Path(self.masks).suffix.lower() not in BOX_SUFFIXES:
+            values["explained_classes"] = self.explained_classes
+        return values
 
-    def _check_split(self, place: str, parameters: Mapping[str, Any]) -> None:
+    def _check_split(self, place: str, parameters: Mapping[str, Any], files: UserFiles) -> None:
         """Check that no key or list contradicts ``split: test``, and set ``has_training_images``."""
+        values = parameters["test_folder"], parameters["split"]
         try:
-            self.has_training_images = has_training_images(
-                self.path, parameters["test_folder"], parameters["split"]
+            self.has_training_images = files.recall(
+                f"training images {values}",
+                self.path,
+                lambda: has_training_images(self.path, *values),
+                values[1] != "test",
             )
             contradicts = (
                 parameters["split"] == "test"
-                and is_list(self.path)
-                and "split" in columns_of(Path(self.path))
-                and has_training_row(Path(self.path))
+                and "split" in self.columns
+                and files.recall("training row", self.path, lambda: has_training_row(Path(self.path)), False)
             )
-        except FileNotFoundError:  # whether it exists is checked where it is read
-            contradicts = False
         except (OSError, ValueError) as error:
             raise ConfigError(f"{place}.path: {error}") from None
         if contradicts:
@@ -340,15 +361,10 @@ class ImageFolderData(FolderData):
                     "test images"
                 )
 
-    def _listed_files(self, sources: Mapping[str, Any]) -> tuple[str, ...]:
-        return tuple(
-            sources[key] for key in ("path", "masks") if key in sources and Path(sources[key]).is_file()
-        )
-
     @property
     def has_masks(self) -> bool:
         """True if the folder or list has masks."""
-        return self.masks is not None or (is_list(self.path) and "mask" in columns_of(Path(self.path)))
+        return self.masks is not None or "mask" in self.columns
 
 
 class ComposedData(DataEntry):
@@ -409,25 +425,29 @@ COCO = (
 """Description of the key ``coco``."""
 
 
-def coco_sources(place: str, coco: str | Sequence[CocoSource]) -> tuple[tuple[str, str], ...]:
-    """Return pairs of an annotation file and its image folder.
+def coco_sources(
+    place: str, coco: str | Sequence[CocoSource], files: UserFiles
+) -> tuple[tuple[tuple[str, str], ...], list[Source]]:
+    """Return pairs of an annotation file and its image folder, and all files and folders of the key ``coco``.
 
     Raises:
-        ConfigError: a file or folder does not exist, or the COCO folder has no annotations.
+        ConfigError: the COCO folder exists and has no annotations.
     """
+    sources = list[Source]()
     if isinstance(coco, str):
-        root = Path(folder(f"{place}.coco", coco))
-        annotations = sorted(root.glob("annotations/instances_*.json"))
-        if not annotations:
+        sources.append(folder(f"{place}.coco", coco))
+        annotations = files.matching(coco, "annotations/instances_*.json")
+        if not annotations and sources[0].exists:
             expected = "expected annotations/instances_NAME.json in it"
             raise ConfigError(f"{place}.coco: found {coco!r}, {expected}")
-        pairs = [(str(path), str(root / path.stem.removeprefix("instances_"))) for path in annotations]
+        names = [Path(path).stem.removeprefix("instances_") for path in annotations]
+        pairs = tuple((path, str(Path(coco) / split)) for path, split in zip(annotations, names, strict=True))
     else:
-        pairs = [(source.annotations, source.images) for source in coco]
-    for index, (instances, images) in enumerate(pairs):
-        file(f"{place}.coco.{index}.annotations", instances)
-        folder(f"{place}.coco.{index}.images", images)
-    return tuple(pairs)
+        pairs = tuple((source.annotations, source.images) for source in coco)
+    for index, (annotations_file, images_folder) in enumerate(pairs):
+        sources.append(Source(f"{place}.coco.{index}.annotations", annotations_file))
+        sources.append(folder(f"{place}.coco.{index}.images", images_folder))
+    return pairs, sources
 
 
 class BamData(ComposedData):
@@ -448,14 +468,23 @@ class BamData(ComposedData):
         SCENES, min_length=2, description="Scene categories of the backgrounds: the scene labels."
     )
 
-    def _sources(self, place: str, parameters: Mapping[str, Any], keys: Mapping[str, Any]) -> dict[str, Any]:
-        self.coco_sources()
-        folder(f"{place}.miniplaces", self.miniplaces)
-        return {}
+    coco_sources: Derived[tuple[tuple[str, str], ...]] = ()
+    """Pairs of an annotation file and its image folder."""
 
-    def coco_sources(self) -> tuple[tuple[str, str], ...]:
-        """Return pairs of an annotation file and its image folder; see ``coco_sources``."""
-        return coco_sources(f"data.{self.name}", self.coco)
+    def complete(self, name: str, catalog: Catalog, files: UserFiles) -> None:
+        """Check the entry and set the derived fields, as for every kind of data.
+
+        Raises:
+            ConfigError: as for every kind of data, or the COCO folder has no annotations.
+        """
+        super().complete(name, catalog, files)
+        place = f"data.{name}"
+        self.coco_sources, sources = coco_sources(place, self.coco, files)
+        sources.append(folder(f"{place}.miniplaces", self.miniplaces))
+        for list_name in LISTS:
+            lists = files.matching(self.miniplaces, list_name)
+            sources += [Source(f"{place}.miniplaces", path) for path in lists]
+        self.sources = tuple(sources)
 
 
 class CocoData(DataEntry):
@@ -469,12 +498,24 @@ class CocoData(DataEntry):
     size: Size = Field(224, description=SIZE)
     has_training_images: Derived[bool] = False
 
-    def _sources(self, place: str, parameters: Mapping[str, Any], keys: Mapping[str, Any]) -> dict[str, Any]:
-        check_crop_share(place, parameters, self.parameters)
-        return {"coco": coco_sources(place, self.coco), "classes": self.classes, "size": self.size}
+    def complete(self, name: str, catalog: Catalog, files: UserFiles) -> None:
+        """Check the entry and set the derived fields, as for every kind of data.
 
-    def _listed_files(self, sources: Mapping[str, Any]) -> tuple[str, ...]:
-        return tuple(annotations for annotations, _ in sources["coco"])
+        Raises:
+            ConfigError: as for every kind of data, or the COCO folder has no annotations.
+        """
+        super().complete(name, catalog, files)
+        self.parameters["coco"], sources = coco_sources(f"data.{name}", self.coco, files)
+        self.sources = tuple(sources)
+
+    def _sources_of_keys(
+        self, place: str, parameters: Mapping[str, Any], keys: Iterable[str], files: UserFiles
+    ) -> dict[str, Source]:
+        return {}
+
+    def _values_of_keys(self, place: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        check_crop_share(place, parameters, self.parameters)
+        return {"classes": self.classes, "size": self.size}
 
     @property
     def has_masks(self) -> bool:
@@ -495,9 +536,9 @@ class CaptionData(DataEntry):
         description="The caption of each class, in the order of `classes`; by default the class names.",
     )
 
-    def complete(self, name: str, catalog: Catalog) -> None:
+    def complete(self, name: str, catalog: Catalog, files: UserFiles) -> None:
         """Check the entry and set the derived fields, as for every kind of data."""
-        super().complete(name, catalog)
+        super().complete(name, catalog, files)
         self.captions = self.captions or self.classes
         for explained_class in self.explained_classes:
             look_up(f"data.{name}.explained_classes", "class", explained_class, dict.fromkeys(self.classes))

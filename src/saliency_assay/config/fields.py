@@ -25,6 +25,7 @@ from pydantic_core import CoreSchema, PydanticCustomError
 from pydantic_core.core_schema import any_schema
 
 from saliency_assay.registry.records import representable, short_repr, unknown
+from saliency_assay.runtime.user_files import Source
 
 MARKUP = "${}"
 """Signs of matplotlib's formulas and of Snakemake's wildcards, which labels must not contain."""
@@ -111,6 +112,8 @@ class Entry(Record):
 
     parameters: Derived[dict[Any, Any]] = Field({})
     """All other keys; once the entry is complete, the values of all parameters."""
+    sources: Derived[tuple[Source, ...]] = ()
+    """Files and folders of the user that jobs read; the content of those that are tracked is part of their settings."""
 
     @classmethod
     def _with_parameters(cls, raw: Mapping[Any, Any], unknown_keys: list[Any]) -> Mapping[Any, Any]:

@@ -1,6 +1,6 @@
 """The section ``methods``, and checks of the layers that methods need of the models of a study."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from string import Formatter
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,9 +10,7 @@ from pydantic import ConfigDict, Discriminator, Field, Tag
 from saliency_assay.config.checks import (
     Catalog,
     custom_parameters,
-    file,
     files_of,
-    folder,
     look_up,
     parameters_of,
 )
@@ -34,6 +32,7 @@ from saliency_assay.config.models import Model
 from saliency_assay.registry.labels import label_of
 from saliency_assay.registry.records import short_repr, unknown
 from saliency_assay.registry.signatures import GENERATOR, check_call, describe_function
+from saliency_assay.runtime.user_files import Source
 
 if TYPE_CHECKING:
     from saliency_assay.config.configuration import Configuration
@@ -68,8 +67,6 @@ class Method(Entry):
     """False for baselines that do not use the model."""
     summary: Derived[str] = ""
     """Summary of a custom function, from its docstring."""
-    files: Derived[tuple[str, ...]] = ()
-    """Files that a custom function or that of its base reads; their content is part of the settings of jobs."""
 
     def complete(self, name: str, others: "Mapping[str, Method]", catalog: Catalog) -> None:
         """Check the entry ``methods.name``, whose ``base`` may be one of ``others``, and set the derived fields.
@@ -124,7 +121,7 @@ class RegisteredMethod(Method):
         self.needs = tuple(dict.fromkeys([*record.needs, *(self.smoothed.needs if self.smoothed else ())]))
         self.noise_group = record.noise_group or record.name
         self.background = self.background if "background" in record.takes else 0
-        self.files = self.smoothed.files if self.smoothed else ()
+        self.sources = self.smoothed.sources if self.smoothed else ()
 
 
 class CustomMethod(Method):
@@ -147,7 +144,7 @@ class CustomMethod(Method):
         self.parameters = custom_parameters(place, {**description.defaults, **self.parameters})
         self.name, self.label, self.summary = name, label_of(name, self.label), description.summary
         self.noise_group = self.function
-        self.files = files_of(place, self.function, self.files)
+        self.sources = files_of(place, self.function, self.files)
 
 
 class StoredMaps(Method):
@@ -180,6 +177,11 @@ class StoredMaps(Method):
         self.name, self.label = name, label_of(name, self.label)
         self.function = self.noise_group = RECOMPUTE
         self.summary = "Maps from another program"
+
+    def source_of(self, model: str, data: str, seed: int | str) -> Source:
+        """Return the file of the maps of a model on a set."""
+        path = self.maps.format(model=model, data=data, seed=seed)
+        return Source(f"methods.{self.name}.maps", path, is_folder=path.endswith(".zarr"))
 
 
 def _method_kind(entry: Any) -> str:
@@ -252,12 +254,11 @@ def check_needs(
                 )
 
 
-def check_stored_maps(config: "Configuration") -> None:
-    """Check that studies of methods with maps from another program need no other maps, and that the files exist.
+def stored_maps(config: "Configuration") -> Iterator[Source]:
+    """Yield the files of maps from another program, after checking that their studies need no other maps.
 
     Raises:
-        ConfigError: a kind of study computes further maps; a file does not exist, or is that of several models, sets or
-            seeds.
+        ConfigError: a kind of study computes further maps, or a file is that of several models, sets or seeds.
     """
     kinds = config.catalog.study_kinds
     for study in config.studies.values():
@@ -270,25 +271,24 @@ def check_stored_maps(config: "Configuration") -> None:
                 )
     for method in config.methods.values():
         if isinstance(method, StoredMaps):
-            _check_files(method, config)
+            yield from _files_of_maps(method, config)
 
 
-def _check_files(method: StoredMaps, config: "Configuration") -> None:
-    """Check that each file of maps exists, and that its maps are those of one model on one set."""
-    place, users = f"methods.{method.name}.maps", dict[str, tuple[str, ...]]()
+def _files_of_maps(method: StoredMaps, config: "Configuration") -> Iterator[Source]:
+    """Yield the files of a method, after checking that the maps in each are those of one model on one set."""
+    users = dict[str, tuple[str, ...]]()
     for study in (study for study in config.studies.values() if method.name in study.methods):
         for name, seed in product(study.models, config.seeds):
-            model = config.models[name]
-            path = method.maps.format(model=name, data=study.data, seed=seed)
-            (folder if path.endswith(".zarr") else file)(place, path)
+            model, source = config.models[name], method.source_of(name, study.data, seed)
             is_trained = not model.weights or model.training["epochs"]
             user = (name, study.data, str(seed) if is_trained else "")
-            for key, first, second in zip(WILDCARDS, users.setdefault(path, user), user, strict=True):
+            for key, first, second in zip(WILDCARDS, users.setdefault(source.path, user), user, strict=True):
                 if first != second:
                     expected = f"expected {{{key}}} in the path"
                     raise ConfigError(
-                        f"{place}: found {method.maps!r} for {key} {first} and {key} {second}; {expected}"
+                        f"{source.place}: found {method.maps!r} for {key} {first} and {key} {second}; {expected}"
                     )
+            yield source
 
 
 def unsupported(needs: Iterable[str], architecture: Any) -> str:

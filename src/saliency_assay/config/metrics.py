@@ -62,8 +62,6 @@ class Metric(Entry):
     summary: Derived[str] = ""
     training: Derived[dict[Any, Any]] = Field({})
     """Training parameters of the fine-tuned model, if the metric takes one, that differ from those of the model."""
-    files: Derived[tuple[str, ...]] = ()
-    """Files that a custom function reads; their content is part of the settings of jobs."""
 
     def complete(self, name: str, catalog: Catalog) -> None:
         """Check the entry ``metrics.name`` and set the derived fields.
@@ -193,7 +191,7 @@ class CustomMetric(Metric):
         self.summary = description.summary or self.function
         self.scores = (Score(name, self._direction(place), (-inf, inf), self.label),)
         self.figures = {"scores": BOXES}
-        self.files = files_of(place, self.function, self.files)
+        self.sources = files_of(place, self.function, self.files)
 
     def _direction(self, place: str) -> Direction:
         """Return the direction from ``direction`` or ``target``.

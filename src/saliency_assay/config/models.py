@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from importlib.util import find_spec
 from itertools import product
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, Tag
@@ -11,7 +12,6 @@ from saliency_assay.config.checks import (
     Catalog,
     Parameters,
     custom_parameters,
-    file,
     files_of,
     look_up,
     parameters_of,
@@ -50,6 +50,7 @@ from saliency_assay.models.families import (
 from saliency_assay.registry.labels import label_of
 from saliency_assay.registry.records import short_repr, unknown
 from saliency_assay.registry.signatures import GENERATOR, check_call
+from saliency_assay.runtime.user_files import Source, UserFiles
 from saliency_assay.training.hyperparameters import training_from
 
 BUILDER = ("classes", "channels", GENERATOR)
@@ -173,8 +174,6 @@ class Model(Entry):
     architecture: Derived[str] = ""
     function: Derived[str] = ""
     """Function that builds the network; for a custom network also its ``architecture``."""
-    files: Derived[tuple[str, ...]] = ()
-    """Files that a custom function reads; their content is part of the settings of jobs."""
     trials: Derived[tuple[Parameters, ...]] = ()
     """Training parameters of each trial of a search; each replaces values in ``training``."""
     head_is_pool_linear: Derived[bool] = False
@@ -184,7 +183,7 @@ class Model(Entry):
     has_attention: Derived[bool] = True
     """False for an architecture without attention over all tokens; True for a custom network, as ``has_relu``."""
 
-    def complete(self, name: str, data: Mapping[str, DataEntry], catalog: Catalog) -> None:
+    def complete(self, name: str, data: Mapping[str, DataEntry], catalog: Catalog, files: UserFiles) -> None:
         """Check the entry ``models.name`` against the sets of ``data``, and set defaults and derived fields.
 
         Raises:
@@ -196,9 +195,7 @@ class Model(Entry):
         sets = {set_name: maker for maker in data.values() for set_name in maker.sets}
         maker = look_up(f"{place}.data", "set", self.data, sets)
         look_up(f"{place}.trained_on", "label", self.trained_on, dict.fromkeys(maker.labels_of(self.data)))
-        self._check_classes(place)
-        if self.weights:
-            file(f"{place}.weights", self.weights)
+        self._check_classes(place, files)
         self.training = parameters_of(f"{place}.training", catalog.training, self.training)
         _check_training(f"{place}.training", self.training)
         if not self.weights and self.training["epochs"] == 0:
@@ -211,7 +208,7 @@ class Model(Entry):
         self.name = name
         self.label = label_of(name, self.label, catalog.architectures.get(self.architecture))
 
-    def _check_classes(self, place: str) -> None:
+    def _check_classes(self, place: str, files: UserFiles) -> None:
         """Check that the model's classes can be read and that it can have its outputs.
 
         Raises:
@@ -219,16 +216,18 @@ class Model(Entry):
         """
         if self.class_map is not None and self.classes is None:
             raise ConfigError(f"{place}.class_map: found no classes, expected the classes of the model")
-        if isinstance(self.classes, str) and self.classes != IMAGENET:
-            file(f"{place}.classes", self.classes)
-        if isinstance(self.class_map, str):
-            file(f"{place}.class_map", self.class_map)
+        classes, class_map = self.classes, self.class_map
         try:
-            if self.classes is not None:
-                self.class_count = len(read_classes(self.classes).names)
+            if isinstance(classes, str) and classes != IMAGENET:
+                self.class_count = files.recall(
+                    "classes", classes, lambda: len(read_classes(classes).names), 0
+                )
+            elif classes is not None:
+                self.class_count = len(read_classes(classes).names)
+            if self.class_count:
                 outputs_of(self.output, self.class_count, multi_label=self.multi_label)
-            if isinstance(self.class_map, str):
-                read_class_map(self.class_map)
+            if isinstance(class_map, str) and Path(class_map).is_file():
+                read_class_map(class_map)
         except (OSError, ValueError) as error:
             raise ConfigError(f"{place}.{error}") from None
         if self.multi_label and self.output not in ("logits", "sigmoid"):
@@ -253,6 +252,21 @@ class Model(Entry):
                     f"{place}: found {self.name}, which has models.{self.name}.{key}; expected a model with exactly "
                     "the classes of its data, which this kind of study trains and compares"
                 )
+
+    @property
+    def weights_files(self) -> tuple[Source, ...]:
+        """The file of initial weights; empty if they are random."""
+        return (Source(f"models.{self.name}.weights", self.weights),) if self.weights else ()
+
+    @property
+    def class_files(self) -> tuple[Source, ...]:
+        """The files of its own classes and of their map."""
+        values = {"classes": self.classes, "class_map": self.class_map}
+        return tuple(
+            Source(f"models.{self.name}.{key}", path)
+            for key, path in values.items()
+            if isinstance(path, str) and path != IMAGENET
+        )
 
     def _complete_network(self, place: str, catalog: Catalog) -> Layered | None:
         """Check architecture and parameters, and return the record of the architecture, if there is one."""
@@ -371,7 +385,7 @@ class CustomModel(Model):
             raise ConfigError(f"{place}.{error}") from None
         self.architecture = self.function
         self.parameters = custom_parameters(place, self.parameters)
-        self.files = files_of(place, self.function, self.files)
+        self.sources = files_of(place, self.function, self.files)
 
 
 AnyModel = Annotated[

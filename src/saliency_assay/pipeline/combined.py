@@ -180,8 +180,6 @@ class Grouping:
 
     def _passes(self, method: Method, wildcards: Mapping[str, str]) -> float | None:
         """Return the passes of one image through the model for its map; None if unknown, as for a custom function."""
-        if method.maps:
-            return 0
         record = self.catalog.methods.get(method.method)
         base = self._passes(method.smoothed, wildcards) if method.smoothed else 1.0
         if record is None or record.passes is None or base is None:

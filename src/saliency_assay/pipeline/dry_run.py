@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from saliency_assay.pipeline.code_record import CodeRecord
 from saliency_assay.pipeline.combined import base_rule
+from saliency_assay.pipeline.sources import check_sources
 
 WORKFLOWS: list[Any] = []
 """Snakemake's workflow, which the Snakefile adds."""
@@ -215,6 +216,11 @@ def _rule_texts(counts: Counter[str]) -> list[str]:
 def main(arguments: Iterable[str]) -> int:
     """Print the jobs and their causes for the command line ``arguments`` of Snakemake; return the exit status."""
     workflow = plan_run(arguments)
+    try:
+        check_sources(workflow, workflow.globals["CONFIG"].files)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 1
     if unrecorded := unrecorded_text(workflow.dag):
         print(f"Warning: {unrecorded}", file=sys.stderr)
     unchanged = "configuration, code and tracked files have not changed. Image files are not tracked."

@@ -19,7 +19,9 @@ from saliency_assay.data.download.catalog import DOWNLOADS
 from saliency_assay.pipeline.combined import SEPARATE
 from saliency_assay.pipeline.dry_run import plan_run
 from saliency_assay.pipeline.image_sizes import class_count, explained_count, image_shape
+from saliency_assay.runtime.project import RESULTS
 from saliency_assay.runtime.shards import SUFFIX, shard_of
+from saliency_assay.runtime.user_files import Source, UserFiles
 
 RULE_SECONDS = Path(__file__).with_name("assets") / "rule_seconds.json"
 FROM_DEMO, UNKNOWN = "from the demo", "unknown"
@@ -186,14 +188,15 @@ def table_text(rows: Sequence[Sequence[str]]) -> str:
 def placeholders(configuration: Any, folder: Path) -> tuple[dict[str, Any], list[str]]:
     """Create empty data in ``folder``; return entries of a configuration with their paths, and the missing paths.
 
-    Only missing data and weights that no job makes are replaced. Invalid entries are ignored.
+    Only data and weights that no job makes and no earlier run has seen are replaced. Invalid entries are ignored.
     """
     for name in ("images/train2017", "images/annotations", "masks"):
         (folder / name).mkdir(parents=True)
     for name in ("images/annotations/instances_train2017.json", "weights"):
         (folder / name).touch()
     content = configuration if isinstance(configuration, dict) else {}
-    results = str(content.get("results", "results"))
+    results = str(content.get("results", RESULTS))
+    known = UserFiles(Path(results) / ".state/digests.json")
     sections = {name: content[name] for name in ("data", "models") if isinstance(content.get(name), dict)}
     replaced: dict[str, Any] = {name: defaultdict(dict) for name in sections}
     missing = set()
@@ -201,7 +204,9 @@ def placeholders(configuration: Any, folder: Path) -> tuple[dict[str, Any], list
         for name, entry in entries.items():
             paths = {key: entry.get(key) for key in PLACEHOLDERS} if isinstance(entry, dict) else {}
             for key, path in paths.items():
-                if isinstance(path, str) and not (Path(path).exists() or Path(path).is_relative_to(results)):
+                if not isinstance(path, str) or Path(path).is_relative_to(results):
+                    continue
+                if not Path(path).exists() and not known.is_known(Source(key, path)):
                     replaced[section][name][key] = str(folder / PLACEHOLDERS[key])
                     missing.add(path)
     return replaced, sorted(missing)

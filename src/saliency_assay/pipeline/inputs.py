@@ -4,7 +4,7 @@ A method that takes the wildcards of a job has the name of the input that it ret
 that return a mapping of input names to paths are for rules whose input names vary; rules unpack them.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -23,17 +23,13 @@ Files: TypeAlias = dict[str, str | list[str]]
 class Results:
     """Files of data sets, models and studies.
 
-    ``ancient`` is Snakemake's mark for files whose modification time must not rerun a job; the digests of these files
-    are part of the settings instead.
+    The user's files are no inputs: their digests are part of the settings of jobs (``runtime.user_files``).
     """
 
-    def __init__(
-        self, config: Configuration, paths: Paths, studies: Studies, ancient: Callable[[str], str] = str
-    ) -> None:
+    def __init__(self, config: Configuration, paths: Paths, studies: Studies) -> None:
         self.config = config
         self.paths = paths
         self.studies = studies
-        self.ancient = ancient
 
     # ---- inputs of rules
 
@@ -50,11 +46,9 @@ class Results:
         return self.data(self.model(wildcards).data)
 
     def initial_weights(self, wildcards: Wildcards) -> Files:
-        """Return the file of initial weights of a job's model; empty if it is trained from random weights."""
+        """Return the file of initial weights of a job's model if another job makes it; others are settings."""
         weights = self.model(wildcards).weights
-        if not weights:
-            return {}
-        return {"weights": weights if self.is_result(weights) else self.ancient(weights)}
+        return {"weights": weights} if weights and self.is_result(weights) else {}
 
     def hyperparameters(self, wildcards: Wildcards) -> Files:
         """Return the file of the hyperparameters selected for a job's model; empty if there is no search."""
@@ -138,7 +132,7 @@ class Inputs(Results):
     def of_kind(self, kind: str) -> Any:
         """Return the inputs of the rules of a kind of study."""
         inputs = resolve(self.studies.kinds[kind].inputs)
-        return inputs(self.config, self.paths, self.studies, self.ancient)
+        return inputs(self.config, self.paths, self.studies)
 
     def _study_inputs(self, study: str) -> StudyInputs:
         """Return the inputs of the rules of a study's kind."""
@@ -148,11 +142,13 @@ class Inputs(Results):
     # ---- data and models
 
     def collect_bam(self, wildcards: Wildcards) -> Files:
-        """Return the generated sources of synthetic data, or the lists of the real images."""
+        """Return the generated sources of synthetic data; the folders of real images are settings."""
         entry = self.config.data[wildcards["collection"]]
-        if isinstance(entry, BamData):
-            return {"lists": [self.ancient(path) for path in image_lists(entry)]}
-        return {"sources": self.paths.sources.format(collection=entry.name)}
+        return (
+            {}
+            if isinstance(entry, BamData)
+            else {"sources": self.paths.sources.format(collection=entry.name)}
+        )
 
     def cutouts(self, wildcards: Wildcards) -> str:
         """Return the cut-out objects of a composed set."""
@@ -352,11 +348,3 @@ class Inputs(Results):
             for study in self.studies.rated
             for name in self.studies.tables(study)
         ]
-
-
-def image_lists(entry: BamData) -> list[str]:
-    """Return the files that list objects and scenes; the images are too many to be inputs themselves."""
-    names = ("categories.txt", "train.txt", "val.txt", "object_categories.txt")
-    lists = [Path(entry.miniplaces) / name for name in names]
-    annotations = [file for file, _ in entry.coco_sources()]
-    return [*annotations, *(str(path) for path in lists if path.is_file())]

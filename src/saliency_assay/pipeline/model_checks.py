@@ -85,7 +85,8 @@ class ModelChecks:
         names = dict.fromkeys(name for study in studies for name in study.methods)
         methods = {name: self._check_of(self.config.methods[name]) for name in names}
         params = {study.name: self.params.of_kind(study.kind) for study in studies}
-        is_result = self.params.inputs.is_result(model.weights)
+        # A file that is gone although the model was trained from it in an earlier run is not checked again.
+        is_there = Path(model.weights).is_file() and not self.params.inputs.is_result(model.weights)
         entry = {
             "name": f"models.{model.name}",
             "blueprint": {
@@ -100,8 +101,8 @@ class ModelChecks:
             "channels": 0,  # those of the images
             "trains": model.training["epochs"] > 0,
             "has_training_images": self.config.sets[model.data].has_training_images,
-            "weights": "" if is_result else model.weights,
-            **self.params.read_files(model, weights=model.weights),
+            "weights": model.weights if is_there else "",
+            **self.params.read_files(model, others=model.weights_files if is_there else ()),
             "normalization": model.normalization.channels if model.normalization else None,
             "methods": {name: method for name, method in methods.items() if method},
             "uses": {

@@ -4,7 +4,7 @@ A job reruns when its settings change, so they contain exactly the values on whi
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +13,19 @@ import yaml
 from saliency_assay.config.checks import Catalog
 from saliency_assay.config.configuration import Configuration
 from saliency_assay.config.data import BamData, CaptionData
-from saliency_assay.config.methods import WILDCARDS, Method
+from saliency_assay.config.methods import WILDCARDS, Method, StoredMaps
 from saliency_assay.config.metrics import Metric
 from saliency_assay.config.models import Model
 from saliency_assay.models.checks import LOGITS
-from saliency_assay.models.classes import IMAGENET
 from saliency_assay.pipeline.descriptions import Descriptions
-from saliency_assay.pipeline.inputs import Inputs, Wildcards, image_lists
+from saliency_assay.pipeline.inputs import Inputs, Wildcards
 from saliency_assay.pipeline.job_settings import JobSettings
 from saliency_assay.pipeline.paths import Paths
 from saliency_assay.pipeline.studies import Studies
 from saliency_assay.registry.records import resolve
 from saliency_assay.registry.signatures import declared
-from saliency_assay.runtime.file_digests import FileDigests
 from saliency_assay.runtime.provenance import fingerprint
+from saliency_assay.runtime.user_files import Source
 from saliency_assay.training.hyperparameters import finetuning
 
 Settings = dict[str, Any]
@@ -44,7 +43,6 @@ class EntrySettings:
         catalog: Catalog,
         settings: JobSettings,
         configuration: Mapping[str, Any],
-        files: FileDigests | None = None,
     ) -> None:
         """Store the inputs of rules, the registries and the configuration as Snakemake read it."""
         self.inputs = inputs
@@ -55,7 +53,7 @@ class EntrySettings:
         self.settings = settings
         self.configuration = configuration
         self.descriptions = Descriptions(inputs.config, catalog, inputs.studies)
-        self.files = files or FileDigests(Path(inputs.paths.state) / "digests.json")
+        self.files = self.config.files
 
     def method(self, name: str) -> Settings:
         """Return the settings with which a job calls a method: only those on which its maps depend."""
@@ -84,15 +82,19 @@ class EntrySettings:
         grid = {"token_grid": entry.token_grid} if entry.token_grid else {}
         return {**rebuilding(entry), "cam_layer": entry.cam_layer, **grid}
 
-    def read_files(self, *entries: Model | Method | Metric, weights: str = "", maps: str = "") -> Settings:
+    def read_files(self, *entries: Model | Method | Metric, others: Sequence[Source] = ()) -> Settings:
         """Return the digests of files that a job reads and that are no results; empty if there are none.
 
-        These are the ``files`` of the custom functions of ``entries``, and the files of initial ``weights`` and of
-        ``maps`` from another program.
+        These are the files of the custom functions of ``entries``, and ``others``.
         """
-        files = [file for file in (weights, maps) if file and not self.inputs.is_result(file)]
-        files += [file for entry in entries for file in entry.files]
+        files = [*others, *(source for entry in entries for source in entry.sources)]
         return {"files": self.files.of_all(files)} if files else {}
+
+    def initial_weights(self, model: Model) -> Settings:
+        """Return path and digests of the files of a job that trains a model from the initial weights of its entry."""
+        if not model.weights or self.inputs.is_result(model.weights):
+            return self.read_files(model)
+        return {"weights": model.weights, **self.read_files(model, others=model.weights_files)}
 
     def label(self, model: Model) -> Settings:
         """Return the label that a model has learned and, if it has its own classes, how those of the data map to them.
@@ -101,8 +103,7 @@ class EntrySettings:
         """
         if model.classes is None:
             return {"label": model.trained_on}
-        paths = [value for value in (model.classes, model.class_map) if isinstance(value, str)]
-        digests = self.files.of_all([path for path in paths if path != IMAGENET])
+        digests = self.files.of_all(model.class_files)
         classes: Settings = {"of": model.classes, "map": model.class_map}
         return {"label": model.trained_on, "classes": {**classes, **({"files": digests} if digests else {})}}
 
@@ -157,7 +158,7 @@ class Params(EntrySettings):
         """Return the settings of the rules of a kind of study."""
         params = resolve(self.studies.kinds[kind].params)
         inputs = self.inputs.of_kind(kind)
-        return params(inputs, self.catalog, self.settings, self.configuration, self.files)
+        return params(inputs, self.catalog, self.settings, self.configuration)
 
     # ---- data
 
@@ -170,7 +171,6 @@ class Params(EntrySettings):
         return self.settings("write_sources", parameters=select(entry.parameters, *names))
 
     def collect_bam(self, wildcards: Wildcards) -> Settings:
-        # The lists of real images are tracked by content: a copy with another modification time reruns nothing.
         entry = self.config.data[wildcards["collection"]]
         names = ("size", "measure", "smallest", "cutouts_per_object", "scenes_per_class", "min_object_area")
         parameters = select(entry.parameters, *names)
@@ -186,13 +186,16 @@ class Params(EntrySettings):
 
     def _real_images(self, entry: BamData) -> Settings:
         """Return the folders, and digests: of the image lists, and of the paths of thousands of scene annotations."""
-        images = {
-            "coco": entry.coco_sources(),
-            "miniplaces": entry.miniplaces,
-            "files": self.files.of_all(image_lists(entry)),
-        }
         root = Path(entry.miniplaces) / "objects"
-        return {**images, "annotated_scenes": paths_digest(root)} if root.is_dir() else images
+        scenes = self.files.recall(
+            "objects", entry.miniplaces, lambda: paths_digest(root) if root.is_dir() else "", ""
+        )
+        return {
+            "coco": entry.coco_sources,
+            "miniplaces": entry.miniplaces,
+            "files": self.files.of_all(entry.sources),
+            **({"annotated_scenes": scenes} if scenes else {}),
+        }
 
     def compose_bam(self, wildcards: Wildcards) -> Settings:
         # Only the parameters of this set: a change of a variant must not recompose the other sets.
@@ -228,7 +231,7 @@ class Params(EntrySettings):
             [entry.function],
             function=entry.function,
             parameters=entry.parameters,
-            **({"files": self.files.of_all(entry.files)} if entry.files else {}),
+            **({"files": files} if (files := self.files.of_all(entry.sources)) else {}),
         )
 
     # ---- models
@@ -238,7 +241,8 @@ class Params(EntrySettings):
         return self.settings(
             "train",
             [model.function],
-            **self._training(model, model.training, weights=model.weights),
+            **self._training(model, model.training),
+            **self.initial_weights(model),
             seed=int(wildcards["seed"]),
             device=self.config.device,
             state=f"{self.paths.state}/train/{model.name}/seed{wildcards['seed']}.pt",
@@ -250,7 +254,8 @@ class Params(EntrySettings):
         return self.settings(
             "train",
             [model.function],
-            **self._training(model, {**model.training, **model.trials[trial]}, weights=model.weights),
+            **self._training(model, {**model.training, **model.trials[trial]}),
+            **self.initial_weights(model),
             seed=self.config.seeds[0],
             device=self.config.device,
             state=f"{self.paths.state}/trial/{model.name}/trial{wildcards['trial']}.pt",
@@ -262,14 +267,15 @@ class Params(EntrySettings):
         return self.settings(
             "train",
             [model.function],
-            **self._training(model, finetuning(model.training, metric.training), weights=""),
+            **self._training(model, finetuning(model.training, metric.training)),
+            **self.read_files(model),
             seed=int(wildcards["seed"]),
             device=self.config.device,
             state=f"{self.paths.state}/finetune/{of_model}.pt",
         )
 
-    def _training(self, model: Model, training: Mapping[str, Any], *, weights: str) -> Settings:
-        """Return the settings of a training from the file ``weights``, which is empty for those of an earlier job."""
+    def _training(self, model: Model, training: Mapping[str, Any]) -> Settings:
+        """Return the settings of a training, whatever its initial weights."""
         # Without a normalization in the entry, a retrained model takes over that of the first model's weights.
         normalization = {"normalization": model.normalization.channels} if model.normalization else {}
         return {
@@ -277,7 +283,6 @@ class Params(EntrySettings):
             **self.label(model),
             "training": training,
             **normalization,
-            **self.read_files(model, weights=weights),
         }
 
     def select_hyperparameters(self, wildcards: Wildcards) -> Settings:
@@ -318,7 +323,7 @@ class Params(EntrySettings):
     def attribute(self, wildcards: Wildcards) -> Settings:
         method = self.config.methods[wildcards["method"]]
         model = self.config.models[wildcards["model"]]
-        maps = method.maps.format(**select(wildcards, *WILDCARDS))
+        maps = [method.source_of(**select(wildcards, *WILDCARDS))] if isinstance(method, StoredMaps) else []
         return self.settings(
             "attribute",
             [model.function, *self.method_functions(method.name)],
@@ -327,8 +332,8 @@ class Params(EntrySettings):
             method=method.method,
             registered=method.registered,
             **self.method(method.name),
-            **({"maps": maps} if maps else {}),
-            **self.read_files(model, method, maps=maps),
+            **({"maps": maps[0].path} if maps else {}),
+            **self.read_files(model, method, others=maps),
             pairs=wildcards["data"] in self.studies.pair_sets,
             seed=int(wildcards["seed"]),
             device=self.config.device,

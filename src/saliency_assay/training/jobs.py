@@ -33,9 +33,7 @@ def task_of(job: Job, data: Store, images: Any, masks: Sequence[Store] = ()) -> 
     """
     labels, classes = model_labels(data, job.settings["label"], job.settings.get("classes"))
     sources = [job.settings, *(store.attributes["digest"] for store in (data, *masks))]
-    return TrainingTask(
-        images, labels, data["split"][:], len(classes), fingerprint(sources), groups_of(data)
-    )
+    return TrainingTask(images, labels, data["split"][:], len(classes), fingerprint(sources), groups_of(data))
 
 
 def training_settings(job: Job) -> dict[str, Any]:
@@ -51,14 +49,15 @@ def runtime_of(job: Job, device: torch.device) -> RuntimeOptions:
 def fit_model(
     job: Job, task: TrainingTask, device: torch.device, normalization: Normalization | None = None
 ) -> tuple[Classifier, list[Row]]:
-    """Train the job's model on ``task``, starting from ``job.input.weights`` if it has that input; see ``fit``."""
+    """Train the job's model on ``task`` from the weights among its inputs or settings, if it has any; see ``fit``."""
+    file = job.settings.get("weights")
     return fit(
         task,
         job.settings["model"],
         training_settings(job),
         runtime_of(job, device),
         seed=job.settings["seed"],
-        initial=job.input.get("weights"),
+        initial=job.input.get("weights", Path(file) if file else None),
         normalization=normalization,
     )
 

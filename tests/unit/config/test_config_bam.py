@@ -28,7 +28,7 @@ scenes: [attic, yes] => data.bam.scenes.1: found true … a string
 def test_cocos_folder_gives_pairs_and_names_their_defaults(tmp_path: Path) -> None:
     entry = reading(with_bam(tmp_path)).data["bam"]
     coco = tmp_path / "coco"
-    assert entry.coco_sources() == (
+    assert entry.coco_sources == (
         (f"{coco}/annotations/instances_train2017.json", f"{coco}/train2017"),
         (f"{coco}/annotations/instances_val2017.json", f"{coco}/val2017"),
     )
@@ -44,7 +44,7 @@ def test_pairs_and_names_can_be_configured(tmp_path: Path) -> None:
     }
     raw = with_bam(tmp_path, coco=[pair], objects=["dog", "cat"], scenes=["attic", "zoo"], size=48)
     entry = reading(raw).data["bam"]
-    assert entry.coco_sources() == ((pair["annotations"], pair["images"]),)
+    assert entry.coco_sources == ((pair["annotations"], pair["images"]),)
     assert (entry.objects, entry.scenes, entry.parameters["size"]) == (("dog", "cat"), ("attic", "zoo"), 48)
 
 

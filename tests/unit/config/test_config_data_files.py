@@ -8,8 +8,9 @@ from configurations import agrees
 
 from saliency_assay.catalog import CATALOG
 from saliency_assay.config.configuration import read
-from saliency_assay.config.data import DataEntry, FolderData, ImageFolderData
+from saliency_assay.config.data import DataEntry, FolderData
 from saliency_assay.config.errors import ConfigError
+from saliency_assay.runtime.user_files import UserFiles
 
 BATCHES = [*(f"data_batch_{number}.bin" for number in range(1, 6)), "test_batch.bin", "batches.meta.txt"]
 MNIST = [f"{half}-{name}-ubyte" for half in ("train", "t10k") for name in ("images-idx3", "labels-idx1")]
@@ -40,14 +41,17 @@ def test_the_files_that_a_kind_reads_count(name: str, tmp_path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
     entry = FolderData(kind=kind, path=str(tmp_path))
-    entry.complete("mine", CATALOG)
-    assert sorted(entry.files) == sorted(str(tmp_path / file) for file in files)
+    entry.complete("mine", CATALOG, UserFiles(tmp_path / "digests.json"))
+    assert tracked(entry) == sorted(str(tmp_path / file) for file in files)
+
+
+def tracked(entry: DataEntry) -> list[str]:
+    return sorted(source.path for source in entry.sources if source.is_tracked)
 
 
 def image_data(**keys: Any) -> DataEntry:
-    entry = ImageFolderData.model_validate({"kind": "folder", **keys})
-    entry.complete("mine", CATALOG)
-    return entry
+    content = {"data": {"mine": {"kind": "folder", **keys}}}
+    return read(content, catalog=CATALOG, source="some.yaml").data["mine"]
 
 
 def test_lists_of_images_and_boxes_count_and_have_masks(tmp_path: Path) -> None:
@@ -55,14 +59,14 @@ def test_lists_of_images_and_boxes_count_and_have_masks(tmp_path: Path) -> None:
     images.write_text("image,label\na.png,x\n")
     boxes.write_text("[]")
     plain, boxed = image_data(path=str(images)), image_data(path=str(images), masks=str(boxes))
-    assert (plain.files, plain.has_masks) == ((str(images),), False)
+    assert (tracked(plain), plain.has_masks) == ([str(images)], False)
     assert "masks" not in plain.parameters
-    assert (boxed.files, boxed.has_masks) == ((str(images), str(boxes)), True)
+    assert (tracked(boxed), boxed.has_masks) == (sorted([str(images), str(boxes)]), True)
     assert boxed.parameters["masks"] == str(boxes)
     images.write_text("image,label,mask\na.png,x,m.png\n")
     assert image_data(path=str(images)).has_masks
     folder = image_data(path=str(tmp_path), masks=str(tmp_path.parent))
-    assert (folder.files, folder.has_masks) == ((), True)
+    assert (tracked(folder), folder.has_masks) == ([], True)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +88,7 @@ def test_faults_of_paths(tmp_path: Path, keys: dict[str, str], expected: str) ->
     keys = {key: value.replace("ROOT", str(tmp_path)) for key, value in {"path": "ROOT", **keys}.items()}
     with pytest.raises(ConfigError) as error:
         image_data(**keys)
-    assert agrees(str(error.value).replace(str(tmp_path), "ROOT"), f"data.mine.{expected}")
+    assert agrees(str(error.value).replace(str(tmp_path), "ROOT"), f"some.yaml: data.mine.{expected}")
 
 
 def test_a_size_is_a_side_or_height_and_width(tmp_path: Path) -> None:

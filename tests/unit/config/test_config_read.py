@@ -171,7 +171,7 @@ def test_files_of_custom_functions_are_in_the_folder_of_the_import(
     assert agrees(fault(raw), f"metrics.mine.files: found '{table}' … a file that exists")
     table.parent.mkdir()
     table.touch()
-    assert reading(raw).metrics["mine"].files == (str(table),)
+    assert [source.path for source in reading(raw).metrics["mine"].sources] == [str(table)]
 
 
 # --- schema, registries and files agree ---------------------------------------------------------------------

@@ -34,7 +34,9 @@ def test_weights_of_another_network_are_refused(model: Classifier, tmp_path: Pat
     for number, content in enumerate((tensors[:-1], [*tensors[1:], tensors[0]])):
         path = tmp_path / f"{number}.pth"
         torch.save({f"_package.{place}": tensor for place, tensor in enumerate(content)}, path)
-        with pytest.raises(ValueError, match=r"not weights of imagenet/efficientnet_lite0: found 29\d tensors"):
+        with pytest.raises(
+            ValueError, match=r"not weights of imagenet/efficientnet_lite0: found 29\d tensors"
+        ):
             load_initial(model, path, NAME, head_may_start_anew=False)
 
 

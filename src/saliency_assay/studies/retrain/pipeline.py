@@ -189,7 +189,7 @@ class RetrainParams(StudyParams):
             data=model.data,
             label=model.trained_on,
             training=model.training,
-            **self.read_files(model, weights=model.weights),
+            **self.initial_weights(model),
             fill=wildcards["fill"],
             iteration=int(wildcards["iteration"]),
             seed=int(wildcards["seed"]),
