@@ -7,7 +7,7 @@ import pandas as pd
 from saliency_assay.data.splits import groups_of, with_validation
 from saliency_assay.models.classifier import Blueprint
 from saliency_assay.models.jobs import device_of
-from saliency_assay.models.labels import model_labels
+from saliency_assay.models.labels import model_class_names, model_labels
 from saliency_assay.models.layout import adapt
 from saliency_assay.models.weights import libraries_in, load_classifier
 from saliency_assay.reliability.chance import with_independent_counts
@@ -24,7 +24,8 @@ with run_job(snakemake) as job:
     for name, path in zip(settings["sets"], job.input.data, strict=True):
         with open_store(path, kind="data") as data:
             adapt(classifier, data["image"].shape[2:])
-            labels, classes = model_labels(data, settings["label"], settings.get("classes"))
+            own = settings["label"], settings.get("classes")
+            labels, classes = model_labels(data, *own), model_class_names(data, *own)
             table = predict(
                 classifier,
                 data["image"],

@@ -59,7 +59,7 @@ def explained(
     shard_slice = shard.slice_of(len(indices))
     indices, offset = indices[shard_slice], shard_slice.start
     if target == "label":
-        return Explained(indices, model_labels(data, label, classes)[0][indices], offset)
+        return Explained(indices, model_labels(data, label, classes)[indices], offset)
     # Blocks do not depend on the number of shards: with other batches, rounding could change the most probable class.
     targets = np.empty(len(indices), dtype=np.int64)
     for _, block in blocks(len(indices), offset):

@@ -1,4 +1,4 @@
-"""Labels of images as classes of a model."""
+"""Labels of images as classes of a model, whose own classes are the settings ``classes`` (``classes.of_data``)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,14 +9,15 @@ import numpy.typing as npt
 from saliency_assay.models.classes import of_data
 
 
-def model_labels(
-    data: Any, label: str, classes: Mapping[str, Any] | None = None
-) -> tuple[npt.NDArray[np.int64], Sequence[str]]:
-    """Return the class of each image in a model with the label ``label``, int64 ``[N]``, and the names of its classes.
+def model_labels(data: Any, label: str, classes: Mapping[str, Any] | None = None) -> npt.NDArray[np.int64]:
+    """Return the class in a model of each image of an open store, int64 ``[N]``: by default, that of the ``label``."""
+    labels: npt.NDArray[np.int64] = data[f"label_{label}"][:]
+    if classes is None:
+        return labels
+    indices, _ = of_data(data.attributes["classes"][label], classes)
+    return np.asarray(indices, dtype=np.int64)[labels]
 
-    ``data`` is an open store. ``classes`` are the settings of a model with its own classes (``classes.of_data``); by
-    default, it has those of the data.
-    """
-    indices, names = of_data(data.attributes["classes"][label], classes)
-    labels: npt.NDArray[np.int64] = np.asarray(indices, dtype=np.int64)[data[f"label_{label}"][:]]
-    return labels, names
+
+def model_class_names(data: Any, label: str, classes: Mapping[str, Any] | None = None) -> Sequence[str]:
+    """Return the names of the classes of a model: by default, those of the ``label`` of an open store."""
+    return of_data(data.attributes["classes"][label], classes)[1]

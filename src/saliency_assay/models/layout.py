@@ -17,6 +17,9 @@ from saliency_assay.models.inference import evaluating, to_evaluation, to_pixels
 
 log = logging.getLogger(__name__)
 
+VECTORS = {"AVX2": (8, 0), "AVX512": (16, 40)}
+"""For each kind of CPU, float32 numbers in a vector, and the side in pixels up to which no gradient is overrun."""
+
 
 def place(
     classifier: Classifier, device: torch.device, size: Sequence[int], *, training: bool = False
@@ -38,7 +41,7 @@ def adapt(classifier: Classifier, size: Sequence[int], *, training: bool = False
     ``training``, another one in training mode. A network that fails in both formats is left unchanged, so that the
     error appears where the network is used. Modes, buffers, gradients and random states are restored.
     """
-    if training and _overruns_in_channels_last(classifier):
+    if training and _overruns_in_channels_last(classifier, size):
         classifier.memory_format = torch.contiguous_format
         classifier.to(memory_format=torch.contiguous_format)
         log.info("memory format: contiguous, because of a fault of oneDNN in narrow convolutions on this CPU")
@@ -79,18 +82,24 @@ def leaves_unused(classifier: Classifier, size: Sequence[int]) -> bool:
         return False
 
 
-def _overruns_in_channels_last(classifier: Classifier) -> bool:
+def _overruns_in_channels_last(classifier: Classifier, size: Sequence[int]) -> bool:
     """Return True if the gradients of channels-last weights would overwrite memory that is not theirs.
 
-    On CPUs with AVX2 but without AVX-512, oneDNN of torch 2.15 writes beyond the gradient of a 1 × 1 convolution with a
-    stride and fewer than eight input channels, such as the shortcut of a narrow ResNet. Reproduced by 300 gradients of
-    ``Conv2d(2, 4, 1, stride=2)`` and two images of 8 × 8 pixels, both channels-last, with ``MALLOC_CHECK_=3``.
+    oneDNN of torch 2.15 writes beyond the gradient of a 1 × 1 convolution with a stride and fewer input channels than
+    a vector has numbers, such as the shortcut of a narrow ResNet: with AVX2 for images of any size, with AVX-512 of more
+    than 40 pixels. Reproduced by 300 gradients of ``Conv2d(4, 8, 1, stride=2)`` and eight images of 48 × 48
+    pixels, both channels-last, with ``MALLOC_CHECK_=3``.
     """
-    if classifier.device.type != "cpu" or torch.backends.cpu.get_cpu_capability() != "AVX2":
+    capability = torch.backends.cpu.get_cpu_capability()
+    if classifier.device.type != "cpu" or capability not in VECTORS:
+        return False
+    numbers, largest_safe = VECTORS[capability]
+    if max(size) <= largest_safe:
         return False
     layers = (layer for layer in classifier.network.modules() if isinstance(layer, nn.Conv2d))
     return any(
-        layer.kernel_size == (1, 1) and max(layer.stride) > 1 and layer.in_channels < 8 for layer in layers
+        layer.kernel_size == (1, 1) and max(layer.stride) > 1 and layer.in_channels < numbers
+        for layer in layers
     )
 
 

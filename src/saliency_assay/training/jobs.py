@@ -11,7 +11,7 @@ from saliency_assay.data.splits import groups_of
 from saliency_assay.models import weights
 from saliency_assay.models.classifier import Blueprint, Classifier
 from saliency_assay.models.jobs import device_of
-from saliency_assay.models.labels import model_labels
+from saliency_assay.models.labels import model_class_names, model_labels
 from saliency_assay.runtime.distributed import joined, leading
 from saliency_assay.runtime.job import Job
 from saliency_assay.runtime.provenance import fingerprint
@@ -31,7 +31,8 @@ def task_of(job: Job, data: Store, images: Any, masks: Sequence[Store] = ()) -> 
 
     ``masks`` are the stores of masks by which ``images`` are occluded, if any; they count in the task's fingerprint.
     """
-    labels, classes = model_labels(data, job.settings["label"], job.settings.get("classes"))
+    own = job.settings["label"], job.settings.get("classes")
+    labels, classes = model_labels(data, *own), model_class_names(data, *own)
     sources = [job.settings, *(store.attributes["digest"] for store in (data, *masks))]
     return TrainingTask(images, labels, data["split"][:], len(classes), fingerprint(sources), groups_of(data))
 

@@ -187,8 +187,8 @@ def test_every_mask_equals_a_forward_of_its_own(kind: str, output: str) -> None:
 def test_outputs_are_read_in_float64() -> None:
     logits = torch.tensor([[30.0, 0.0, 1.0], [2.0, -1.0, 0.5]])
     targets = torch.tensor([0, 2])
-    assert read(logits, targets, "logit").tolist() == [30, 0.5]
-    outputs = read(logits, targets, "probability")
+    assert read(None, logits, targets, "logit").tolist() == [30, 0.5]
+    outputs = read(None, logits, targets, "probability")
     first = 1 / (1 + np.exp(-30.0) + np.exp(-29.0))
     second = np.exp(0.5) / (np.exp(2.0) + np.exp(-1.0) + np.exp(0.5))
     np.testing.assert_allclose(outputs, [first, second], rtol=1e-15)

@@ -22,7 +22,14 @@ SMALLEST = {
         *("regnet_y_400mf", "mnasnet0_5", "shufflenet_v2_x0_5", "swin_t", "vit_b_32"),
     ),
     "timm": (
-        *("resnet18", "resnetv2_18", "densenet121", "convnext_atto", "efficientnet_b0"),
+        *(
+            "resnet18",
+            "resnetv2_18",
+            "densenet121",
+            "convnext_atto",
+            "efficientnet_b0",
+            "tf_efficientnet_lite0",
+        ),
         *("swin_tiny_patch4_window7_224", "vit_tiny_patch16_224", "deit_tiny_patch16_224"),
     ),
 }

@@ -380,8 +380,8 @@ def test_logits_of_chosen_images() -> None:
 
 
 def test_logits_refuse_other_images() -> None:
-    with pytest.raises(ValueError, match=r"images of torch.float32: expected torch.uint8"):
-        logits(small_resnet8(), torch.rand(3, 3, 8, 8), batch_size=2)
+    with pytest.raises(ValueError, match=r"images of torch.int32: expected torch.uint8"):
+        logits(small_resnet8(), torch.ones(3, 3, 8, 8, dtype=torch.int32), batch_size=2)
     with pytest.raises(ValueError, match=r"batch_size: found 0, expected at least 1"):
         logits(small_resnet8(), stored_images(3), batch_size=0)
 
