@@ -26,7 +26,7 @@ from saliency_assay.config.fields import (
 from saliency_assay.data import DATA_KINDS
 from saliency_assay.data.bam.classes import OBJECTS, SCENES
 from saliency_assay.data.bam.set_names import set_label, set_names
-from saliency_assay.data.image_folders import has_training_images
+from saliency_assay.data.image_folders import class_names, has_training_images
 from saliency_assay.data.image_lists import BOX_SUFFIXES, columns_of, has_training_row, is_list
 from saliency_assay.registry.labels import label_of
 from saliency_assay.registry.records import resolve, short_repr
@@ -343,6 +343,8 @@ class ImageFolderData(FolderData):
                 lambda: has_training_images(self.path, *values),
                 values[1] != "test",
             )
+            if values[1] == "test" and Path(self.path).is_dir():
+                class_names(path=self.path, test_folder=values[0], split=values[1])  # raises if it has splits
             contradicts = (
                 parameters["split"] == "test"
                 and "split" in self.columns

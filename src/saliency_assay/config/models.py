@@ -6,7 +6,7 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import AfterValidator, Discriminator, Field, Tag
 
 from saliency_assay.config.checks import (
     Catalog,
@@ -35,6 +35,7 @@ from saliency_assay.config.fields import (
     Settings,
     Text,
     entry_kind,
+    fault,
 )
 from saliency_assay.models import checks
 from saliency_assay.models.checks import outputs_of
@@ -88,12 +89,21 @@ ClassesOf = Annotated[
 ]
 
 
+def _check_class_map(value: dict[Any, Any]) -> dict[str, int | str]:
+    """Return a mapping of classes to classes with texts as keys; refuse other values than texts and indices."""
+    for entry in (*value, *value.values()):
+        if type(entry) not in (str, int):
+            raise fault(f"found {short_repr(entry)}, expected names or indices of classes")
+    return {str(key): entry for key, entry in value.items()}
+
+
 def _class_map_form(value: Any) -> str | None:
     return "file" if isinstance(value, str) else "entries" if isinstance(value, dict) else None
 
 
 ClassMap = Annotated[
-    Annotated[Text, Tag("file")] | Annotated[dict[str, int | str], Field(min_length=1), Tag("entries")],
+    Annotated[Text, Tag("file")]
+    | Annotated[dict[Any, Any], Field(min_length=1), AfterValidator(_check_class_map), Tag("entries")],
     Discriminator(
         _class_map_form, custom_error_type="class_map", custom_error_message="expected a file or a mapping"
     ),
@@ -169,6 +179,8 @@ class Model(Entry):
         "accuracy.",
     )
 
+    has_packaged_weights: Derived[bool] = False
+    """True if ``weights`` are in a Python package, whose path differs between machines."""
     class_count: Derived[int] = 0
     """Number of the model's own classes; 0 for those of the data."""
     architecture: Derived[str] = ""
@@ -215,20 +227,27 @@ class Model(Entry):
             ConfigError: they cannot be read, or keys contradict each other.
         """
         if self.class_map is not None and self.classes is None:
-            raise ConfigError(f"{place}.class_map: found no classes, expected the classes of the model")
+            raise ConfigError(f"{place}.class_map: found without classes, expected the key classes beside it")
         classes, class_map = self.classes, self.class_map
         try:
             if isinstance(classes, str) and classes != IMAGENET:
-                self.class_count = files.recall(
-                    "classes", classes, lambda: len(read_classes(classes).names), 0
-                )
+                if not Path(classes).is_dir():
+                    self.class_count = files.recall(
+                        "classes", classes, lambda: len(read_classes(classes).names), 0
+                    )
             elif classes is not None:
                 self.class_count = len(read_classes(classes).names)
-            if self.class_count:
-                outputs_of(self.output, self.class_count, multi_label=self.multi_label)
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"{place}.classes: {str(error).removeprefix('classes: ')}") from None
+        try:
             if isinstance(class_map, str) and Path(class_map).is_file():
                 read_class_map(class_map)
         except (OSError, ValueError) as error:
+            raise ConfigError(f"{place}.class_map: {error}") from None
+        try:
+            if self.class_count:
+                outputs_of(self.output, self.class_count, multi_label=self.multi_label)
+        except ValueError as error:
             raise ConfigError(f"{place}.{error}") from None
         if self.multi_label and self.output not in ("logits", "sigmoid"):
             raise ConfigError(
@@ -362,7 +381,7 @@ class RegisteredModel(Model):
         self.function = BUILDERS["imagenet"]
         self.parameters = {"name": network, **custom_parameters(place, self.parameters)}
         if not self.weights:
-            self.weights = str(weights)
+            self.weights, self.has_packaged_weights = str(weights), True
             mean, std = IMAGENET_NORMALIZATION
             self.normalization = self.normalization or Normalization.model_construct(mean=mean, std=std)
             self.training = {"epochs": 0, **self.training}

@@ -1,7 +1,7 @@
 """Checks that what needs training images, or pixels of 8 bits, is not requested of data sets without them."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from saliency_assay.config.errors import ConfigError
 
@@ -26,6 +26,14 @@ def check_training_images(config: "Configuration") -> None:
                 "training images"
             )
     for study in config.studies.values():
+        labeled = [name for name in study.all_models if config.models[name].multi_label]
+        for metric in study.metrics if labeled else ():
+            record = _record(config, metric)
+            if record and record.finetuning:
+                raise ConfigError(
+                    f"studies.{study.name}.metrics: {metric} fine-tunes the model, which "
+                    f"models.{labeled[0]}.multi_label excludes: training is on one class per image"
+                )
         sets = {name: config.models[name].data for name in study.all_models}
         lacking = [name for name, data in sets.items() if not config.sets[data].has_training_images]
         deep = [data for data in sets.values() if not config.sets[data].has_bytes]
@@ -43,11 +51,16 @@ def check_training_images(config: "Configuration") -> None:
 
 def _needs(config: "Configuration", name: str) -> Iterator[tuple[str, str]]:
     """Yield the key of a study and the beginning of an error for each thing that needs training images."""
-    study, catalog = config.studies[name], config.catalog
+    study = config.studies[name]
     for method in study.methods:
         if config.methods[method].background:
             yield "methods", f"{method} needs a background of"
     for metric in study.metrics:
-        record = catalog.metrics.get(config.metrics[metric].metric)
+        record = _record(config, metric)
         if record and record.finetuning:
             yield "metrics", f"{metric} fine-tunes the model, which needs"
+
+
+def _record(config: "Configuration", metric: str) -> Any:
+    """Return the registry record of an entry under ``metrics``, None for a custom metric."""
+    return config.catalog.metrics.get(config.metrics[metric].metric)

@@ -20,6 +20,7 @@ from saliency_assay.methods.attention_layers import (
 from saliency_assay.methods.canonical import canonical_for, check_form, network_of, normalized
 from saliency_assay.methods.differentiate import check_inputs, check_logits
 from saliency_assay.methods.feature_maps import token_grid, upsampled
+from saliency_assay.models.classifier import kind_of
 from saliency_assay.registry.limits import Upsampling
 
 
@@ -142,7 +143,7 @@ def _attention(
     check_inputs(images, targets)
     network = canonical_for(method, model)
     calls = attention_layers(network)
-    kind = type(network_of(model)).__name__
+    kind = kind_of(network_of(model))
     if not calls:
         raise ValueError(
             f"{method}: found no attention in {kind}; expected a vision transformer, or use gradcam"

@@ -14,7 +14,7 @@ from saliency_assay.methods.feature_maps import (
     upsampled,
 )
 from saliency_assay.methods.passes import passes_of
-from saliency_assay.models.classifier import Classifier
+from saliency_assay.models.classifier import Classifier, kind_of
 from saliency_assay.registry.limits import Baseline, Upsampling
 
 
@@ -41,7 +41,7 @@ def cam(
     heads = [head for head in _heads(classifier, activations) if _is_head(*head, activations, logits)]
     if not heads:
         raise ValueError(
-            f"cam: the head of {type(classifier.network).__name__} is not average pooling and one linear layer "
+            f"cam: the head of {kind_of(classifier.network)} is not average pooling and one linear layer "
             f"over cam_layer {classifier.cam_layer!r}; expected that, or use gradcam"
         )
     weight, _ = heads[0]

@@ -41,7 +41,7 @@ from saliency_assay.methods.layers import (
     expand_multihead,
     linear,
 )
-from saliency_assay.models.classifier import Classifier, main_output, unwrapped
+from saliency_assay.models.classifier import Classifier, kind_of, main_output, unwrapped
 from saliency_assay.models.independence import differ
 from saliency_assay.models.inference import uncompiled
 from saliency_assay.models.state import State, checksums, state_of
@@ -93,7 +93,7 @@ def _trace(network: nn.Module) -> fx.GraphModule:
             return fx.GraphModule(network, _Tracer().trace(network))
     except Exception as error:  # a forward may raise anything when it receives a proxy instead of a tensor
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        name = type(network).__name__
+        name = kind_of(network)
         raise ValueError(
             f"{name}: its layers cannot be traced ({reason}); expected a forward without branches that depend "
             f"on values"
@@ -130,6 +130,8 @@ class _Tracer(fx.Tracer):
         return root_fn, [self.root, self.create_proxy("placeholder", "images", (), {})]
 
 
+UNFOLDED = "unfolded_pair"
+"""Key of ``fx.GraphModule.meta``: True if two logits of one output are a layer of their own, see ``_fold_pair``."""
 _WEIGHT_HOOKS = (WeightNorm, SpectralNorm, BasePruningMethod)
 """Hooks that compute a layer's weight before each pass."""
 HOOKS_ROUNDING = 1e-6
@@ -225,7 +227,7 @@ def canonical(model: nn.Module) -> fx.GraphModule:
 def _analysis(model: nn.Module) -> Traced:
     """Return the analysis of the network of ``model``, with its canonical form."""
     network = network_of(model)
-    name = type(network).__name__
+    name = kind_of(network)
     if any((_global_forward_hooks, _global_forward_pre_hooks, _global_backward_hooks)):
         raise ValueError(
             f"{name}: found a global hook (torch.nn.modules.module.register_module_…), which would also be called for "
@@ -269,7 +271,7 @@ def check_form(method: str, model: nn.Module, images: Tensor, logits: Tensor) ->
     if images.is_meta:
         return
     expected = logits_of(model, images)
-    name = type(network_of(model)).__name__
+    name = kind_of(network_of(model))
     with _hooks_disabled(model) as hooks:
         if hooks and differ(logits_of(model, images), expected, rounding=HOOKS_ROUNDING):
             raise ValueError(
@@ -658,22 +660,39 @@ def _fold_norms(module: fx.GraphModule, name: str) -> None:
 
 
 def _fold_pair(module: fx.GraphModule) -> None:
-    """Merge the layer that makes two logits of one output into the linear layer before it, if there is one.
+    """Merge the layer that makes two logits of one output into the linear layer that computes the output.
 
     The result is the layer of an equivalent network with two outputs, so that rules of LRP and DeepLIFT treat it alike.
+    Means and average pooling may follow a convolution of one channel. Otherwise ``module.meta[UNFOLDED]`` is True.
     """
     (output,) = module.graph.find_nodes(op="output")
     pair = output.args[0]
-    previous, between = pair.args[0], []
-    while previous.target in _RESHAPINGS or isinstance(_layer(module, previous), nn.Flatten):
-        between.append(previous)
-        previous = previous.args[0]
-    head = _layer(module, previous)
-    if not isinstance(head, nn.Linear) or any(len(node.users) > 1 for node in (previous, *between)):
-        return
     weight = cast(nn.Linear, _layer(module, pair)).weight
-    bias = None if head.bias is None else weight[:, 0] * head.bias
-    _call_layer(module, pair, linear(weight @ head.weight, bias), previous.args[0])
+    previous, pools, is_single = pair.args[0], [], True
+    while True:
+        layer, is_single = _layer(module, previous), is_single and len(previous.users) == 1
+        if isinstance(layer, nn.AdaptiveAvgPool2d | nn.AvgPool2d | Mean):
+            pools.append(previous)
+        elif previous.target not in (*_RESHAPINGS, operator.getitem) and not isinstance(layer, nn.Flatten):
+            break
+        previous = previous.args[0]
+    outputs = getattr(layer, "out_features", getattr(layer, "out_channels", 0))
+    is_linear = isinstance(layer, nn.Linear) and not pools
+    if not is_single or outputs != 1 or not (is_linear or isinstance(layer, nn.Conv2d)):
+        module.meta[UNFOLDED] = True
+        return
+    assert isinstance(layer, nn.Linear | nn.Conv2d)
+    bias = None if layer.bias is None else weight[:, 0] * layer.bias
+    if isinstance(layer, nn.Linear):
+        _call_layer(module, pair, linear(weight @ layer.weight, bias), previous.args[0])
+    else:
+        widened = copy.copy(layer)
+        widened.out_channels = 2
+        merged = _convolution(widened, weight[:, :, None, None] * layer.weight, bias)
+        _call_layer(module, previous, merged, previous.args[0])
+        _call_layer(module, pair, nn.Flatten(), pools[0] if pools else previous)
+        for pool, source in zip(pools, [*pools[1:], previous], strict=True):
+            pool.args = (source,)
     module.graph.eliminate_dead_code()
 
 

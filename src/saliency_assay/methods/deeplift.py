@@ -25,6 +25,7 @@ from saliency_assay.methods.differentiate import (
 )
 from saliency_assay.methods.layers import Add, MatMul, Mean, Multiply
 from saliency_assay.methods.passes import passes_of
+from saliency_assay.models.classifier import kind_of
 from saliency_assay.registry.limits import Baseline, Limits
 
 COMPLETENESS = 1e-2
@@ -65,7 +66,7 @@ def fit_network(method: str, model: nn.Module) -> fx.GraphModule:
     Raises:
         ValueError: otherwise, with ``method``, the layer or operation and an alternative.
     """
-    name = type(network_of(model)).__name__
+    name = kind_of(network_of(model))
     network = canonical_for(method, model)
     for node in network.graph.find_nodes(op="call_module"):
         kind = type(network.get_submodule(node.target))

@@ -24,6 +24,7 @@ from saliency_assay.methods.canonical import (
 from saliency_assay.methods.differentiate import autograd_errors, check_inputs, check_logits, gradient_of
 from saliency_assay.methods.feature_maps import rescaled
 from saliency_assay.methods.layers import Add, Mean
+from saliency_assay.models.classifier import kind_of
 from saliency_assay.registry.limits import Limits
 
 RESCALINGS = {"layer": (1, 2, 3), "channel": (2, 3)}
@@ -57,7 +58,7 @@ def fullgrad(
     """
     check_inputs(images, targets)
     network = canonical_for("fullgrad", model)
-    _check_layers(network, type(network_of(model)).__name__)
+    _check_layers(network, kind_of(network_of(model)))
     maps = torch.zeros_like(images[:, :1])
 
     def add(name: str, term: Tensor) -> None:

@@ -10,7 +10,7 @@ from torch.jit._fuser import optimized_execution
 
 from saliency_assay.methods.cam import gradcam
 from saliency_assay.methods.differentiate import gradient_of, graph_nodes, score_pixels
-from saliency_assay.models.classifier import Classifier
+from saliency_assay.models.classifier import Classifier, kind_of
 from saliency_assay.models.inference import uncompiled
 from saliency_assay.registry.limits import Upsampling
 
@@ -47,7 +47,7 @@ def guided_backprop(
     pixels, score = _transparent_score(model, images, targets)
     relus = [node for node in graph_nodes(score) if is_relu(node)]
     if not relus and score.requires_grad:
-        kind = type(model.network if isinstance(model, Classifier) else model).__name__
+        kind = kind_of(model.network if isinstance(model, Classifier) else model)
         raise ValueError(
             f"guided_backprop: found no ReLU in {kind}; without one the result is the gradient, so use gradient"
         )

@@ -304,7 +304,9 @@ def _size_hint(check: ModelCheck) -> str:
     option = SIZE_OPTIONS.get(library)
     if option is None or option in check.blueprint.parameters or not re.match("vit|deit|beit", name):
         return ""
-    return f"; a vision transformer needs {option}: {check.shape[1]}"
+    height, width = check.shape[1:]
+    size = height if height == width else f"[{height}, {width}]"
+    return f"; a vision transformer needs {option}: {size}"
 
 
 def _has(classifier: Classifier, layer: str) -> bool:

@@ -18,6 +18,7 @@ from torch import Tensor, fx, nn
 from saliency_assay.methods.attention_layers import attention_layers, outputs_of
 from saliency_assay.methods.canonical import (
     REARRANGEMENTS,
+    UNFOLDED,
     canonical_for,
     check_form,
     network_of,
@@ -42,6 +43,7 @@ from saliency_assay.methods.relevance_rules import (
     w_squared,
     z_box,
 )
+from saliency_assay.models.classifier import kind_of
 from saliency_assay.registry.limits import InputRule, Limits, NonNegativeFloat
 from saliency_assay.runtime.environment import optional
 
@@ -254,6 +256,10 @@ PREPARED: WeakKeyDictionary[fx.GraphModule, dict[str, tuple[Any, fx.GraphModule]
 """For each canonical network, a copy of it with the rules of each method, and the key of their parameters."""
 
 
+SIGN_DEPENDENT = ("lrp_alpha_beta", "deep_taylor")
+"""Methods that treat positive and negative contributions differently, and so those to z and to −z."""
+
+
 def _propagate(
     key: tuple[Any, ...], model: nn.Module, images: Tensor, targets: Tensor, rules: _Rules, input_rule: str
 ) -> Tensor:
@@ -283,6 +289,11 @@ def _prepared(
         ValueError: as ``canonical_for``, or the network has a layer without a rule.
     """
     method, original = key[0], canonical_for(key[0], model)
+    if original.meta.get(UNFOLDED) and method in SIGN_DEPENDENT:
+        raise ValueError(
+            f"{method}: found a network with one output that is not computed by a linear layer or convolution at its "
+            "end; expected that, or use lrp_epsilon"
+        )
     copies, key = PREPARED.setdefault(original, {}), (*key, frozenset(first))
     if method not in copies or copies[method][0] != key:
         network = _copy_sharing_tensors(original)
@@ -311,7 +322,7 @@ def _copy_sharing_tensors(network: fx.GraphModule) -> fx.GraphModule:
 
 
 def _check_layers(method: str, model: nn.Module, network: fx.GraphModule, rules: _Rules) -> None:
-    kind = type(network_of(model)).__name__
+    kind = kind_of(network_of(model))
     layers = {name: network.get_submodule(name) for name in _layer_names(network)}
     known = _KNOWN if rules.epsilon is None else _OF_BOTH_SIGNS
     if rules.epsilon is None and not any(isinstance(layer, nn.ReLU) for layer in layers.values()):

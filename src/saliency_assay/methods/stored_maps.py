@@ -117,14 +117,18 @@ def _rows(
     if order == FILES and "file" not in data.names:
         raise ValueError(f"{path}: found {FILES}, but the set has no file names; expected {IMAGES}")
     own: list[Any] = text.decode(data["file"][indices]) if order == FILES else indices.tolist()
+    if len({*own}) < len(own):
+        raise ValueError(
+            f"{path}: {FILES}: found an image that is explained for several labels, expected {IMAGES}, the indices"
+        )
     rows = {key: row for row, key in enumerate(keys)}
     if len(rows) < len(keys):
         repeated = next(key for row, key in enumerate(keys) if rows[key] != row)
         raise ValueError(f"{path}: {order}: found {short_repr(repeated)} again, expected each image once")
     if missing := [image for image in own if image not in rows]:
         raise ValueError(
-            f"{path}: {order}: found {short_repr(keys[0])}, …, but not {short_repr(missing[0])} and "
-            f"{len(missing) - 1} more of {len(own)} explained images"
+            f"{path}: {order}: found {short_repr(keys[0])}, …, expected all {len(own)} explained images; "
+            f"{len(missing)} are missing, first {short_repr(missing[0])}"
         )
     return np.array([rows[image] for image in own], dtype=np.int64)
 

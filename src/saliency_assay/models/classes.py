@@ -4,11 +4,11 @@ The configuration reads them, so this module imports no library.
 """
 
 import csv
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -31,24 +31,26 @@ class Classes:
     has_indices: bool
     """True if the index of a class is one of its names."""
 
-    def index(self, name: str | int) -> int:
-        """Return the index of the class that is called ``name``, which may be its index.
+    def index(self, name: str | int, *, or_index: bool = False) -> int:
+        """Return the index of the class that is called ``name`` or, with ``or_index``, has this index.
 
         Raises:
             ValueError: no class or several classes have this name.
         """
         count = len(self.names)
+        if name in self.names:
+            return self.names.index(str(name))
         indices = self.spellings.get(_spelling(str(name)), ())
-        is_index = isinstance(name, int) or (self.has_indices and not indices and name.strip().isdecimal())
-        if is_index and 0 <= int(name) < count:
+        is_index = isinstance(name, int) or name.strip().isdecimal()
+        if is_index and (self.has_indices or or_index) and not indices and 0 <= int(name) < count:
             return int(name)
-        if len(indices) == 1 and not isinstance(name, int):
+        if len(indices) == 1:
             return indices[0]
         if indices:
             several = " and ".join(f"{self.names[index]!r} ({index})" for index in indices)
             raise ValueError(f"found {name!r}, which is a name of {several}; use one of these names")
         names = ", ".join(self.names[:3]) + (", …" if count > 3 else "")
-        raise ValueError(f"found {short_repr(name)}, which is none of the model's {count} classes ({names})")
+        raise ValueError(f"found {short_repr(name)}, expected one of the model's {count} classes ({names})")
 
 
 def _spelling(name: str) -> str:
@@ -59,8 +61,8 @@ def _spelling(name: str) -> str:
 def read_classes(classes: int | str | Sequence[str]) -> Classes:
     """Return the classes of a model: a number of them, their names, ``imagenet``, or a text file.
 
-    The file has the names of one class in each line, separated by commas or tabs. The classes of a number are called by
-    their indices.
+    The file has the names of one class in each line, separated by commas or tabs; a wnid at its beginning is a name,
+    too. The classes of a number are called by their indices.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -77,8 +79,9 @@ def read_classes(classes: int | str | Sequence[str]) -> Classes:
 
 @cache
 def _imagenet() -> Classes:
-    text = files("saliency_assay.models").joinpath("assets/imagenet_classes.tsv").read_text(encoding="utf-8")
-    lines = [line.split("\t") for line in text.splitlines()]
+    # As a path beside this module, so that the file is part of the code of jobs (``pipeline.code_digest``).
+    path = Path(__file__).with_name("assets") / "imagenet_classes.tsv"
+    lines = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
     names = [[wnid, *map(str.strip, lemmas.split(","))] for wnid, lemmas in lines]
     frequency = Counter(lemma for _, lemma, *_ in names)
     labels = [lemma if frequency[lemma] == 1 else f"{lemma} {wnid}" for wnid, lemma, *_ in names]
@@ -90,7 +93,9 @@ def _lines(path: Path) -> list[list[str]]:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except UnicodeDecodeError:
         raise ValueError(f"{path}: not a text in UTF-8") from None
-    names = [[name.strip() for name in line.replace("\t", ",").split(",")] for line in lines if line.strip()]
+    # ImageNet's own list has a wnid, a space, and names.
+    lines = [re.sub(r"^(n\d{8})\s+", r"\1,", line).replace("\t", ",") for line in lines if line.strip()]
+    names = [[name.strip() for name in line.split(",")] for line in lines]
     return [list(filter(None, each)) for each in names]
 
 
@@ -146,10 +151,12 @@ def class_indices(
     for name in names:
         if class_map is not None and name not in class_map:
             raise ValueError(
-                f"class_map: found no entry of the class {name!r}, expected one of each class of the data"
+                f"class_map: found no entry of the class {name!r}, expected one for each class of the data"
             )
         try:
-            indices.append(classes.index(name if class_map is None else class_map[name]))
+            indices.append(
+                classes.index(name) if class_map is None else classes.index(class_map[name], or_index=True)
+            )
         except ValueError as error:
             if class_map is not None:
                 raise ValueError(f"class_map: {name}: {error}") from None

@@ -150,6 +150,11 @@ class Classifier(nn.Module):
         return layer
 
 
+def kind_of(network: nn.Module) -> str:
+    """Return the name of a network's class, for messages; a network in ``outputs.ToLogits`` has its own."""
+    return type(network.get_submodule("module") if hasattr(network, "is_binary") else network).__name__
+
+
 def unwrapped(network: nn.Module) -> nn.Module:
     """Return the network in wrappers of data parallelism, averaged weights and ``torch.compile``."""
     # By name, because the import of compiled modules takes seconds.

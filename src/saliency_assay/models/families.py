@@ -137,3 +137,18 @@ def packaged_weights(name: str) -> Path | None:
     package = find_spec(IMAGENET_NETWORKS[name])
     locations = package.submodule_search_locations if package else None
     return next(Path(locations[0]).glob("models/*.pth"), None) if locations else None
+
+
+def weights_file(path: str) -> Path:
+    """Return the file of initial weights: ``path``, or that of a package for the architecture ``imagenet/NAME``.
+
+    Raises:
+        ValueError: the package is not installed.
+    """
+    library, _, name = path.partition("/")
+    if library != "imagenet" or name not in IMAGENET_NETWORKS:
+        return Path(path)
+    file = packaged_weights(name)
+    if file is None:
+        raise ValueError(f"{path}: found no weights; install {IMAGENET_NETWORKS[name].replace('_', '-')}")
+    return file

@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
-from saliency_assay.models.classifier import Classifier, main_output
+from saliency_assay.models.classifier import Classifier, kind_of, main_output
 from saliency_assay.models.inference import evaluating, exact_float32
 from saliency_assay.models.layout import restored_buffers
 from saliency_assay.models.state import State, identities, identity, other_values, state_of
@@ -40,7 +40,7 @@ def check_independence(classifier: Classifier, images: Tensor) -> frozenset[str]
     Raises:
         ValueError: logits of the same image differ, or the network does not take one and two images.
     """
-    network, name = classifier.network, type(classifier.network).__name__
+    network, name = classifier.network, kind_of(classifier.network)
     cached = _CHECKED.get(network)
     if cached and cached.state == state_of(network):
         return cached.written

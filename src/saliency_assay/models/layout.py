@@ -86,8 +86,8 @@ def _overruns_in_channels_last(classifier: Classifier, size: Sequence[int]) -> b
     """Return True if the gradients of channels-last weights would overwrite memory that is not theirs.
 
     oneDNN of torch 2.15 writes beyond the gradient of a 1 × 1 convolution with a stride and fewer input channels than
-    a vector has numbers, such as the shortcut of a narrow ResNet: with AVX2 for images of any size, with AVX-512 of more
-    than 40 pixels. Reproduced by 300 gradients of ``Conv2d(4, 8, 1, stride=2)`` and eight images of 48 × 48
+    a vector has numbers, such as the shortcut of a narrow ResNet: with AVX2 for images of any size, with AVX-512 above
+    40 pixels. Reproduced by 300 gradients of ``Conv2d(4, 8, 1, stride=2)`` and eight images of 48 × 48
     pixels, both channels-last, with ``MALLOC_CHECK_=3``.
     """
     capability = torch.backends.cpu.get_cpu_capability()

@@ -73,10 +73,11 @@ class ToLogits(nn.Module):
         if not self.is_binary:
             return cast(Tensor, logits)
         # A network that is traced by torch.fx returns a proxy, which has no shape.
-        if isinstance(logits, Tensor) and tuple(logits.shape) not in ((len(images), 1), (len(images),)):
+        if isinstance(logits, Tensor) and (logits.numel() != len(images) or logits.ndim > 2):
+            hint = "; several independent outputs need multi_label" if logits.ndim == 2 else ""
             raise ValueError(
-                f"output: found {list(logits.shape)} for {len(images)} images, expected [{len(images)}, 1] for "
-                f"{self.output!r}; several independent outputs need multi_label: true"
+                f"output: found {list(logits.shape)} for a batch of {len(images)}, expected [{len(images)}, 1] for "
+                f"{self.output!r}{hint}"
             )
         return functional.linear(logits.reshape(-1, 1), self.pair)
 
@@ -92,7 +93,7 @@ class _Inputs(TorchFunctionMode):
     def __init__(self, activation: str) -> None:
         super().__init__()
         self.activation = activation
-        self._calls: list[tuple[Any, Any]] = []
+        self._calls: list[tuple[Any, Any, int | None]] = []
 
     def __enter__(self) -> Self:
         super().__enter__()  # type: ignore[no-untyped-call]  # untyped in torch
@@ -113,7 +114,9 @@ class _Inputs(TorchFunctionMode):
         if isinstance(values, Tensor) and func in (torch.sigmoid_, Tensor.sigmoid_):
             values = values.clone()  # overwritten by the call
         result = func(*args, **keywords)
-        self._calls.append((result, values))
+        dimension = keywords.get("dim", args[1] if len(args) > 1 else None)
+        if self.activation == "sigmoid" or dimension in (1, -1):
+            self._calls.append((result, values, _version(result)))
         return result
 
     def of(self, output: Any) -> Any:
@@ -124,13 +127,25 @@ class _Inputs(TorchFunctionMode):
         """
         if isinstance(output, fx.Proxy):
             return _traced_input(output, self.activation)
-        for result, values in reversed(self._calls):
-            if isinstance(output, Tensor) and _same_values(output, result):
-                return values.reshape(output.shape)
+        for result, values, version in reversed(self._calls):
+            if isinstance(output, Tensor) and _same_values(output, result) and _version(result) == version:
+                logits = values.reshape(output.shape)
+                if version is not None or self._is_activation_of(logits, output):
+                    return logits
         raise ValueError(
             f"output: found {self.activation!r}, but the network does not return the result of torch.{self.activation} "
             f"or nn.{self.activation.title()}; expected that, or a network that returns logits"
         )
+
+    def _is_activation_of(self, logits: Tensor, output: Tensor) -> bool:
+        """Return True if ``output`` has not been overwritten after the activation."""
+        values = logits.sigmoid() if self.activation == "sigmoid" else logits.softmax(1)
+        return output.is_meta or torch.equal(values, output)
+
+
+def _version(tensor: object) -> int | None:
+    """Return the number of writes to a tensor; None in inference mode, which does not count them, and for a proxy."""
+    return tensor._version if isinstance(tensor, Tensor) and not tensor.is_inference() else None
 
 
 def _same_values(output: Tensor, result: Tensor) -> bool:

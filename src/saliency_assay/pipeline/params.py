@@ -94,7 +94,8 @@ class EntrySettings:
         """Return path and digests of the files of a job that trains a model from the initial weights of its entry."""
         if not model.weights or self.inputs.is_result(model.weights):
             return self.read_files(model)
-        return {"weights": model.weights, **self.read_files(model, others=model.weights_files)}
+        path = model.architecture if model.has_packaged_weights else model.weights
+        return {"weights": path, **self.read_files(model, others=model.weights_files)}
 
     def label(self, model: Model) -> Settings:
         """Return the label that a model has learned and, if it has its own classes, how those of the data map to them.

@@ -100,8 +100,10 @@ def count_text(evaluation: Evaluation) -> str:
 
 
 def is_above_chance(evaluation: Evaluation) -> bool:
-    """Return True if the interval of the balanced accuracy is above chance."""
-    return balanced_accuracy_interval(evaluation)[0] > chance_level(evaluation)
+    """Return True if the interval of the balanced accuracy is above chance, and above that of a constant prediction."""
+    classes = len(evaluation["counts"])
+    constant = 1 / classes if classes > 1 else 0.0  # of a single class, any prediction is constant
+    return balanced_accuracy_interval(evaluation)[0] > max(chance_level(evaluation), constant)
 
 
 def chance_caution(label: str, evaluations: Sequence[Evaluation]) -> str:
@@ -116,10 +118,12 @@ def chance_caution(label: str, evaluations: Sequence[Evaluation]) -> str:
     if not failed:
         return ""
     low, high = (100 * end for end in balanced_accuracy_interval(failed[0]))
+    is_below = high < 100 * chance_level(failed[0])
+    hint = " It is below chance: check the order of the classes." if is_below else ""
     seeds = f" for {len(failed)} of {len(evaluations)} training seeds" if len(evaluations) > 1 else ""
     return (
         f"{label} is not shown to be better than chance{seeds} (balanced accuracy"
         f" {100 * failed[0]['balanced_accuracy']:.1f} %, {100 * CONFIDENCE:.0f} % CI {low:.1f} to {high:.1f} %, on"
         f" {failed[0]['images']:,} test images{count_text(failed[0])}; chance {100 * chance_level(failed[0]):.1f} %):"
-        " nothing can be concluded from its maps, so this study cannot be interpreted."
+        f" nothing can be concluded from its maps, so this study cannot be interpreted.{hint}"
     )

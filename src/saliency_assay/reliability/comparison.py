@@ -153,9 +153,15 @@ class Comparison:
         """
         pair, error = self.pairs[one, other], (1 - level) * self.error
         images = np.ceil(pair.effect.images_needed(error, pair.images))
-        return (
-            np.nan if np.isnan(images) else float(np.nanmax([images, pair.skew_images, ceil(-log2(error))]))
-        )
+        if np.isnan(images):
+            return np.nan
+        least, (defined, difference) = ceil(-log2(error)), self._differences[one, other]
+        design = self._design(defined)
+        if design.levels and (pair.effect.is_constant or self.by == WINS):
+            # The smallest p-value is that of as many clusters; see the class.
+            units = design.effective_count(difference, clusters=True)
+            least = ceil(least * pair.images / units) if units > 0 else least
+        return float(np.nanmax([images, pair.skew_images, least]))
 
     def detectable(self, one: int, other: int, level: float = 0.95) -> float:
         """Return the smallest difference, of win rates or of means, that these images detect with power 0.8.

@@ -40,11 +40,11 @@ def predict(
         batch_size: number of images per forward pass.
 
     Raises:
-        ValueError: logits are not finite.
+        ValueError: logits are not finite, or they are probabilities.
     """
     predicted = np.empty(len(labels), dtype=np.int64)
     probability = np.empty(len(labels))
-    not_finite = start = 0
+    not_finite, start, are_probabilities = 0, 0, True
     with closing(logit_batches(classifier, images, batch_size=batch_size)) as batches:
         for batch in batches:
             rows = slice(start, start + len(batch))
@@ -58,7 +58,11 @@ def predict(
             probability[rows] = of_labels.squeeze(1).cpu().numpy()
             # Counted instead of raised at once, so that the message contains the number of images.
             not_finite += int((~logits.isfinite()).any(1).sum())
+            sums_to_one = (logits.sum(1) - 1).abs().amax() < 1e-4
+            are_probabilities &= bool((logits >= 0).all() & sums_to_one)
             start = rows.stop
+    if are_probabilities and classifier.classes > 1 and not classifier.multi_label:
+        raise ValueError("logits of all images are probabilities that sum to 1; set output: softmax")
     if not_finite:
         raise ValueError(f"logits of {not_finite} of {len(labels)} images are not finite")
     return pd.DataFrame(

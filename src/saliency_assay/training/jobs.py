@@ -10,6 +10,7 @@ import torch
 from saliency_assay.data.splits import groups_of
 from saliency_assay.models import weights
 from saliency_assay.models.classifier import Blueprint, Classifier
+from saliency_assay.models.families import weights_file
 from saliency_assay.models.jobs import device_of
 from saliency_assay.models.labels import model_class_names, model_labels
 from saliency_assay.runtime.distributed import joined, leading
@@ -58,7 +59,7 @@ def fit_model(
         training_settings(job),
         runtime_of(job, device),
         seed=job.settings["seed"],
-        initial=job.input.get("weights", Path(file) if file else None),
+        initial=job.input.get("weights", weights_file(file) if file else None),
         normalization=normalization,
     )
 

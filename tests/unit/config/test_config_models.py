@@ -146,9 +146,13 @@ def test_a_model_may_keep_its_own_classes(changes: dict[str, Any], count: int) -
         ({"classes": ["a", "a"]}, "models.d.classes: found ['a', 'a'] … no duplicate entries"),
         (
             {"class_map": {"0": "a"}},
-            "models.d.class_map: found no classes, expected the classes of the model",
+            "models.d.class_map: found without classes, expected the key classes",
         ),
         ({"classes": 3, "class_map": "map.csv"}, "models.d.class_map: found 'map.csv' … a file that exists"),
+        (
+            {"classes": 3, "class_map": {"a": True}},
+            "models.d.class_map: found true, expected names or indices",
+        ),
         ({"output": "probability"}, "models.d.output: found 'probability' … logits, logit, sigmoid, softmax"),
         (
             {"classes": 3, "output": "sigmoid"},

@@ -23,8 +23,8 @@ def test_classes_of_imagenet_have_wnids_names_and_indices(name: str, index: int)
     ("name", "message"),
     [
         ("crane", r"a name of 'crane n02012849' \(134\) and 'crane n03126707' \(517\)"),
-        ("dog", "found 'dog', which is none of the model's 1000 classes"),
-        ("1000", "found '1000', which is none"),
+        ("dog", "found 'dog', expected one of the model's 1000 classes"),
+        ("1000", "found '1000', expected one"),
     ],
 )
 def test_a_name_of_no_class_or_of_several_is_an_error(name: str, message: str) -> None:
@@ -45,7 +45,7 @@ def test_classes_are_a_number_names_or_a_file(tmp_path: Path) -> None:
     assert class_indices(["dog", "cat"], read_classes(["dog", "cat"])) == [0, 1]
     assert class_indices(["7", "0"], read_classes(10)) == [7, 0]
     # A name that looks like an index is no index of named classes.
-    with pytest.raises(ValueError, match="found '1', which is none of the model's 2 classes"):
+    with pytest.raises(ValueError, match="found '1', expected one of the model's 2 classes"):
         class_indices(["1"], read_classes(["dog", "cat"]))
 
 
@@ -55,8 +55,15 @@ def test_fewer_than_two_different_classes_are_an_error(classes: Any) -> None:
         read_classes(classes)
 
 
+def test_exact_names_come_first_and_a_leading_wnid_is_a_name(tmp_path: Path) -> None:
+    assert class_indices(["a", "A", "T cell"], read_classes(["A", "a", "T-cell", "T cell"])) == [1, 0, 3]
+    file = tmp_path / "synset_words.txt"
+    file.write_text("n01440764 tench, Tinca tinca\nn01443537 goldfish\n", encoding="utf-8")
+    assert class_indices(["n01443537", "tench"], read_classes(str(file))) == [1, 0]
+
+
 def test_a_map_names_the_class_of_each_class_of_the_data(tmp_path: Path) -> None:
-    settings = {"of": ["small", "large"], "map": {"ant": "small", "bee": 0, "elk": "large"}}
+    settings = {"of": ["small", "large"], "map": {"ant": "small", "bee": 0, "elk": "1"}}
     assert of_data(["ant", "bee", "elk"], settings) == ([0, 0, 1], ["small", "large"])
     file = tmp_path / "map.csv"
     file.write_text("class,model_class\nant,small\nelk,large\n", encoding="utf-8")

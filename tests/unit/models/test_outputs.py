@@ -40,6 +40,8 @@ ENDS: dict[str, tuple[str, Callable[[Any, Tensor], Any]]] = {
     "reshaped": ("sigmoid", lambda network, z: torch.sigmoid(z).squeeze(1)),
     "in place": ("sigmoid", lambda network, z: z.sigmoid_()),
     "tuple": ("sigmoid", lambda network, z: (torch.sigmoid(z), z)),
+    "indexed": ("sigmoid", lambda network, z: torch.sigmoid(z[:, 0])),
+    "squeezed": ("sigmoid", lambda network, z: torch.sigmoid(z).squeeze()),
 }
 METHODS = [
     *("gradient", "integrated_gradients", "gradcam", "cam", "fullgrad", "guided_backprop", "occlusion"),
@@ -81,6 +83,46 @@ def test_a_network_of_one_output_is_explained_as_that_of_two_logits(end: str, im
         torch.testing.assert_close(maps, expected_maps, msg=lambda text, method=method: f"{method}: {text}")
 
 
+class Convolutional(nn.Module):
+    """A network whose head is a convolution before the pooling."""
+
+    def __init__(self, linear_head: Binary) -> None:
+        super().__init__()
+        self.features, fc = linear_head.features, linear_head.fc
+        self.head = nn.Conv2d(CHANNELS, fc.out_features, 1)
+        self.head.weight.data, self.head.bias.data = fc.weight.data[:, :, None, None], fc.bias.data
+        self.pool = nn.AdaptiveAvgPool2d(1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.pool(self.head(self.features(x))).flatten(1)
+
+
+def test_a_convolution_at_the_end_is_explained_as_that_of_two_channels(images: Tensor) -> None:
+    expected_network = Convolutional(two_logits().network)
+    model, expected = wrapped(Convolutional(Binary()), output="logit"), wrapped(expected_network)
+    torch.testing.assert_close(model(images), expected(images))
+    for method in ("lrp_epsilon", "lrp_alpha_beta", "deep_taylor", "deeplift"):
+        maps = [
+            saliency_assay.attribute(method, each, images, [0, 1, 1], seed=0) for each in (model, expected)
+        ]
+        torch.testing.assert_close(*maps, msg=lambda text, method=method: f"{method}: {text}")
+
+
+def test_methods_of_signs_refuse_an_output_that_no_linear_layer_computes(images: Tensor) -> None:
+    model = wrapped(Binary(lambda network, z: 2 * z), output="logit")
+    saliency_assay.attribute("lrp_epsilon", model, images, [0, 1, 1], seed=0)
+    for method in ("lrp_alpha_beta", "deep_taylor"):
+        with pytest.raises(
+            ValueError, match=f"{method}: found a network with one output that is not computed by"
+        ):
+            saliency_assay.attribute(method, model, images, [0, 1, 1], seed=0)
+
+
+def test_one_image_is_a_batch(images: Tensor) -> None:
+    model = wrapped(Binary(ENDS["squeezed"][1]), output="sigmoid")
+    torch.testing.assert_close(model(images[:1]), two_logits()(images[:1]))
+
+
 def test_the_logit_is_exact_where_the_probability_is_rounded_to_one(images: Tensor) -> None:
     network = Binary(lambda network, z: torch.sigmoid(100 + z))
     logits = wrapped(network, output="sigmoid")(images)
@@ -103,7 +145,17 @@ def test_a_softmax_at_the_end_is_left_out(images: Tensor) -> None:
             "not return the result of torch.sigm",
         ),
         (Binary(), {"output": "sigmoid"}, "does not return the result"),
-        (Binary(outputs=2), {"output": "logit"}, r"found \[3, 2\] for 3 images"),
+        (
+            Binary(lambda network, z: torch.sigmoid(z).mul_(0.5)),
+            {"output": "sigmoid"},
+            "does not return the result",
+        ),
+        (
+            Binary(lambda network, z: z.softmax(0), outputs=2),
+            {"output": "softmax"},
+            "does not return the result",
+        ),
+        (Binary(outputs=2), {"output": "logit"}, r"found \[3, 2\] for a batch of 3"),
         (Binary(), {"output": "logits"}, r"logits \[3, 1\] of 3 images: expected \[N, 2\]"),
         (Binary(), {"output": "probability"}, "valid: logit, logits, sigmoid, softmax"),
         (Binary(outputs=2), {"output": "softmax", "multi_label": True}, "'logits' or 'sigmoid'"),

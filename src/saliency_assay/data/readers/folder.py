@@ -161,6 +161,11 @@ def folder(
         else _split_groups(sources[0], label_class, image_groups, test_share, generator)
     )
     logger.info("%s: %d images to train on, %d to test", path, *np.bincount(image_splits, minlength=2))
+    if masks and len({file for file, _ in rows}) < len(rows):
+        raise ValueError(
+            f"masks: found {masks}, whose masks are those of images, but {path} lists an image for several labels; "
+            "expected the column mask"
+        )
     image_masks = find_masks(Path(masks), rows) if masks else listed_masks
     if image_masks:
         test_rows = (rows[index] for index in np.flatnonzero(image_splits == TEST))

@@ -12,7 +12,7 @@ from torch import Tensor
 from saliency_assay.methods.cost import counted_rows
 from saliency_assay.methods.engine import attribute, pixels_of
 from saliency_assay.metrics import engine
-from saliency_assay.models.classifier import Classifier
+from saliency_assay.models.classifier import Classifier, is_predicted
 from saliency_assay.models.inference import evaluating, exact_float32
 from saliency_assay.runtime.provenance import seed_of
 from saliency_assay.studies.validity.degrade import Degraded, degrade
@@ -156,12 +156,12 @@ def rescored(
                 classifier, images, targets, degraded, test=degradation, level=level, sample=0, kept=True
             )
     pixels = pixels_of(images, torch.device("cpu"))
-    predicted = _predicted(classifier, images, rescoring.batch_size)
+    predicted = _predicted(classifier, images, targets, rescoring.batch_size)
     for sample in range(iterations * perturbations):
         for noise in model_noise:
             generator = torch.Generator().manual_seed(seed_of(seed, MODEL, str(noise), str(sample)))
             changed = perturbed_model(classifier, noise, generator)
-            kept = _predicted(changed, images, rescoring.batch_size) == predicted
+            kept = _predicted(changed, images, targets, rescoring.batch_size) == predicted
             changed_maps = rescoring.maps(changed, images, targets)
             table = rescoring.with_responses(changed, images, targets).scores(
                 changed, images, targets, changed_maps, test=MODEL, level=noise, sample=sample
@@ -170,18 +170,25 @@ def rescored(
         for noise in input_noise:
             generator = torch.Generator().manual_seed(seed_of(seed, INPUT, str(noise), str(sample)))
             changed_images = perturbed_images(pixels, noise, generator).numpy()
-            kept = _predicted(classifier, changed_images, rescoring.batch_size) == predicted
+            kept = _predicted(classifier, changed_images, targets, rescoring.batch_size) == predicted
             table = rescoring.with_responses(classifier, changed_images, targets).scores(
                 classifier, changed_images, targets, maps, test=INPUT, level=noise, sample=sample
             )
             yield table.assign(kept=kept[table["image"]])
 
 
-def _predicted(classifier: Classifier, images: np.ndarray, batch_size: int) -> np.ndarray:
-    """Return the predicted class of each image, int64 ``[N]``."""
+def _predicted(
+    classifier: Classifier, images: np.ndarray, targets: np.ndarray, batch_size: int
+) -> np.ndarray:
+    """Return the predicted class of each image or, with several labels, whether its target is predicted, ``[N]``."""
     predicted = []
     for start in range(0, len(images), batch_size):
         pixels = pixels_of(images[start : start + batch_size], classifier.device)
         with torch.no_grad(), evaluating(classifier), exact_float32():
-            predicted.append(classifier(pixels).argmax(1).cpu().numpy())
+            logits = classifier(pixels)
+        if classifier.multi_label:
+            own = torch.from_numpy(targets[start : start + batch_size]).to(logits.device)
+            predicted.append(is_predicted(classifier, logits, own).cpu().numpy())
+        else:
+            predicted.append(logits.argmax(1).cpu().numpy())
     return np.concatenate(predicted)
