@@ -189,8 +189,8 @@ MISTAKES = (
     ),
     Mistake(
         "weights for another number of classes, used as they are",
-        "models.mine.weights: classes.pt: not weights of resnet8 with 10 classes, and fc cannot keep random weights "
-        "without training",
+        "models.mine.weights: classes.pt: not weights of resnet8 with 10 outputs, but with 7; set classes to those of "
+        "the weights, or train it",
         {**RESNET8, "weights": "classes.pt", "training": {"epochs": 0}},
     ),
     Mistake(

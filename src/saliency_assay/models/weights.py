@@ -339,8 +339,8 @@ def load_initial(
         state |= {name: initial_state[name] for name in head_names}
     elif replaced:
         problem += (
-            f" with {outputs} outputs, but with {state[replaced[0]].shape[0]}, and {head} cannot keep random weights "
-            "without training"
+            f" with {outputs} outputs, but with {state[replaced[0]].shape[0]}; set classes to those of the weights, or "
+            f"train it, since {head} would have random weights"
         )
     _load_state(network, state, problem)
     logger.info("%s: %d tensors loaded", path, len(state))

@@ -102,7 +102,7 @@ NAN = np.where(np.arange(COUNT)[:, None, None] == EXPLAINED[1], np.nan, MAPS[:, 
         ({"maps": MAPS, "images": np.zeros(COUNT, int)}, ("found 0 again", "each image once")),
         (
             {"maps": MAPS[:2], "files": np.array(["a.png", NAMES[EXPLAINED[0]]])},
-            ("found 'a.png', …", f"not '{NAMES[EXPLAINED[1]]}' and 3 more of 5"),
+            ("found 'a.png', …", f"4 are missing, first '{NAMES[EXPLAINED[1]]}'"),
         ),
     ],
 )  # fmt: skip
