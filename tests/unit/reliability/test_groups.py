@@ -16,6 +16,7 @@ from saliency_assay.reliability.chance import (
     is_above_chance,
     with_independent_counts,
 )
+from saliency_assay.reliability.comparison import Comparison
 from saliency_assay.reliability.figures import reliability_figure
 from saliency_assay.reliability.order_tables import order_tables
 from saliency_assay.reliability.raters import halves
@@ -291,3 +292,15 @@ def test_leakage_has_the_sampling_error_of_groups() -> None:
     own, permuted = np.array([0.62, 0.63, 0.61]), np.array([0.5, 0.51, 0.49])
     alone, grouped = (p_above(own, permuted, images=count, chance=0.5) for count in (200, 20.0))
     assert alone < 0.01 < grouped
+
+
+def test_as_many_groups_are_needed_as_the_smallest_p_value_requires() -> None:
+    groups, methods = np.repeat(np.arange(8), 2), 7
+    generator = np.random.default_rng(0)
+    scores = generator.normal(size=(len(groups), methods)) / 100
+    scores[:, 0] += 1
+    # 21 pairs: no p-value of m groups is below 2⁻ᵐ, so that 10 groups are needed, of two images each.
+    comparison = Comparison(scores, {GROUPS: groups})
+    assert comparison.error == 1 / 42
+    assert comparison.images_needed(0, 1) == 20
+    assert Comparison(scores).images_needed(0, 1) == 10
