@@ -155,7 +155,7 @@ def _score_float(
         header.append(latex.stacked([*lines, _arrow(rows["direction"].iloc[0])]))
     groups: list[list[str]] = [[], []]
     for method, baseline in dict(zip(all_rows["method"], all_rows["baseline"], strict=True)).items():
-        cells = [_score_cell(rows[rows["method"] == method]) for rows in columns.values()]
+        cells = [_score_cell(rows[rows["method"] == method], len(rows)) for rows in columns.values()]
         groups[bool(baseline)] += latex.paired(latex.wrapped(labels.method(method), METHOD_LETTERS), cells)
     baselines = bool(all_rows["baseline"].any())
     alpha_rows = {"all methods": "", "without baselines": "_without_baselines"} if baselines else {"": ""}
@@ -169,15 +169,15 @@ def _score_float(
     )
 
 
-def _score_cell(row: pd.DataFrame) -> tuple[str, str]:
-    """Return the mean with its rank set, bold if no method is significantly better, and the interval."""
+def _score_cell(row: pd.DataFrame, methods: int) -> tuple[str, str]:
+    """Return the mean with its rank set, bold if it is first and not last among the ``methods``, and the interval."""
     if row.empty:
         return latex.NONE, ""
     mean, low, high, *ranks = row[["mean", "low", "high", "rank_low", "rank_high"]].iloc[0]
     mean_text, interval = latex.with_interval(mean, low, high)
     if not (text := rank_text(*ranks)):
         return mean_text, interval
-    mean_text = rf"\textbf{{{mean_text}}}" if ranks[0] == 1 else mean_text
+    mean_text = rf"\textbf{{{mean_text}}}" if ranks[0] == 1 and ranks[1] < methods else mean_text
     return f"{mean_text} ({latex.escaped(text)})", interval
 
 
@@ -214,7 +214,7 @@ def _score_caption(rows: pd.DataFrame, study: str, baselines: bool, level: float
         f"(n = {images} images{groups}{seeds}), below it the "
         rf"95\,\% confidence interval over {over}; {legend}. "
         rf"In parentheses the rank set {RANKED[rows['ranked_by'].iloc[0]]}, with simultaneous 95\,\% confidence over "
-        "the methods of a score, not over scores; bold: no method is significantly better. "
+        "the methods of a score, not over scores; bold: no method is significantly better, and some are worse. "
         f"{'Baselines are listed separately. ' if baselines else ''}"
         rf"$\alpha$: inter-rater reliability of the ranking (Krippendorff), with its {100 * level:.4g}\,\% "
         "confidence interval."
