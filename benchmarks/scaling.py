@@ -43,7 +43,7 @@ from saliency_assay.methods.cost import Map, passes
 from saliency_assay.models.classifier import Blueprint, Classifier, build
 from saliency_assay.pipeline.combined import SEPARATE
 from saliency_assay.pipeline.estimate import mask_bytes, placeholders
-from saliency_assay.pipeline.image_sizes import CLASSES, explained_count, image_counts, image_size
+from saliency_assay.pipeline.image_sizes import CLASSES, explained_count, image_counts, one_image_shape
 from saliency_assay.registry.records import resolve
 from saliency_assay.registry.signatures import declared
 from saliency_assay.runtime.shards import shard_of
@@ -125,8 +125,9 @@ class Counts:
         return image_counts(self.config, name)
 
     def size(self, name: str) -> tuple[int, int]:
-        """Return the channels and the side length in pixels of a data set."""
-        return image_size(self.config, name)
+        """Return the channels of a data set, and the side in pixels of the square of its images' area."""
+        channels, height, width = one_image_shape(self.config, name)
+        return channels, round((height * width) ** 0.5)
 
     def share(self, model: Model, *, masks: bool = False) -> float:
         """Return the multiplications of a model, or of its mask classifier, relative to ResNet-50 at 224 pixels."""
