@@ -1,6 +1,5 @@
 """Maps that captum and pytorch-grad-cam computed, in the workflow: equal scores, reruns, and metrics left out."""
 
-import re
 from importlib import import_module
 from importlib.util import find_spec
 
@@ -135,17 +134,3 @@ def test_maps_of_other_programs_have_the_scores_of_ours(smallest: Checkout) -> N
     target = "results/tables/digits/scores.parquet"
     planned = {job for job in smallest.planned(target) if not job.startswith(("score", "tabulate"))}
     assert planned == {"attribute digits 0 digits theirs_gradient"}
-    smallest.make(target)
-    combined = set(METRICS) - {"sensitivity"}  # whose jobs of unknown cost are separate
-    assert computed_parts(smallest) == {
-        f"score {metric} digits 0 digits theirs_gradient" for metric in combined
-    }
-
-
-def computed_parts(checkout: Checkout) -> set[str]:
-    """Return the parts of combined jobs that score maps and that the last run did not restore."""
-    logs = [
-        path.read_text() for path in (checkout.root / "results/logs").rglob("score__*__digits__seed0*.log")
-    ]
-    parts = [re.findall(r"^part \d+ of \d+: (.*)\n(.*)$", text, re.MULTILINE) for text in logs]
-    return {name for of_log in parts for name, outcome in of_log if outcome != "unchanged"}
