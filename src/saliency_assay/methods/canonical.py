@@ -663,22 +663,26 @@ def _fold_pair(module: fx.GraphModule) -> None:
     """Merge the layer that makes two logits of one output into the linear layer that computes the output.
 
     The result is the layer of an equivalent network with two outputs, so that rules of LRP and DeepLIFT treat it alike.
-    Means and average pooling may follow a convolution of one channel. Otherwise ``module.meta[UNFOLDED]`` is True.
+    Means over height and width, or average pooling, may directly follow a convolution of one channel; otherwise
+    ``module.meta[UNFOLDED]`` is True.
     """
     (output,) = module.graph.find_nodes(op="output")
     pair = output.args[0]
     weight = cast(nn.Linear, _layer(module, pair)).weight
-    previous, pools, is_single = pair.args[0], [], True
+    previous, pools, is_single, is_indexed = pair.args[0], [], True, False
     while True:
         layer, is_single = _layer(module, previous), is_single and len(previous.users) == 1
-        if isinstance(layer, nn.AdaptiveAvgPool2d | nn.AvgPool2d | Mean):
+        if _is_spatial_mean(layer):
             pools.append(previous)
-        elif previous.target not in (*_RESHAPINGS, operator.getitem) and not isinstance(layer, nn.Flatten):
+        elif not pools and previous.target is operator.getitem:
+            is_indexed = True
+        elif pools or not (previous.target in _RESHAPINGS or isinstance(layer, nn.Flatten)):
             break
         previous = previous.args[0]
     outputs = getattr(layer, "out_features", getattr(layer, "out_channels", 0))
     is_linear = isinstance(layer, nn.Linear) and not pools
-    if not is_single or outputs != 1 or not (is_linear or isinstance(layer, nn.Conv2d)):
+    is_convolution = isinstance(layer, nn.Conv2d) and not is_indexed
+    if not is_single or outputs != 1 or not (is_linear or is_convolution):
         module.meta[UNFOLDED] = True
         return
     assert isinstance(layer, nn.Linear | nn.Conv2d)
@@ -694,6 +698,13 @@ def _fold_pair(module: fx.GraphModule) -> None:
         for pool, source in zip(pools, [*pools[1:], previous], strict=True):
             pool.args = (source,)
     module.graph.eliminate_dead_code()
+
+
+def _is_spatial_mean(layer: nn.Module | None) -> bool:
+    """Return True for average pooling and for a mean over the height and width of ``[N, C, H, W]``."""
+    if isinstance(layer, Mean):
+        return {dimension % 4 for dimension in layer.dimensions} == {2, 3}
+    return isinstance(layer, nn.AdaptiveAvgPool2d | nn.AvgPool2d)
 
 
 def _identity_convolution(like: Tensor) -> nn.Conv2d:

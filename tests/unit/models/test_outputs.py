@@ -97,6 +97,17 @@ class Convolutional(nn.Module):
         return self.pool(self.head(self.features(x))).flatten(1)
 
 
+class Pool(nn.Module):
+    """A function of ``[N, 1, H, W]`` that returns ``[N]``, as a layer."""
+
+    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.function(x)[:, None]
+
+
 def test_a_convolution_at_the_end_is_explained_as_that_of_two_channels(images: Tensor) -> None:
     expected_network = Convolutional(two_logits().network)
     model, expected = wrapped(Convolutional(Binary()), output="logit"), wrapped(expected_network)
@@ -106,6 +117,24 @@ def test_a_convolution_at_the_end_is_explained_as_that_of_two_channels(images: T
             saliency_assay.attribute(method, each, images, [0, 1, 1], seed=0) for each in (model, expected)
         ]
         torch.testing.assert_close(*maps, msg=lambda text, method=method: f"{method}: {text}")
+
+
+@pytest.mark.parametrize(
+    "pool", [lambda z: z.mean((1, 2, 3)), lambda z: z.flatten(1).mean(1), lambda z: z[:, 0].mean((1, 2))]
+)
+def test_other_pooling_of_a_convolution_stays_behind_the_pair(
+    images: Tensor, pool: Callable[[Tensor], Tensor]
+) -> None:
+    network, expected = Convolutional(Binary()), wrapped(Convolutional(two_logits().network))
+    network.pool = Pool(pool)
+    model = wrapped(network, output="logit")
+    torch.testing.assert_close(model(images), expected(images))
+    maps = [
+        saliency_assay.attribute("lrp_epsilon", each, images, [0, 1, 1], seed=0) for each in (model, expected)
+    ]
+    torch.testing.assert_close(*maps)
+    with pytest.raises(ValueError, match="lrp_alpha_beta: found a network with one output"):
+        saliency_assay.attribute("lrp_alpha_beta", model, images, [0, 1, 1], seed=0)
 
 
 def test_methods_of_signs_refuse_an_output_that_no_linear_layer_computes(images: Tensor) -> None:
