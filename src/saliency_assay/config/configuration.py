@@ -1,10 +1,10 @@
 """The configuration as Pydantic models, whose objects are the records that the workflow reads.
 
 ``read`` validates keys, types and ranges. Each entry then completes itself: it checks its parameters against its
-registry record and its references to other entries, and sets what follows from them. Every
-error names the key, the value and the valid choices. ``config/schema.yaml`` and ``docs/configuration.md`` are generated
-from these models. This module does not import torch, because the Snakefile reads the configuration each time it is
-parsed, in every cluster job too.
+registry record and its references to other entries, and sets what follows from them. Every error names the key, the
+value and the valid choices. ``config/schema.yaml`` and ``docs/configuration.md`` are generated from these models. This
+module does not import torch, because the Snakefile reads the configuration each time it is parsed, in every cluster job
+too.
 """
 
 from collections.abc import Iterable, Mapping
@@ -110,7 +110,7 @@ class Configuration(Settings):
 
     @property
     def files(self) -> UserFiles:
-        """What is known of the user's files."""
+        """Digests and contents of the user's files, from this or an earlier run."""
         return self._files
 
     @property

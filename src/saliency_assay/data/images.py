@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ logger = logging.getLogger(__name__)
 
 Pixels = npt.NDArray[np.uint8]
 Block = dict[str, npt.NDArray[Any]]
+T = TypeVar("T")
 
 # Modes of 8 bits or fewer. Other modes have no defined conversion to 8 bits; an arbitrary one could clip them to white.
 _EIGHT_BIT = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK", "YCbCr", "LAB", "HSV")
@@ -219,6 +220,13 @@ def resize_squares(images: Pixels, size: int) -> Pixels:
         channel = Image.fromarray(images[position])
         resized[position] = channel.resize((size, size), Image.Resampling.BILINEAR)
     return resized
+
+
+def sample(items: Sequence[T], limit: int, generator: np.random.Generator) -> Sequence[T]:
+    """Return a random sample of at most ``limit`` items in their order; all of them if ``limit`` is 0."""
+    if not limit or len(items) <= limit:
+        return items
+    return [items[index] for index in np.sort(generator.choice(len(items), limit, replace=False))]
 
 
 def sample_per_class(labels: Ints, limit: int, generator: np.random.Generator) -> Ints:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 LOGITS = "logits"
 OUTPUTS = (LOGITS, "logit", "sigmoid", "softmax")
-"""What a network may return: logits of all classes, the logit or probability of the second of two, or probabilities."""
+"""Kinds of output: logits of all classes, the logit or probability of the second of two, or probabilities."""
 SMALLEST = 1e-30  # standard deviation; a smaller one would be 0 in float32, or overflow
 
 

@@ -16,8 +16,8 @@ from saliency_assay.registry.records import short_repr
 
 IMAGENET = "imagenet"
 """The classes of ImageNet (ILSVRC 2012), whose indices are in the order of their WordNet IDs (wnids)."""
-MAP_SUFFIX, MAP_COLUMNS = ".csv", ("class", "model_class")
-"""A file of ``class_map``: the data set's classes, and their names or indices in the model."""
+MAP_COLUMNS = ("class", "model_class")
+"""Columns of a CSV file of ``class_map``: the data set's classes, and their names or indices in the model."""
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ class Blueprint:
     concept_layers: Sequence[str] = ()
     token_grid: Sequence[int] = ()
     output: str = LOGITS
-    """What the network returns, one of ``OUTPUTS``; see ``outputs.ToLogits``."""
+    """Kind of the network's output, one of ``OUTPUTS``; see ``outputs.ToLogits``."""
     multi_label: bool = False
     """True if an image may have several classes, each with a probability of its own."""
 
@@ -152,7 +152,12 @@ class Classifier(nn.Module):
 
 def kind_of(network: nn.Module) -> str:
     """Return the name of a network's class, for messages; a network in ``outputs.ToLogits`` has its own."""
-    return type(network.get_submodule("module") if hasattr(network, "is_binary") else network).__name__
+    return type(without_logits(network)).__name__
+
+
+def without_logits(network: nn.Module) -> nn.Module:
+    """Return the network in ``outputs.ToLogits``; return any other network unchanged."""
+    return network.get_submodule("module") if hasattr(network, "is_binary") else network
 
 
 def unwrapped(network: nn.Module) -> nn.Module:

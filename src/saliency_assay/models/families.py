@@ -1,9 +1,8 @@
 """Layers of the networks of torchvision and timm, by family; the Snakefile reads it, so it must not import torch.
 
 A network is named ``torchvision/NAME`` or ``timm/NAME``, as in the library, or ``imagenet/NAME`` if its weights are a
-Python package. Its CAM layer is the last one with feature
-maps or, in a vision transformer that reads its class token, the first normalization of the last block: behind it, the
-logits no longer depend on the other tokens.
+Python package. Its CAM layer is the last one with feature maps or, in a vision transformer that reads its class token,
+the first normalization of the last block: behind it, the logits no longer depend on the other tokens.
 """
 
 import re

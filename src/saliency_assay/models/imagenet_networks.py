@@ -38,10 +38,8 @@ def renamed(state: Mapping[str, Tensor], network_state: Mapping[str, Tensor]) ->
     if state.keys() & network_state.keys():
         return state
     shapes, expected = ([tuple(tensor.shape) for tensor in each.values()] for each in (state, network_state))
-    head = {
-        "classifier.weight",
-        "classifier.bias",
-    }  # of another number of classes, if the network is trained further
+    # The head has another number of classes, if the network is trained further.
+    head = {"classifier.weight", "classifier.bias"}
     differs = [
         name
         for name, shape, other in zip(network_state, shapes, expected, strict=False)

@@ -6,8 +6,7 @@ probability of its own; its ``Classifier`` is marked as ``multi_label``.
 """
 
 from itertools import chain
-from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, fx, nn
@@ -94,15 +93,6 @@ class _Inputs(TorchFunctionMode):
         super().__init__()
         self.activation = activation
         self._calls: list[tuple[Any, Any, int | None]] = []
-
-    def __enter__(self) -> Self:
-        super().__enter__()  # type: ignore[no-untyped-call]  # untyped in torch
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        super().__exit__(kind, error, traceback)  # type: ignore[no-untyped-call]  # untyped in torch
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None

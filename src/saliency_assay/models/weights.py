@@ -14,13 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from saliency_assay.models.checks import LOGITS
-from saliency_assay.models.classifier import (
-    Blueprint,
-    Classifier,
-    build,
-    digest,
-    unwrapped,
-)
+from saliency_assay.models.classifier import Blueprint, Classifier, build, digest, unwrapped, without_logits
 from saliency_assay.models.families import PACKAGED_NAMES
 from saliency_assay.models.independence import differ
 from saliency_assay.models.inference import evaluating, exact_float32, to_evaluation
@@ -308,10 +302,7 @@ def load_initial(
         FileNotFoundError: there is no file at ``path``.
         ValueError: as ``read_state``, or the weights are not those of ``architecture``.
     """
-    network = classifier.network
-    if hasattr(network, "is_binary"):  # ``outputs.ToLogits``
-        network = network.get_submodule("module")
-    network = unwrapped(network)
+    network = unwrapped(without_logits(classifier.network))
     is_binary = getattr(classifier.network, "is_binary", False)
     outputs = 1 if is_binary else classifier.classes
     initial_state, problem = network.state_dict(), f"{path}: not weights of {architecture}"

@@ -27,7 +27,7 @@ class Source:
     """A file or folder of the user that jobs read."""
 
     place: str
-    """Where its path is in the configuration."""
+    """Place of its path in the configuration, for messages."""
     path: str
     is_folder: bool = False
     is_tracked: bool = True
@@ -48,7 +48,7 @@ class Source:
 
 
 class UserFiles:
-    """What is known of files and folders by path, kept in a JSON file: digests and values read from them.
+    """Digests of files and folders, and values read from them, by path; kept in a JSON file.
 
     A digest is computed again if the size, the times or the inode of its file have changed.
     """

@@ -44,7 +44,7 @@ def predict(
     """
     predicted = np.empty(len(labels), dtype=np.int64)
     probability = np.empty(len(labels))
-    not_finite, start, are_probabilities = 0, 0, True
+    not_finite, start, are_probabilities = 0, 0, len(labels) > 0
     with closing(logit_batches(classifier, images, batch_size=batch_size)) as batches:
         for batch in batches:
             rows = slice(start, start + len(batch))

@@ -7,7 +7,7 @@ because its reader prints to standard output, validates nothing and treats crowd
 import json
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from reprlib import repr as short
@@ -239,17 +239,25 @@ def cut_out(instance: Instance) -> Pixels:
         FileNotFoundError: the image file is missing.
         ValueError: the file is not an image, is truncated, or differs in size from the annotations.
     """
-    coco_image = read_rgb(instance.coco_image)
-    height, width = instance.mask["size"]
-    if coco_image.size != (width, height):
-        actual = f"{coco_image.width} × {coco_image.height}"
-        raise ValueError(
-            f"{instance.coco_image}: found {actual} pixels, expected {width} × {height}, as in its annotations"
-        )
+    coco_image = read_annotated(instance.coco_image, instance.mask)
     mask = _decode_mask(instance.mask)
     rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
     box = np.s_[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
     return np.dstack([np.asarray(coco_image)[box], mask[box] * np.uint8(255)])
+
+
+def read_annotated(file: Path, mask: Mapping[str, Any]) -> Image.Image:
+    """Read an image in RGB, of the size of its run-length encoded mask.
+
+    Raises:
+        FileNotFoundError, ValueError: as ``cut_out``.
+    """
+    image = read_rgb(file)
+    height, width = mask["size"]
+    if image.size != (width, height):
+        actual = f"{image.width} × {image.height}"
+        raise ValueError(f"{file}: found {actual} pixels, expected {width} × {height}, as in its annotations")
+    return image
 
 
 def _load_annotations(file: Path) -> dict[str, Any]:

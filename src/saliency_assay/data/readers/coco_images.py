@@ -7,9 +7,9 @@ from typing import Annotated
 
 import numpy as np
 
-from saliency_assay.data.bam.coco import AnnotatedImage, Source, find_annotated_images
+from saliency_assay.data.bam.coco import AnnotatedImage, Source, find_annotated_images, read_annotated
 from saliency_assay.data.geometry import Geometry
-from saliency_assay.data.images import Block, read_rgb
+from saliency_assay.data.images import Block, sample
 from saliency_assay.data.splits import TEST
 from saliency_assay.registry.limits import Limits, NonNegativeInt
 from saliency_assay.storage import text
@@ -47,8 +47,8 @@ def coco_images(
 
     Returns:
         The classes of label ``class``, and blocks of ``image`` uint8 ``[n, 3, H, W]``, ``mask`` bool ``[n, H, W]``,
-        ``split`` uint8, ``label_class`` int64 ``[n]`` and ``file`` uint8 ``[n, L]`` (the image folder's name and the
-        path in it, see ``storage.text``).
+        ``split`` uint8, ``label_class`` int64 ``[n]`` and ``file`` uint8 ``[n, L]`` (names of the
+        file and of its folder, see ``storage.text``).
 
     Raises:
         FileNotFoundError, ValueError: as ``find_annotated_images``, or during iteration a file is not an image.
@@ -57,14 +57,11 @@ def coco_images(
     by_class, left_out = find_annotated_images(sources, classes, min_area=min_object_area)
     for reason, count in left_out.items():
         logger.info("left out %d images: %s", count, reason)
-    images = []
+    images: list[AnnotatedImage] = []
     for name in classes:
-        candidates = by_class[name]
-        if images_per_class and len(candidates) > images_per_class:
-            sampled = np.sort(generator.choice(len(candidates), images_per_class, replace=False))
-            candidates = [candidates[index] for index in sampled]
-        images += candidates
-        logger.info("%s: %d images", name, len(candidates))
+        sampled = sample(by_class[name], images_per_class, generator)
+        images += sampled
+        logger.info("%s: %d images", name, len(sampled))
     return {"class": tuple(classes)}, _blocks(images, classes, Geometry.of(size, fit, crop_share), block)
 
 
@@ -82,15 +79,8 @@ def _blocks(
         rows = images[start : start + block]
         pixels, masks = [], []
         for image in rows:
-            mask = image.decoded_mask()
-            rgb = read_rgb(image.file)
-            if rgb.size != mask.shape[::-1]:
-                actual, expected = (f"{width} × {height}" for width, height in (rgb.size, mask.shape[::-1]))
-                raise ValueError(
-                    f"{image.file}: found {actual} pixels, expected {expected}, as in its annotations"
-                )
-            pixels.append(geometry.resized(rgb))
-            masks.append(geometry.sampled(mask))
+            pixels.append(geometry.resized(read_annotated(image.file, image.mask)))
+            masks.append(geometry.sampled(image.decoded_mask()))
         yield {
             "image": np.stack(pixels),
             "mask": np.stack(masks),

@@ -23,7 +23,7 @@ from saliency_assay.data.image_folders import (
     read_tiny_list,
 )
 from saliency_assay.data.image_lists import SPLITS, ListedImage, columns_of, is_list, read_images
-from saliency_assay.data.images import SUFFIXES, find_images, log_left_out, read_rgb, read_window
+from saliency_assay.data.images import SUFFIXES, find_images, log_left_out, read_rgb, read_window, sample
 from saliency_assay.data.masks import Masks, Row, find_masks
 from saliency_assay.data.splits import TEST, TRAIN, ClassError, Ints, Split, grouped_split, random_split
 from saliency_assay.registry.limits import Limits, NonNegativeInt
@@ -142,7 +142,7 @@ def folder(
     for source in sources:
         for label, (name, class_files) in enumerate(source.listing.items()):
             limit = (test_images_per_class if source.split == TEST else 0) or images_per_class
-            sampled = _sample_files(class_files, limit, generator)
+            sampled = sample(class_files, limit, generator)
             if is_random and len(sampled) < 2:
                 raise ValueError(
                     f"{source.place}{source.separator}{name}: found 1 image of this class, expected 2 or more to split"
@@ -314,9 +314,3 @@ def _check_classes(sources: Sequence[_Source]) -> None:
             raise ValueError(
                 f"{source.place}: missing classes of {other.place}: {', '.join(missing[:3])}{more}"
             )
-
-
-def _sample_files(files: Sequence[str], limit: int, generator: np.random.Generator) -> Sequence[str]:
-    if not limit or len(files) <= limit:
-        return files
-    return [files[index] for index in np.sort(generator.choice(len(files), limit, replace=False))]

@@ -70,10 +70,9 @@ def rank_agreement(
         One row for each pair and iteration, and one with ``iteration`` ``MEAN``, the mean ρ over iterations:
         ``protocol``, ``fill`` and ``retraining`` of the first evaluation; ``setting``, the one that differs, and
         ``other``, its value in the second; ``rho`` with its interval of ``LEVEL``; ``methods`` and ``images``, and
-        ``groups`` of images, if they have some. ρ is
-        NaN if all methods have the same accuracy in one of the evaluations, and such iterations do not count in the
-        mean. There is no interval with fewer than ``LEAST_IMAGES`` images or clusters. Empty with fewer than three
-        methods.
+        ``groups`` of images, if they have some. ρ is NaN if all methods have the same accuracy in one of the
+        evaluations, and such iterations do not count in the mean. There is no interval with fewer than ``LEAST_IMAGES``
+        images or clusters. Empty with fewer than three methods.
     """
     methods = list(dict.fromkeys(method for _, method in accuracies))
     evaluations = list(dict.fromkeys(evaluation for evaluation, _ in accuracies))
