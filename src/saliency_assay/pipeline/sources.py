@@ -17,15 +17,16 @@ def check_sources(workflow: Any, files: UserFiles) -> None:
         files: the files of its configuration.
 
     Raises:
-        ValueError: one does not exist; the message is one line with its place in the configuration.
+        ValueError: some do not exist; the message has a line with the place in the configuration for each of them.
     """
     if not files.gone:  # the settings of thousands of jobs take seconds
         return
     files.requested.clear()
     for rule, wildcards in _jobs(workflow):
         rule.params.settings(wildcards)
-    if missing := [source for source in files.requested if not source.exists]:
-        raise ValueError(missing[0].problem)
+    # Sorted, since the planned jobs have no order.
+    if problems := sorted({source.problem for source in files.requested if not source.exists}):
+        raise ValueError("\n".join(problems))
 
 
 def _jobs(workflow: Any) -> Iterator[tuple[Any, Mapping[str, str]]]:
