@@ -141,7 +141,7 @@ def _attention(
     logits read: 1 for the class token, or equal shares of all tokens if the logits depend on their mean.
     """
     check_inputs(images, targets)
-    network = canonical_for(method, model)
+    network = canonical_for(method, model, images)
     calls = attention_layers(network)
     kind = kind_of(network_of(model))
     if not calls:

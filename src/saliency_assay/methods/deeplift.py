@@ -15,7 +15,7 @@ from torch import Tensor, fx, nn
 from torch.nn import functional
 
 from saliency_assay.methods.baselines import baseline as baseline_color
-from saliency_assay.methods.canonical import canonical_for, changes_shape, check_form, network_of, normalized
+from saliency_assay.methods.canonical import MERGES_ROWS, canonical_for, check_form, network_of, normalized
 from saliency_assay.methods.differentiate import (
     autograd_errors,
     check_background,
@@ -23,7 +23,8 @@ from saliency_assay.methods.differentiate import (
     check_logits,
     gradient_of,
 )
-from saliency_assay.methods.layers import Add, MatMul, Mean, Multiply
+from saliency_assay.methods.layers import Add, MatMul, Mean, Multiply, Reciprocal, Scale, SquareRoot
+from saliency_assay.methods.operations import with_rows
 from saliency_assay.methods.passes import passes_of
 from saliency_assay.models.classifier import kind_of
 from saliency_assay.registry.limits import Baseline, Limits
@@ -52,7 +53,7 @@ def deeplift(
     """
     check_inputs(images, targets)
     reference = baseline_color(model, images, baseline).expand(1, *images.shape[1:])
-    network = fit_network("deeplift", model)
+    network = fit_network("deeplift", model, images)
     maps, logits = contributions(
         network, normalized(model, images), normalized(model, reference), targets, rule
     )
@@ -60,14 +61,14 @@ def deeplift(
     return maps
 
 
-def fit_network(method: str, model: nn.Module) -> fx.GraphModule:
-    """Return ``canonical(model)`` if DeepLIFT has a rule for every layer.
+def fit_network(method: str, model: nn.Module, images: Tensor) -> fx.GraphModule:
+    """Return ``canonical(model, images)`` if DeepLIFT has a rule for every layer.
 
     Raises:
         ValueError: otherwise, with ``method``, the layer or operation and an alternative.
     """
     name = kind_of(network_of(model))
-    network = canonical_for(method, model)
+    network = canonical_for(method, model, images)
     for node in network.graph.find_nodes(op="call_module"):
         kind = type(network.get_submodule(node.target))
         if kind not in _LAYERS:
@@ -90,7 +91,7 @@ def contributions(
     """
     # The leaf of the autograd graph is Δx rather than x: m is then its gradient, by the chain rule for multipliers.
     difference = (images - references).detach().requires_grad_()
-    if _reads_rows(network):
+    if network.meta[MERGES_ROWS]:  # baselines need as many rows
         references = references.expand_as(images)
     with torch.enable_grad(), autograd_errors():
         is_split = rule == "reveal_cancel"
@@ -122,11 +123,6 @@ def _check_complete(maps: Tensor, output: "Signal", targets: Tensor) -> None:
         )
 
 
-def _reads_rows(network: fx.GraphModule) -> bool:
-    """Return True if a network may compute shapes from the number of images, so that baselines need as many rows."""
-    return any(changes_shape(node) for node in network.graph.nodes)
-
-
 @dataclass(frozen=True)
 class Signal:
     """Activations of N images at one point of the network, and their differences from the baseline."""
@@ -155,39 +151,34 @@ class _DifferencePropagation(fx.Interpreter):
         return _LAYERS[type(layer)](layer, *args)
 
     def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
-        return self._rearrange(super().call_function, target, args, kwargs)
-
-    def call_method(self, target: Any, args: Any, kwargs: Any) -> Any:
-        return self._rearrange(super().call_method, target, args, kwargs)
-
-    @staticmethod
-    def _rearrange(call: Callable[..., Any], target: Any, args: Any, kwargs: Any) -> Any:
         """Apply a function of a canonical network, which moves values, to each part of a signal; constants stay."""
         signals: list[Signal] = []
         fx.node.map_aggregate(
             args, lambda entry: signals.append(entry) if isinstance(entry, Signal) else None
         )
 
-        def each(select: Callable[[Any], Any]) -> Any:
-            return call(target, fx.node.map_aggregate(args, select), kwargs)
+        def of(select: Callable[[Signal], Tensor], constant: Callable[[Any], Any] = lambda entry: entry) -> Any:
+            def chosen(entry: Any) -> Any:
+                return select(entry) if isinstance(entry, Signal) else constant(entry)
 
-        def value(entry: Any) -> Any:
-            return entry.value if isinstance(entry, Signal) else entry
+            return target(*fx.node.map_aggregate(args, chosen), **kwargs)
 
-        def reference(entry: Any) -> Any:
-            return entry.reference if isinstance(entry, Signal) else entry
+        if not signals:
+            return target(*args, **kwargs)
+        value, reference = of(lambda signal: signal.value), of(lambda signal: signal.reference)
+        if target is with_rows:  # a constant does not differ from itself
+            return Signal(value, reference, (torch.zeros_like(value),) * len(signals[0].parts))
+        parts = tuple(
+            of(lambda signal, number=number: signal.parts[number], _without_value)  # type: ignore[misc]
+            for number in range(len(signals[0].parts))
+        )
+        return Signal(value, reference, parts)
 
-        def part(number: int, entry: Any) -> Any:
-            if isinstance(entry, Signal):
-                return entry.parts[number]
-            # A constant that is joined to the signal, such as a class token, does not differ from itself.
-            is_joined = isinstance(entry, Tensor) and entry.is_floating_point()
-            return torch.zeros_like(entry) if is_joined else entry
 
-        if not signals or target is getattr or target in ("size", "dim"):
-            return each(value)
-        parts = tuple(each(functools.partial(part, number)) for number in range(len(signals[0].parts)))
-        return Signal(each(value), each(reference), parts)
+def _without_value(constant: Any) -> Any:
+    """Return zeros for a constant that is joined to signals; indices stay."""
+    is_joined = isinstance(constant, Tensor) and constant.is_floating_point()
+    return torch.zeros_like(constant) if is_joined else constant
 
 
 class _Scaled(torch.autograd.Function):
@@ -285,6 +276,20 @@ def _layer_norm(layer: nn.LayerNorm, signal: Signal) -> Signal:
     with torch.no_grad():
         value, reference = layer(signal.value), layer(signal.reference)
     return Signal(value, reference, _split(change, signal))
+
+
+def _square_root(layer: nn.Module, signal: Signal) -> Signal:
+    """Apply Rescale, whose multiplier (√x − √x₀) / (x − x₀) is 1 / (√x + √x₀), and 0 where both are 0."""
+    value, reference = layer(signal.value), layer(signal.reference)
+    total = (value + reference).detach()
+    change = torch.where(total > 0, 1 / total, 0) * signal.whole
+    return Signal(value, reference, _split(change, signal))
+
+
+def _reciprocal(layer: nn.Module, signal: Signal) -> Signal:
+    """Apply Rescale, whose multiplier (1/x − 1/x₀) / (x − x₀) is −1 / (x x₀)."""
+    value, reference = layer(signal.value), layer(signal.reference)
+    return Signal(value, reference, _split(-(value * reference).detach() * signal.whole, signal))
 
 
 def _linear(layer: nn.Conv2d | nn.Linear, signal: Signal) -> Signal:
@@ -428,11 +433,13 @@ def _gather(positions: Tensor, values: Tensor) -> Tensor:
 _LAYERS: dict[type[nn.Module], Callable[..., Signal]] = {
     **dict.fromkeys((nn.Conv2d, nn.Linear), _linear),
     nn.MaxPool2d: _max_pool,
-    **dict.fromkeys((nn.AvgPool2d, nn.AdaptiveAvgPool2d, nn.Flatten, nn.ZeroPad2d, Mean), _each),
+    **dict.fromkeys((nn.AvgPool2d, nn.AdaptiveAvgPool2d, nn.Upsample, Mean, Scale), _each),
     Add: _add,
     **dict.fromkeys((Multiply, MatMul), _product),
     nn.Softmax: _softmax,
     nn.LayerNorm: _layer_norm,
+    SquareRoot: _square_root,
+    Reciprocal: _reciprocal,
     **dict.fromkeys((nn.ReLU, nn.LeakyReLU, nn.PReLU, nn.ReLU6, nn.Hardtanh), _activation),
     **dict.fromkeys((nn.ELU, nn.CELU, nn.SELU, nn.GELU, nn.SiLU, nn.Mish), _activation),
     **dict.fromkeys(
@@ -454,7 +461,7 @@ def deep_shap(
     """
     check_inputs(images, targets)
     check_background(images, background)
-    network = fit_network("deep_shap", model)
+    network = fit_network("deep_shap", model, images)
     network_inputs, baselines = normalized(model, images), normalized(model, background)
     total = torch.zeros_like(images)
     for number in passes_of(images, len(background)):

@@ -14,7 +14,6 @@ from torch import Tensor, fx, nn
 from torch.nn.functional import interpolate
 
 from saliency_assay.methods.canonical import (
-    PERMUTATIONS,
     canonical_for,
     check_form,
     network_of,
@@ -23,7 +22,7 @@ from saliency_assay.methods.canonical import (
 )
 from saliency_assay.methods.differentiate import autograd_errors, check_inputs, check_logits, gradient_of
 from saliency_assay.methods.feature_maps import rescaled
-from saliency_assay.methods.layers import Add, Mean
+from saliency_assay.methods.layers import Add, Mean, Scale
 from saliency_assay.models.classifier import kind_of
 from saliency_assay.registry.limits import Limits
 
@@ -31,8 +30,8 @@ RESCALINGS = {"layer": (1, 2, 3), "channel": (2, 3)}
 """For each value of ``rescale``, the dimensions over which values are rescaled together."""
 
 _LAYERS = (
-    *(nn.Conv2d, nn.Linear, nn.ReLU, nn.LeakyReLU, nn.PReLU, nn.MaxPool2d, nn.AdaptiveMaxPool2d),
-    *(nn.AvgPool2d, nn.AdaptiveAvgPool2d, nn.Flatten, nn.ZeroPad2d, Mean),
+    *(nn.Conv2d, nn.Linear, nn.ReLU, nn.LeakyReLU, nn.PReLU, nn.MaxPool2d),
+    *(nn.AvgPool2d, nn.AdaptiveAvgPool2d, nn.Upsample, Mean, Scale),
 )
 """Layers that are linear piece by piece, with no offset but their bias; another one is ``Add``."""
 
@@ -57,7 +56,7 @@ def fullgrad(
         ValueError: a layer whose offset is not its bias.
     """
     check_inputs(images, targets)
-    network = canonical_for("fullgrad", model)
+    network = canonical_for("fullgrad", model, images)
     _check_layers(network, kind_of(network_of(model)))
     maps = torch.zeros_like(images[:, :1])
 
@@ -138,7 +137,7 @@ def _pass_term(receive: Callable[[str, Tensor], None], name: str, bias: Tensor, 
 def _check_layers(network: fx.GraphModule, kind: str) -> None:
     """Check that the full gradient of a canonical network, that of a ``kind``, is complete."""
     varying = signals(network.graph)
-    permutation = next((node.name for node in network.graph.nodes if node.target in PERMUTATIONS), "")
+    permutation = next((node.name for node in network.graph.nodes if node.target is torch.permute), "")
     for node in network.graph.nodes:
         if node not in varying or node.op in ("placeholder", "output"):
             continue
@@ -154,7 +153,7 @@ def _check_layers(network: fx.GraphModule, kind: str) -> None:
                 f"fullgrad: found {permutation!r} in {kind}, which permutes dimensions, and the constant in "
                 f"{node.name!r}, whose channels are then unknown; or use integrated_gradients"
             )
-        is_join = node.target in (torch.cat, torch.concat, torch.stack)
+        is_join = node.target is torch.cat
         if is_join and not varying.issuperset(node.all_input_nodes):
             raise ValueError(
                 f"fullgrad: found {node.name!r} in {kind}, which joins a constant to activations; expected "

@@ -1,15 +1,12 @@
-"""Layers of a canonical network in place of operators, and attention expanded into them.
+"""Layers of a canonical network in place of operators, and layers with given weights.
 
-A rule of LRP or DeepLIFT belongs to a type of layer, so sums, products and means are modules, too. Attention is not a
-single layer: it becomes linear layers, products, a softmax and rearrangements.
+A rule of LRP or DeepLIFT belongs to a type of layer, so sums, products and means are modules, too.
 """
 
-import operator
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TypeVar
 
-import torch
-from torch import Tensor, fx, nn
+from torch import Tensor, nn
 
 
 class Sum(nn.Module):
@@ -29,11 +26,28 @@ class Add(nn.Module):
 
 
 class Multiply(nn.Module):
-    """a ⊙ b, of two activations or of an activation and a constant."""
+    """a ⊙ b, of two activations."""
 
-    def forward(self, a: Tensor, b: Tensor | float) -> Tensor:
-        """Multiply two tensors of shapes that can be broadcast, or a tensor and a number."""
+    def forward(self, a: Tensor, b: Tensor) -> Tensor:
+        """Multiply two tensors of shapes that can be broadcast."""
         return a * b
+
+
+class Scale(nn.Module):
+    """a ⊙ c with a constant c, a number or a tensor."""
+
+    factor: Tensor | float
+
+    def __init__(self, factor: Tensor | float) -> None:
+        super().__init__()
+        if isinstance(factor, Tensor):
+            self.register_buffer("factor", factor)
+        else:
+            self.factor = factor
+
+    def forward(self, values: Tensor) -> Tensor:
+        """Multiply values by the constant, whose shape can be broadcast."""
+        return values * self.factor
 
 
 class MatMul(nn.Module):
@@ -56,93 +70,75 @@ class Mean(nn.Module):
         return values.mean(self.dimensions, self.keepdim)
 
 
-Call = Callable[..., fx.Node]
-"""Function that inserts the call of a layer: ``call(layer, *arguments)`` returns its node."""
+class Affine(nn.Module):
+    """Each channel of ``[N, C, ...]`` scaled and shifted, as by BatchNorm."""
+
+    scale: Tensor
+    shift: Tensor
+
+    def __init__(self, scale: Tensor, shift: Tensor, dimensions: int) -> None:
+        super().__init__()
+        self.dimensions = dimensions
+        self.register_buffer("scale", scale)
+        self.register_buffer("shift", shift)
+
+    def forward(self, values: Tensor) -> Tensor:
+        """Scale and shift values of the given number of dimensions."""
+        shape = (-1, *[1] * (self.dimensions - 2))
+        return values * self.scale.reshape(shape) + self.shift.reshape(shape)
 
 
-def expand_attention(graph: fx.Graph, call: Call, node: fx.Node) -> fx.Node:
-    """Insert ``scaled_dot_product_attention`` in terms of layers before ``node``, and return the node of its result.
+class SquareRoot(nn.Module):
+    """√x, as in a standard deviation."""
 
-    Raises:
-        ValueError: dropout, a causal mask or grouped heads; the message starts with the option.
-    """
-    names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal", "scale", "enable_gqa")
-    options: dict[str, Any] = dict(zip(names, node.args, strict=False)) | node.kwargs
-    for name in ("dropout_p", "is_causal", "enable_gqa"):
-        if options.get(name):
-            raise ValueError(f"{name}: found {options[name]!r}, expected {name} 0 or False")
-    query, key, value = (options[name] for name in names[:3])
-    scale: Any = options.get("scale")
-    if scale is None:
-        shape = graph.call_function(getattr, (query, "shape"))
-        scale = graph.call_function(operator.pow, (graph.call_function(operator.getitem, (shape, -1)), -0.5))
-    return _attention(graph, call, query, key, value, scale, options.get("attn_mask"))
+    def forward(self, values: Tensor) -> Tensor:
+        """Return the square root of each value."""
+        return values.sqrt()
 
 
-def expand_multihead(graph: fx.Graph, call: Call, node: fx.Node, attention: nn.MultiheadAttention) -> fx.Node:
-    """Insert a call of ``nn.MultiheadAttention`` in terms of layers, and return the node of its first result.
+class Reciprocal(nn.Module):
+    """1 / x, so that a division is a product."""
 
-    Raises:
-        ValueError: a mask, or an option that adds keys; the message starts with it.
-    """
-    names = ("query", "key", "value", "key_padding_mask", "need_weights", "attn_mask")
-    options: dict[str, Any] = dict(zip(names, node.args, strict=False)) | node.kwargs
-    for name in ("key_padding_mask", "attn_mask", "is_causal"):
-        if options.get(name) not in (None, False):
-            raise ValueError(f"{name}: found a value, expected none")
-    if attention.bias_k is not None or attention.add_zero_attn:
-        raise ValueError("add_bias_kv, add_zero_attn: found True, expected False")
-    if any(user.target is not operator.getitem or (user.args[1] != 0 and user.users) for user in node.users):
-        raise ValueError("attention weights: found a use of the second output, expected of the first alone")
-    heads, first = attention.num_heads, attention.batch_first
-    split = []
-    for source, projection in zip(
-        (options[name] for name in names[:3]), _projections(attention), strict=True
-    ):
-        rows = source if first else graph.call_function(torch.transpose, (source, 0, 1))
-        tokens = call(projection, rows)
-        tokens = graph.call_function(torch.unflatten, (tokens, -1, (heads, attention.head_dim)))
-        split.append(graph.call_function(torch.transpose, (tokens, 1, 2)))
-    query, key, value = split
-    mixed = _attention(graph, call, query, key, value, attention.head_dim**-0.5)
-    mixed = graph.call_function(torch.flatten, (graph.call_function(torch.transpose, (mixed, 1, 2)), 2))
-    result = call(linear(attention.out_proj.weight, attention.out_proj.bias), mixed)
-    return result if first else graph.call_function(torch.transpose, (result, 0, 1))
+    def forward(self, values: Tensor) -> Tensor:
+        """Return the reciprocal of each value."""
+        return values.reciprocal()
 
 
-def _attention(
-    graph: fx.Graph,
-    call: Call,
-    query: fx.Node,
-    key: fx.Node,
-    value: fx.Node,
-    scale: Any,
-    mask: fx.Node | None = None,
-) -> fx.Node:
-    """Insert softmax(scale · Q Kᵀ + mask) V for Q, K and V ``[..., tokens, d]``."""
-    scores = call(MatMul(), query, graph.call_function(torch.transpose, (key, -2, -1)))
-    scores = call(Multiply(), scores, scale)
-    if mask is not None:
-        scores = call(Add(), scores, mask)
-    return call(MatMul(), call(nn.Softmax(-1), scores), value)
-
-
-def _projections(attention: nn.MultiheadAttention) -> list[nn.Linear]:
-    """Return the linear layers of queries, keys and values."""
-    weights = (
-        (attention.q_proj_weight, attention.k_proj_weight, attention.v_proj_weight)
-        if attention.in_proj_weight is None
-        else attention.in_proj_weight.chunk(3)
+def convolution(
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Sequence[int],
+    padding: Sequence[int] | str,
+    dilation: Sequence[int],
+    groups: int,
+) -> nn.Conv2d:
+    """Return the convolution with these weights, which it shares."""
+    channels, inputs, *size = weight.shape
+    options = [tuple(each) * (2 if len(each) == 1 else 1) for each in (stride, dilation)]
+    padded = padding if isinstance(padding, str) else tuple(padding) * (2 if len(padding) == 1 else 1)
+    layer = nn.Conv2d(
+        inputs * groups, channels, size, options[0], padded, options[1], groups, bias is not None, device="meta"
     )
-    biases = [None] * 3 if attention.in_proj_bias is None else attention.in_proj_bias.chunk(3)
-    return [linear(*pair) for pair in zip(weights, biases, strict=True)]
+    return with_weights(layer, weight, bias)
+
+
+def layer_norm(shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float) -> nn.LayerNorm:
+    """Return the layer normalization with these weights, which it shares."""
+    return with_weights(nn.LayerNorm(list(shape), eps, elementwise_affine=False), weight, bias)
 
 
 def linear(weight: Tensor, bias: Tensor | None) -> nn.Linear:
     """Return the linear layer with these weights, which it shares."""
-    with torch.device("meta"):
-        layer = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None)
-    layer.weight = nn.Parameter(weight.detach(), requires_grad=False)
-    if bias is not None:
-        layer.bias = nn.Parameter(bias.detach(), requires_grad=False)
+    layer = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None, device="meta")
+    return with_weights(layer, weight, bias)
+
+
+Layer = TypeVar("Layer", bound=nn.Module)
+
+
+def with_weights(layer: Layer, weight: Tensor | None, bias: Tensor | None) -> Layer:
+    """Return ``layer`` with these weights, which are constant."""
+    for name, value in (("weight", weight), ("bias", bias)):
+        constant = None if value is None else nn.Parameter(value.detach(), requires_grad=False)
+        setattr(layer, name, constant)
     return layer

@@ -17,7 +17,6 @@ from torch import Tensor, fx, nn
 
 from saliency_assay.methods.attention_layers import attention_layers, outputs_of
 from saliency_assay.methods.canonical import (
-    REARRANGEMENTS,
     UNFOLDED,
     canonical_for,
     check_form,
@@ -26,7 +25,8 @@ from saliency_assay.methods.canonical import (
     signals,
 )
 from saliency_assay.methods.differentiate import check_inputs, check_logits
-from saliency_assay.methods.layers import Add, MatMul, Mean, Multiply, Sum
+from saliency_assay.methods.layers import Add, MatMul, Mean, Multiply, Reciprocal, SquareRoot, Sum
+from saliency_assay.methods.operations import REARRANGEMENTS
 from saliency_assay.methods.relevance_rules import (
     GammaRule,
     LinearNorm,
@@ -52,16 +52,16 @@ with optional("zennit", "methods"):
     from zennit.rules import AlphaBeta, Pass, ZPlus
 
 _WEIGHTED = (nn.Conv2d, nn.Linear)
-_AVERAGES = (nn.AvgPool2d, nn.AdaptiveAvgPool2d)
-_BY_GRADIENT = (nn.MaxPool2d, nn.AdaptiveMaxPool2d, nn.Flatten, nn.ZeroPad2d)
+_AVERAGES = (nn.AvgPool2d, nn.AdaptiveAvgPool2d, nn.Upsample)
+_BY_GRADIENT = (nn.MaxPool2d,)
 _KNOWN = (*_WEIGHTED, nn.ReLU, *_AVERAGES, *_BY_GRADIENT)
 _ACTIVATIONS = (
     *(nn.ReLU, nn.LeakyReLU, nn.PReLU, nn.ReLU6, nn.Hardtanh, nn.ELU, nn.CELU, nn.SELU, nn.GELU, nn.SiLU),
-    *(nn.Mish, nn.Tanh, nn.Sigmoid, nn.Softplus, nn.Softsign, nn.Hardswish, nn.Hardsigmoid),
+    *(nn.Mish, nn.Tanh, nn.Sigmoid, nn.Softplus, nn.Hardswish, nn.Hardsigmoid, SquareRoot),
 )
 _NOT_MONOTONIC = (*(nn.GELU, nn.SiLU, nn.Mish, nn.Hardswish, nn.PReLU, nn.LayerNorm, nn.Softmax, MatMul),)
-_GATES = (nn.Sigmoid, nn.Hardsigmoid)
-_OF_BOTH_SIGNS = (*_KNOWN, *_ACTIVATIONS, nn.LayerNorm, nn.Softmax, Multiply, MatMul, Mean)
+_GATES = (nn.Sigmoid, nn.Hardsigmoid, Reciprocal)
+_OF_BOTH_SIGNS = (*_KNOWN, *_ACTIVATIONS, Reciprocal, nn.LayerNorm, nn.Softmax, Multiply, MatMul, Mean)
 """Layers with a rule of LRP-ε, which does not need the positive activations of ReLUs."""
 
 
@@ -210,8 +210,8 @@ def attention_relevance(method: str, model: nn.Module, images: Tensor, targets: 
         additions=by_total(),
         softmax=PassOn,
     )
-    names = [str(softmax.target) for softmax, _ in attention_layers(canonical_for(method, model))]
-    network = _prepared((method,), model, rules)
+    names = [str(softmax.target) for softmax, _ in attention_layers(canonical_for(method, model, images))]
+    network = _prepared((method,), model, images, rules)
     layers = [network.get_submodule(name) for name in names]
     pixels = normalized(model, images).detach().requires_grad_()
     with (
@@ -265,8 +265,8 @@ def _propagate(
 ) -> Tensor:
     """Propagate the target's logit back to the normalized image, ``[N, C, H, W]``; ``key`` is as in ``_prepared``."""
     check_inputs(images, targets)
-    first = _input_layer_rules(canonical_for(key[0], model), model, images, input_rule)
-    network = _prepared(key, model, rules, first)
+    first = _input_layer_rules(canonical_for(key[0], model, images), model, images, input_rule)
+    network = _prepared(key, model, images, rules, first)
     pixels = normalized(model, images).detach().requires_grad_()
     with torch.enable_grad(), Composite(_hooks(rules, first)).context(network):
         logits = network(pixels)
@@ -278,7 +278,7 @@ def _propagate(
 
 
 def _prepared(
-    key: tuple[Any, ...], model: nn.Module, rules: _Rules, first: Collection[str] = ()
+    key: tuple[Any, ...], model: nn.Module, images: Tensor, rules: _Rules, first: Collection[str] = ()
 ) -> fx.GraphModule:
     """Return a copy of the canonical network in which layers are wrapped by their rule, unless a hook applies it.
 
@@ -288,7 +288,7 @@ def _prepared(
     Raises:
         ValueError: as ``canonical_for``, or the network has a layer without a rule.
     """
-    method, original = key[0], canonical_for(key[0], model)
+    method, original = key[0], canonical_for(key[0], model, images)
     if original.meta.get(UNFOLDED) and method in SIGN_DEPENDENT:
         raise ValueError(
             f"{method}: found a network with one output that is not computed by a linear layer or convolution at its "

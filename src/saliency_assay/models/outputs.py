@@ -9,7 +9,8 @@ from itertools import chain
 from typing import Any, cast
 
 import torch
-from torch import Tensor, fx, nn
+from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
@@ -18,22 +19,11 @@ from saliency_assay.models.classifier import main_output, unwrapped
 ACTIVATIONS: dict[str, set[Any]] = {
     "sigmoid": {
         *(torch.sigmoid, torch.sigmoid_, torch.special.expit, Tensor.sigmoid, Tensor.sigmoid_),
-        *("sigmoid", "sigmoid_", functional.sigmoid, nn.Sigmoid),
+        functional.sigmoid,
     },
-    "softmax": {
-        torch.softmax,
-        torch.special.softmax,
-        Tensor.softmax,
-        "softmax",
-        functional.softmax,
-        nn.Softmax,
-    },
+    "softmax": {torch.softmax, torch.special.softmax, Tensor.softmax, functional.softmax},
 }
-"""Functions, methods and modules that compute each activation."""
-_RESHAPINGS = {
-    *(torch.squeeze, torch.flatten, torch.reshape, torch.unsqueeze),
-    *("squeeze", "flatten", "reshape", "view", "unsqueeze"),
-}
+"""Functions and methods that compute each activation."""
 
 
 class ToLogits(nn.Module):
@@ -66,12 +56,11 @@ class ToLogits(nn.Module):
         """
         if self.activation:
             with _Inputs(self.activation) as inputs:
-                logits = inputs.of(_main_output(self.module(images)))
+                logits = inputs.of(main_output(self.module(images)))
         else:
-            logits = _main_output(self.module(images))
+            logits = main_output(self.module(images))
         if not self.is_binary:
             return cast(Tensor, logits)
-        # A network that is traced by torch.fx returns a proxy, which has no shape.
         if isinstance(logits, Tensor) and (logits.numel() != len(images) or logits.ndim > 2):
             hint = "; several independent outputs need multi_label" if logits.ndim == 2 else ""
             raise ValueError(
@@ -79,11 +68,6 @@ class ToLogits(nn.Module):
                 f"{self.output!r}{hint}"
             )
         return functional.linear(logits.reshape(-1, 1), self.pair)
-
-
-def _main_output(output: Any) -> Any:
-    """Return the logits in a network's output; those of a traced network are a proxy, which has any attribute."""
-    return output if isinstance(output, fx.Proxy) else main_output(output)
 
 
 class _Inputs(TorchFunctionMode):
@@ -115,8 +99,6 @@ class _Inputs(TorchFunctionMode):
         Raises:
             ValueError: ``output`` is not the result of the activation.
         """
-        if isinstance(output, fx.Proxy):
-            return _traced_input(output, self.activation)
         for result, values, version in reversed(self._calls):
             if isinstance(output, Tensor) and _same_values(output, result) and _version(result) == version:
                 logits = values.reshape(output.shape)
@@ -134,7 +116,7 @@ class _Inputs(TorchFunctionMode):
 
 
 def _version(tensor: object) -> int | None:
-    """Return the number of writes to a tensor; None in inference mode, which does not count them, and for a proxy."""
+    """Return the number of writes to a tensor; None in inference mode, which does not count them."""
     return tensor._version if isinstance(tensor, Tensor) and not tensor.is_inference() else None
 
 
@@ -143,23 +125,6 @@ def _same_values(output: Tensor, result: Tensor) -> bool:
     if output is result:
         return True
     is_whole = output.numel() == result.numel() and output.is_contiguous() and result.is_contiguous()
-    shares = output._base is result if output.is_meta else output.data_ptr() == result.data_ptr()
+    has_address = not output.is_meta and not isinstance(output, FakeTensor)
+    shares = output.data_ptr() == result.data_ptr() if has_address else output._base is result
     return is_whole and shares
-
-
-def _traced_input(output: fx.Proxy, activation: str) -> fx.Proxy:
-    """Return the proxy of the input of the activation whose result is ``output``, with the same changes of shape."""
-    tracer, node, reshapings = cast(fx.Tracer, output.tracer), output.node, []
-    while node.target in _RESHAPINGS and isinstance(node.args[0], fx.Node):
-        reshapings.append(node)
-        node = node.args[0]
-    module = tracer.root.get_submodule(str(node.target)) if node.op == "call_module" else None
-    if (type(module) if module is not None else node.target) not in ACTIVATIONS[activation]:
-        raise ValueError(f"output: found no {activation} at the end of the network's layers")
-    source = node.args[0] if node.args else node.kwargs["input"]
-    # The call remains in the graph, where it must not overwrite its input.
-    in_place: dict[Any, Any] = {torch.sigmoid_: torch.sigmoid, "sigmoid_": "sigmoid"}
-    node.target = in_place.get(node.target, node.target)
-    for each in reversed(reshapings):
-        source = tracer.graph.create_node(each.op, each.target, (source, *each.args[1:]), each.kwargs)
-    return tracer.proxy(cast(fx.Node, source))
