@@ -9,6 +9,7 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, fx, nn
@@ -140,6 +141,10 @@ class Signal:
         return self.parts[0] if len(self.parts) == 1 else self.parts[0] + self.parts[1]
 
 
+_SIZES: WeakKeyDictionary[fx.GraphModule, dict[str, Tensor]] = WeakKeyDictionary()
+"""For each canonical network, the absolute values of the weights of its layers."""
+
+
 class _DifferencePropagation(fx.Interpreter):
     """Interpreter that runs the network's graph on a ``Signal``; signals that no later layer reads are released."""
 
@@ -148,7 +153,19 @@ class _DifferencePropagation(fx.Interpreter):
         # A layer of constants, such as the queries of a pooling.
         if not any(isinstance(value, Signal) for value in args):
             return layer(*args)
+        if isinstance(layer, nn.Conv2d | nn.Linear):
+            (signal,) = args
+            return _linear(layer, signal, None if len(signal.parts) == 1 else self._sizes(target, layer))
         return _LAYERS[type(layer)](layer, *args)
+
+    def _sizes(self, name: str, layer: nn.Conv2d | nn.Linear) -> Tensor:
+        """Return the absolute values of a layer's weights."""
+        assert isinstance(self.module, fx.GraphModule)
+        sizes = _SIZES.setdefault(self.module, {})
+        if name not in sizes:
+            with torch.inference_mode(False), torch.no_grad():  # a later caller may need gradients
+                sizes[name] = layer.weight.abs()
+        return sizes[name]
 
     def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
         """Apply a function of a canonical network, which moves values, to each part of a signal; constants stay."""
@@ -195,7 +212,33 @@ class _Scaled(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        return gradient * ctx.saved_tensors[0], None, None
+        multiplier: Tensor = ctx.saved_tensors[0]
+        return multiplier.mul_(gradient), None, None  # in its memory, since there is only one backward pass
+
+
+class _Size(torch.autograd.Function):
+    """|x|, whose derivative at 0 is 0."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor) -> Tensor:
+        ctx.save_for_backward(values)
+        return values.abs()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        return ctx.saved_tensors[0].sign().mul_(gradient)
+
+
+class _Halves(torch.autograd.Function):
+    """(a + b) / 2 and (a − b) / 2."""
+
+    @staticmethod
+    def forward(ctx: Any, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+        return (a + b).mul_(0.5), (a - b).mul_(0.5)
+
+    @staticmethod
+    def backward(ctx: Any, of_sum: Tensor, of_difference: Tensor) -> tuple[Tensor, Tensor]:
+        return (of_sum + of_difference).mul_(0.5), (of_sum - of_difference).mul_(0.5)
 
 
 def _each(layer: Callable[[Tensor], Tensor], signal: Signal) -> Signal:
@@ -230,8 +273,7 @@ def _split(change: Tensor, signal: Signal) -> tuple[Tensor, ...]:
     """Return the parts of a change in as many parts as ``signal`` has: the change, or where it is above and below 0."""
     if len(signal.parts) == 1:
         return (change,)
-    size = change.detach().sign() * change
-    return (change + size) / 2, (change - size) / 2
+    return _Halves.apply(change, _Size.apply(change))
 
 
 def _softmax(layer: nn.Softmax, signal: Signal) -> Signal:
@@ -292,10 +334,10 @@ def _reciprocal(layer: nn.Module, signal: Signal) -> Signal:
     return Signal(value, reference, _split(-(value * reference).detach() * signal.whole, signal))
 
 
-def _linear(layer: nn.Conv2d | nn.Linear, signal: Signal) -> Signal:
+def _linear(layer: nn.Conv2d | nn.Linear, signal: Signal, sizes: Tensor | None) -> Signal:
     """Apply the linear rule (section 3.5.1): Δy⁺ sums w Δx > 0, Δy⁻ sums w Δx < 0, and Δx = 0 counts half for each.
 
-    This is ½ (W Δx ± |W| |Δx|): the derivative of |Δx| = sign(Δx) Δx is 0 at 0, so each part keeps ½ W Δx.
+    This is ½ (W Δx ± |W| |Δx|), with |W| = ``sizes``: the derivative of |Δx| = sign(Δx) Δx is 0 at 0, so each part keeps ½ W Δx.
     """
     apply = layer._conv_forward if isinstance(layer, nn.Conv2d) else functional.linear
     with torch.no_grad():
@@ -304,10 +346,9 @@ def _linear(layer: nn.Conv2d | nn.Linear, signal: Signal) -> Signal:
     # Without the bias, which cancels in differences and is part of the reference.
     change = apply(whole, weight, None)
     value = reference + change.detach()
-    if len(signal.parts) == 1:
+    if sizes is None:
         return Signal(value, reference, (change,))
-    spread = apply(whole.detach().sign() * whole, weight.abs(), None)
-    return Signal(value, reference, ((change + spread) / 2, (change - spread) / 2))
+    return Signal(value, reference, _Halves.apply(change, apply(_Size.apply(whole), sizes, None)))
 
 
 def _activation(layer: nn.Module, signal: Signal) -> Signal:
@@ -322,28 +363,41 @@ def _activation(layer: nn.Module, signal: Signal) -> Signal:
 
 def _rescale(g: nn.Module, x0: Tensor, y: Tensor, y0: Tensor, delta: Tensor) -> list[tuple[Tensor, Tensor]]:
     """Return (m, Δy) with m = Δy / Δx (section 3.5.2); for Δx → 0 its limit, g′ at the baseline."""
-    return [(_ratio(y - y0, delta, _slope(g, x0), _smallest(x0, delta)), y - y0)]
+    change = y - y0
+    _, slope = _value_and_slope(g, x0)
+    return [(_ratio(change, delta, slope, _smallest(x0, delta)), change)]
 
 
 def _reveal_cancel(
     g: nn.Module, x0: Tensor, y: Tensor, y0: Tensor, plus: Tensor, minus: Tensor
 ) -> list[tuple[Tensor, Tensor]]:
-    """Return (m⁺, Δy⁺) and (m⁻, Δy⁻): the effect of each part, averaged over both orders (section 3.5.3)."""
-    y_plus, y_minus = g(x0 + plus), g(x0 + minus)
-    # Each part once added to the baseline and once added after the other part.
-    up = ((y_plus - y0) + (y - y_minus)) / 2
-    down = ((y_minus - y0) + (y - y_plus)) / 2
+    """Return (m⁺, Δy⁺) and (m⁻, Δy⁻): the effect of each part, averaged over both orders (section 3.5.3).
+
+    A part is once added to the baseline and once added after the other part: Δy⁺ is the mean of g(x₀ + Δ⁺) − g(x₀) and
+    g(x) − g(x₀ + Δ⁻).
+    """
+    _, slope = _value_and_slope(g, x0)
+    y_plus, slope_plus = _value_and_slope(g, x0 + plus)
+    y_minus, slope_minus = _value_and_slope(g, x0 + minus)
+    change = y - y0
+    distance = y_plus.sub_(y_minus)
+    up, down = (change + distance).mul_(0.5), change.sub_(distance).mul_(0.5)
     # As a part vanishes, its multiplier approaches the mean slope at the two points to which it is added.
-    slope, smallest = _slope(g, x0), _smallest(x0, plus, minus)
+    smallest = _smallest(x0, plus, minus)
     return [
-        (_ratio(up, plus, (slope + _slope(g, x0 + minus)) / 2, smallest), up),
-        (_ratio(down, minus, (slope + _slope(g, x0 + plus)) / 2, smallest), down),
+        (_ratio(up, plus, slope_minus.add_(slope).mul_(0.5), smallest), up),
+        (_ratio(down, minus, slope_plus.add_(slope).mul_(0.5), smallest), down),
     ]
 
 
 def _ratio(change: Tensor, step: Tensor, limit: Tensor | float, smallest: Tensor) -> Tensor:
     """Return change / step, or its limit where the step is so small that rounding error would dominate."""
-    return torch.where(step.abs() > smallest, change / step, limit)
+    # Numbers in place of booleans, with which PyTorch is several times slower on a CPU.
+    is_small = step.abs()
+    torch.le(is_small, smallest, out=is_small)
+    # A large step makes the quotient negligible.
+    step = torch.add(step, is_small, alpha=torch.finfo(step.dtype).eps ** -2)
+    return torch.div(change, step, out=step).add_(is_small.mul_(limit))
 
 
 def _smallest(*terms: Tensor) -> Tensor:
@@ -352,16 +406,24 @@ def _smallest(*terms: Tensor) -> Tensor:
     Relative to the largest value of the image, to which rounding errors are proportional, it is ε^(2/3): 4e-11 in
     float64 and 2e-5 in float32.
     """
-    largest = [term.abs().amax(tuple(range(1, term.ndim)), keepdim=True) for term in terms]
+    largest = [_largest(term, tuple(range(1, term.ndim))) for term in terms]
     scale = functools.reduce(torch.maximum, largest)
     return float(torch.finfo(scale.dtype).eps ** (2 / 3)) * scale
 
 
-def _slope(g: nn.Module, x: Tensor) -> Tensor:
-    """Return the elementwise derivative g′(x)."""
+def _largest(values: Tensor, axes: tuple[int, ...]) -> Tensor:
+    """Return the largest absolute value over some dimensions, which are kept."""
+    return torch.maximum(values.amax(axes, keepdim=True), -values.amin(axes, keepdim=True))
+
+
+def _value_and_slope(g: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return g(x) and the elementwise derivative g′(x)."""
+    if isinstance(g, nn.ReLU):
+        return x.relu(), torch.gt(x, 0, out=torch.empty_like(x))
     with torch.enable_grad():
         x = x.detach().requires_grad_()
-        return torch.autograd.grad(g(x).sum(), x)[0]
+        y = g(x)
+        return y.detach(), torch.autograd.grad(y.sum(), x)[0]
 
 
 def _max_pool(layer: nn.MaxPool2d, signal: Signal) -> Signal:
@@ -422,7 +484,7 @@ def _rounding(values: Tensor) -> Tensor:
     result, and 4e-11 in float64. It is positive even for a channel of zeros, so that equal values still have an order.
     """
     share = max(8 * torch.finfo(values.dtype).eps, 4e-11)
-    return share * values.abs().amax((2, 3), keepdim=True).clamp(min=1e-20)
+    return share * _largest(values, (2, 3)).clamp(min=1e-20)
 
 
 def _gather(positions: Tensor, values: Tensor) -> Tensor:
