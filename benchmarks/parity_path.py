@@ -1,6 +1,7 @@
 """Compare the path methods with captum and with their authors' code, on shared random weights in float64.
 
-- Expected gradients: captum's GradientShap without noise, which is given our background images and positions.
+- GradientSHAP and, without noise, Expected Gradients: captum's GradientShap, which is given our background images,
+  positions and noise.
 - Guided IG, Blur IG and XRAI: a clone of PAIR-code/saliency, the code of their authors. Blur IG is given gradients
   averaged over both ends of an interval, and a derivative over a whole interval, which makes its sum the trapezoid
   rule; "as released" is the left sum of the code itself, from which ours differs by quadrature error. XRAI is given our
@@ -20,6 +21,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from importlib import import_module
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import captum.attr
 import numpy as np
@@ -30,14 +32,15 @@ from torch import Tensor
 
 from saliency_assay.methods.blur_ig import blur_ig
 from saliency_assay.methods.differentiate import input_gradient
-from saliency_assay.methods.expected_gradients import expected_gradients, sample_starts
+from saliency_assay.methods.expected_gradients import expected_gradients, gradient_shap, sample_starts
 from saliency_assay.methods.guided_ig import guided_ig
 from saliency_assay.methods.path import mean_gradient, quadrature
+from saliency_assay.methods.sampling import standard_normal
 from saliency_assay.methods.xrai import xrai
 from saliency_assay.models.classifier import Classifier
 
 AGREEMENT = 1e-5
-IMAGES, BACKGROUND, SAMPLES = 3, 5, 25
+IMAGES, BACKGROUND, SAMPLES, NOISE = 3, 5, 25, 0.125
 XRAI_SIZE, XRAI_STEPS = 224, 5
 BLUR_STEPS, BLUR_SIGMA = 100, 0.22
 GUIDED: tuple[dict[str, Any], ...] = (
@@ -71,19 +74,21 @@ def seeded() -> torch.Generator:
     return torch.Generator().manual_seed(0)
 
 
-def captum_gradient_shap(model: Classifier, background: Tensor, image: Tensor, target: Tensor) -> Tensor:
-    """Compute captum's GradientShap with our samples in place of those of NumPy's global generator."""
-    sources, positions = (values[0].numpy() for values in sample_starts(1, SAMPLES, BACKGROUND, seeded()))
-    choice, uniform = np.random.choice, np.random.uniform
-    np.random.choice, np.random.uniform = lambda *_: sources, lambda *_: positions
-    try:
+def captum_gradient_shap(
+    model: Classifier, background: Tensor, noise: float, image: Tensor, target: Tensor
+) -> Tensor:
+    """Compute captum's GradientShap with our samples in place of those of the global generators."""
+    sources, positions, seeds = sample_starts(1, SAMPLES, BACKGROUND, seeded())
+    with (
+        patch.object(np.random, "choice", lambda *_: sources[0].numpy()),
+        patch.object(np.random, "uniform", lambda *_: positions[0].numpy()),
+        patch.object(torch, "normal", lambda mean, scales: scales * standard_normal(seeds, image)),
+    ):
         return (
             captum.attr.GradientShap(model)
-            .attribute(image, background, n_samples=SAMPLES, stdevs=0.0, target=target)
+            .attribute(image, background, n_samples=SAMPLES, stdevs=noise, target=target)
             .detach()
         )
-    finally:
-        np.random.choice, np.random.uniform = choice, uniform
 
 
 def last(image: Tensor) -> np.ndarray:
@@ -173,7 +178,12 @@ def comparisons(model: Classifier) -> Iterator[Comparison]:
     yield Comparison(
         "expected_gradients",
         ours(expected_gradients, background=background, samples=SAMPLES),
-        partial(captum_gradient_shap, model, background),
+        partial(captum_gradient_shap, model, background, 0.0),
+    )
+    yield Comparison(
+        f"gradient_shap noise={NOISE}",
+        ours(gradient_shap, background=background, samples=SAMPLES, noise=NOISE),
+        partial(captum_gradient_shap, model, background, NOISE),
     )
     for parameters in GUIDED:
         name = " ".join(["guided_ig", *(f"{key}={value}" for key, value in parameters.items())])

@@ -23,6 +23,7 @@ from torch.utils._pytree import tree_flatten, tree_map_only
 DEVICE = torch.device("meta")
 SOURCE = "src/saliency_assay/"
 WAITS = {
+    "aten::_linalg_svd": "convergence",
     "aten::_local_scalar_dense": "value of a tensor",
     "aten::nonzero": "shape that depends on values",
     "aten::masked_select": "shape that depends on values",

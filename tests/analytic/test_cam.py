@@ -1,4 +1,4 @@
-"""CAM methods in plain loops, from activations, weights of the head and masked images; CAM as Grad-CAM times h w."""
+"""CAM methods in plain loops, from activations, weights of the head and masked images; those that coincide with CAM."""
 
 from collections.abc import Callable
 from itertools import product
@@ -23,7 +23,16 @@ from support import (
 )
 from torch import Tensor, nn
 
-from saliency_assay.methods.cam import cam, gradcam, gradcam_plus_plus, layercam, scorecam
+from saliency_assay.methods.cam import (
+    cam,
+    eigencam,
+    gradcam,
+    gradcam_plus_plus,
+    hirescam,
+    layercam,
+    scorecam,
+    xgradcam,
+)
 from saliency_assay.methods.feature_maps import cam_layers
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.resnet import resnet8
@@ -63,11 +72,14 @@ def test_cam_equals_plain_loops(relu: bool) -> None:
     assert (maps > 0).any()
 
 
+@pytest.mark.parametrize("method", [gradcam, hirescam, xgradcam])
 @pytest.mark.parametrize(("upsampling", "relu"), [("bilinear", True), ("bicubic", False), ("nearest", True)])
-def test_gradcam_is_cam_divided_by_the_positions(upsampling: str, relu: bool) -> None:
+def test_maps_behind_a_mean_and_a_linear_layer_are_cam_divided_by_the_positions(
+    method: Callable[..., Tensor], upsampling: str, relu: bool
+) -> None:
     model, settings = small_resnet(), {"generator": generator(), "relu": relu, "upsampling": upsampling}
     maps = cam(model, IMAGES, TARGETS, **settings)
-    exact(gradcam(model, IMAGES, TARGETS, **settings), maps / 4)
+    exact(method(model, IMAGES, TARGETS, **settings), maps / 4)
     assert maps.abs().max() > 1e-3
 
 
@@ -107,6 +119,99 @@ def test_maps_of_positive_gradients_equal_plain_loops(layer: nn.Module, relu: bo
     if isinstance(layer, nn.Identity) and not relu:
         assert (plus_plus < 0).any()
         assert (layer_maps < 0).any()
+
+
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("layer", [nn.ReLU(), nn.Identity()], ids=["positive", "of both signs"])
+def test_maps_of_gradients_times_activations_equal_plain_loops(layer: nn.Module, relu: bool) -> None:
+    model = flattened(layer)
+    high, axiomatic = (
+        method(model, IMAGES, TARGETS, generator=generator(), relu=relu)[:, 0].numpy()
+        for method in (hirescam, xgradcam)
+    )
+    weights = model.network[3].weight.detach().reshape(CLASSES, 6, 6, 6).numpy()
+    for image, (features, target) in enumerate(zip(features_of(model, IMAGES), TARGETS, strict=True)):
+        expected, expected_axiomatic = np.zeros((6, 6)), np.zeros((6, 6))
+        for channel, gradients in zip(features, weights[target], strict=True):
+            weight = 0.0
+            for i, j in product(range(6), range(6)):
+                expected[i, j] += channel[i, j] * gradients[i, j]
+                weight += channel[i, j] / (channel.sum() or 1) * gradients[i, j]
+            expected_axiomatic += weight * channel
+        for values, total in ((high[image], expected), (axiomatic[image], expected_axiomatic)):
+            exact(values, np.maximum(total, 0) if relu else total)
+    for maps in (high, axiomatic):
+        assert (maps < 0).any() != relu
+        assert (maps > 0).any()
+
+
+@pytest.mark.parametrize("method", [hirescam, xgradcam])
+def test_signed_maps_before_a_linear_layer_sum_to_the_logit_without_its_bias(
+    method: Callable[..., Tensor],
+) -> None:
+    model = flattened()
+    with torch.no_grad():
+        logits = (model(IMAGES) - model.network[3].bias)[range(6), TARGETS]
+    maps = method(model, IMAGES, TARGETS, generator=generator(), relu=False)
+    exact(maps.sum((1, 2, 3)), logits)
+
+
+class Fixed(nn.Module):
+    """Features ``[3, 6, 6]`` of any image."""
+
+    def __init__(self, features: Tensor) -> None:
+        super().__init__()
+        self.features = features
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.features.expand_as(images)
+
+
+def fixed(features: Tensor) -> Classifier:
+    head = with_random_state(nn.Linear(features.numel(), CLASSES), seed=1)
+    return classifier(nn.Sequential(Fixed(features), nn.Flatten(), head), "0")
+
+
+def test_xgradcam_of_channels_whose_sum_is_zero() -> None:
+    """A channel of zeros contributes nothing; another one has no weight, so that the map is not finite."""
+    features = torch.ones(3, 6, 6, dtype=torch.float64)
+    features[1] = 0
+    model = fixed(features)
+    maps = xgradcam(model, IMAGES, TARGETS, generator=generator(), relu=False)
+    means = model.network[2].weight.detach().reshape(CLASSES, 3, 36).mean(2)[TARGETS]
+    exact(maps, (means[:, 0] + means[:, 2])[:, None, None, None].expand_as(maps))
+    features[1, :, :3], features[1, :, 3:] = 0.1, -0.1
+    assert not xgradcam(model, IMAGES, TARGETS, generator=generator(), relu=False).isfinite().any()
+
+
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("layer", [nn.ReLU(), nn.Identity()], ids=["positive", "of both signs"])
+def test_eigencam_equals_numpys_decomposition(layer: nn.Module, relu: bool) -> None:
+    model, settings = flattened(layer), {"generator": generator(), "relu": relu}
+    with torch.no_grad():
+        model.network[0].bias.zero_()
+    maps = eigencam(model, IMAGES, TARGETS, **settings)
+    for features, values in zip(features_of(model, IMAGES), maps, strict=True):
+        matrix = features.reshape(6, 36).T
+        expected = matrix @ np.linalg.svd(matrix)[2][0]
+        expected *= np.sign(expected.sum())
+        exact(values.flatten(), np.maximum(expected, 0) if relu else expected, floor=1e-10)
+    assert bool((maps < -1e-10).any()) == (isinstance(layer, nn.Identity) and not relu)
+    assert torch.equal(eigencam(model, IMAGES, TARGETS.flip(0), **settings), maps)
+
+
+def test_eigencam_of_one_pattern_is_the_pattern_times_the_length_of_its_factors() -> None:
+    pattern = torch.linspace(-2, 3, 36, dtype=torch.float64).reshape(6, 6)  # of mean 1/2
+    for factors in ([2.0, 3.0, 6.0], [-2.0, -3.0, 6.0], [0.0, 0.0, 0.0]):
+        features = torch.tensor(factors, dtype=torch.float64)[:, None, None] * pattern
+        maps = eigencam(fixed(features), IMAGES, TARGETS, generator=generator(), relu=False)
+        exact(maps, (pattern * (7 if any(factors) else 0)).expand_as(maps))
+
+
+@pytest.mark.parametrize("method", [hirescam, xgradcam, eigencam])
+def test_maps_without_values_have_their_shape(method: Callable[..., Tensor]) -> None:
+    model = conv_classifier().to("meta")
+    assert method(model, IMAGES.to("meta"), TARGETS.to("meta"), generator=generator()).shape == (6, 1, 6, 6)
 
 
 def test_gradcam_plus_plus_does_not_depend_on_the_unit_of_the_activations() -> None:
@@ -224,7 +329,7 @@ def test_other_heads_are_refused(model: Callable[[], Classifier], layer: str) ->
     assert state_of(net) == before
 
 
-@pytest.mark.parametrize("method", [cam, gradcam_plus_plus, layercam, scorecam])
+@pytest.mark.parametrize("method", [cam, gradcam_plus_plus, layercam, hirescam, xgradcam, eigencam, scorecam])
 def test_values_that_are_not_finite_show_in_their_map_alone(method: Callable[..., Tensor]) -> None:
     images = IMAGES.clone()
     images[2, 0, 0, 0] = torch.nan
@@ -249,7 +354,7 @@ class Spare(nn.Module):
 )
 def test_a_layer_without_feature_maps_is_refused(network: nn.Module, layer: str) -> None:
     model = classifier(with_random_state(network, seed=1), layer)
-    for method in (cam, gradcam, gradcam_plus_plus, layercam, scorecam):
+    for method in (cam, gradcam, gradcam_plus_plus, layercam, hirescam, xgradcam, eigencam, scorecam):
         with pytest.raises(ValueError, match=f"cam_layer: '{layer}' .*returns "):
             method(model, IMAGES, TARGETS, generator=generator())
 
@@ -274,7 +379,7 @@ class Tokens(nn.Module):
         return self.head(self.tokens(tokens).sum(1))
 
 
-@pytest.mark.parametrize("method", [gradcam, scorecam])
+@pytest.mark.parametrize("method", [gradcam, hirescam, xgradcam, eigencam, scorecam])
 @pytest.mark.parametrize(("form", "extra"), [("tokens", 0), ("tokens", 2), ("channels last", 0)])
 def test_maps_of_tokens_are_those_of_the_feature_maps(
     form: str, extra: int, method: Callable[..., Tensor]

@@ -35,6 +35,7 @@ SHAPE = "the size of the result depends on the values"
 ONCE = "an error must be raised before the scores are used; once for each order of pixels or set of masks"
 WAITS = {
     "methods.cam:_is_head": "the layer must be checked before its weights are used; once for each batch",
+    "methods.cam:eigencam": "the singular value decomposition must have converged; once for each batch",
     "methods.kernel_shap:_padded_coalitions": "coalitions are sampled for the number of segments of each image",
     "methods.lime:sample_present": "masks are sampled for the number of segments of each image",
     "methods.optimal:factorize": "a singular matrix needs another factorization; once for all batches",

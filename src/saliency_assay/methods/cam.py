@@ -1,4 +1,4 @@
-"""Class activation maps: sums of a layer's channels, weighted by the head's weights, gradients or masked logits."""
+"""Class activation maps: sums of a layer's channels, weighted by the head, gradients, logits or an SVD."""
 
 import torch
 from torch import Tensor, nn
@@ -124,6 +124,85 @@ def layercam(
     activations, gradients = activations_and_gradients(classifier, images, targets)
     maps = (gradients.clamp(min=0) * activations).sum(1, keepdim=True)
     return upsampled(maps, images, upsampling, relu=relu)
+
+
+def hirescam(
+    model: nn.Module,
+    images: Tensor,
+    targets: Tensor,
+    *,
+    generator: torch.Generator,
+    relu: bool = True,
+    upsampling: Upsampling = "bilinear",
+) -> Tensor:
+    """Compute max(Σ_k ∂f_t / ∂A_k ⊙ A_k, 0), upsampled to ``[N, 1, H, W]``; A as in ``gradcam``.
+
+    Draelos & Carin (2020). The positive part is that of the sum, as in Grad-CAM and the authors' code; its terms have
+    both signs. Without ``relu`` the signed sum, whose values before upsampling add up to f_t minus the bias if the
+    network after the layer is one linear layer.
+
+    Raises:
+        ValueError: as ``gradcam``.
+    """
+    classifier = classifier_of(model, images, targets, upsampling)
+    activations, gradients = activations_and_gradients(classifier, images, targets)
+    return upsampled((gradients * activations).sum(1, keepdim=True), images, upsampling, relu=relu)
+
+
+def xgradcam(
+    model: nn.Module,
+    images: Tensor,
+    targets: Tensor,
+    *,
+    generator: torch.Generator,
+    relu: bool = True,
+    upsampling: Upsampling = "bilinear",
+) -> Tensor:
+    """Compute max(Σ_k w_k A_k, 0) with w_k = Σ_ij A_kij g_kij / Σ_ij A_kij and g = ∂f_t / ∂A, as ``[N, 1, H, W]``.
+
+    A as in ``gradcam``; a channel of zeros contributes 0. If another channel sums to 0, which takes values of both
+    signs, its weight is undefined, and the map is not finite. Fu et al. (2020); without ``relu`` the signed sum, whose
+    values before upsampling add up to the same total as those of ``hirescam``.
+
+    Raises:
+        ValueError: as ``gradcam``.
+    """
+    classifier = classifier_of(model, images, targets, upsampling)
+    activations, gradients = activations_and_gradients(classifier, images, targets)
+    weights = (activations * gradients).sum((2, 3), keepdim=True) / activations.sum((2, 3), keepdim=True)
+    weights = torch.where(activations.any((2, 3), keepdim=True), weights, 0)
+    return upsampled((weights * activations).sum(1, keepdim=True), images, upsampling, relu=relu)
+
+
+def eigencam(
+    model: nn.Module,
+    images: Tensor,
+    targets: Tensor,
+    *,
+    generator: torch.Generator,
+    relu: bool = True,
+    upsampling: Upsampling = "bilinear",
+) -> Tensor:
+    """Compute max(A v, 0) with v the first right singular vector of A ``[h w, K]``, upsampled to ``[N, 1, H, W]``.
+
+    A as in ``gradcam``, with one row for each position, not centered. The map does not depend on the target. A singular
+    value decomposition determines v up to its sign, which is chosen so that A v has a sum of at least 0. If A has no
+    negative values, as after a ReLU, neither has A v. Muhammad & Yeasin (2020); without ``relu`` the signed A v, as in
+    the paper. No gradients.
+
+    Raises:
+        ValueError: as ``scorecam``.
+    """
+    classifier = classifier_of(model, images, targets, upsampling)
+    activations, _ = activations_and_logits(classifier, images)
+    matrices = activations.flatten(2).mT
+    # The decomposition raises an error for the whole batch if one value is not finite.
+    is_finite = matrices.isfinite().all((1, 2), keepdim=True)
+    left, values, _ = torch.linalg.svd(torch.where(is_finite, matrices, 0), full_matrices=False)
+    projections = left[:, :, 0] * values[:, :1]
+    signs = torch.where(projections.sum(1, keepdim=True) < 0, -1, 1)
+    maps = torch.where(is_finite[:, 0], signs * projections, torch.nan)
+    return upsampled(maps.reshape_as(activations[:, :1]), images, upsampling, relu=relu)
 
 
 def scorecam(
