@@ -31,6 +31,7 @@ FEW: dict[str, dict[str, Any]] = {
     "optimal_square": {"squares": 60, "ridge": 1e-3, "largest": 4},
     "optimal_noisy_baseline": {"samples": 400},
     "expected_gradients": {"samples": 4},
+    "gradient_shap": {"samples": 4},
     "integrated_gradients_smoothgrad": {"samples": 4, "steps": 3},
 }
 OF_METRIC: dict[str, dict[str, Any]] = {

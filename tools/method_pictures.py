@@ -32,13 +32,27 @@ GALLERIES: dict[str, tuple[str, tuple[str, ...]]] = {
             "fullgrad",
         ),
     ),
-    "cam": ("f_o", ("cam", "gradcam", "gradcam_plus_plus", "layercam", "scorecam", "guided_gradcam")),
+    "cam": (
+        "f_o",
+        (
+            "cam",
+            "gradcam",
+            "gradcam_plus_plus",
+            "layercam",
+            "hirescam",
+            "xgradcam",
+            "eigencam",
+            "scorecam",
+            "guided_gradcam",
+        ),
+    ),
     "path": (
         "f_o",
         (
             "integrated_gradients",
             "integrated_gradients_smoothgrad",
             "expected_gradients",
+            "gradient_shap",
             "guided_ig",
             "blur_ig",
             "xrai",

@@ -10,7 +10,10 @@ from tools.pages import DOCS
 
 TABLE = re.compile(r"^\| parameter \| default .*\n\|[-|]+\n((?:\|.*\n?)+)", re.MULTILINE)
 ROW = re.compile(r"^\| `(\w+)` \| `?([^`|]*?)`? \|", re.MULTILINE)
-DESCRIBED_IN_WORDS = {"guided_gradcam", "smoothgrad_squared", "vargrad", "integrated_gradients_smoothgrad"}
+DESCRIBED_IN_WORDS = {
+    *("guided_gradcam", "hirescam", "xgradcam", "eigencam"),
+    *("smoothgrad_squared", "vargrad", "integrated_gradients_smoothgrad"),
+}
 """Methods whose sections say which other method has the same parameters."""
 SECTION = re.compile(r"^## (\w+)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 

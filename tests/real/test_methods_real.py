@@ -37,6 +37,7 @@ FEWER = {
     "rise": {"samples": 100},
     "extremal_perturbation": {"steps": 25},
     "expected_gradients": {"samples": 10},
+    "gradient_shap": {"samples": 10},
     "guided_ig": {"steps": 10},
     "blur_ig": {"steps": 10},
     "xrai": {"steps": 5, "resolution": 64},

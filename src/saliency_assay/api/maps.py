@@ -40,7 +40,7 @@ def attribute(
         batch_size: number of images that the model processes together.
         base: for smoothing methods, the method to smooth, by default the gradient: a name, a function, or a mapping
             with its ``method`` and parameters.
-        background: for Deep SHAP and Expected Gradients, images that represent the absence of features.
+        background: for Deep SHAP, Expected Gradients and GradientSHAP, images that represent the absence of features.
         parameters: parameters of the method; the others have their registered defaults.
 
     Raises:
