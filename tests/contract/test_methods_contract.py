@@ -161,7 +161,9 @@ def test_no_pass_is_larger_than_the_batch(method: Method) -> None:
 TRACED = {
     **dict.fromkeys(("lrp_alpha_beta", "lrp_epsilon", "deep_taylor", "deeplift", "fullgrad"), 1),
     "deep_shap": 3,
-    **dict.fromkeys(("raw_attention", "attention_rollout", "gradient_weighted_attention"), 1),
+    **dict.fromkeys(
+        ("raw_attention", "attention_rollout", "gradient_weighted_attention", "legrad", "libragrad"), 1
+    ),
     "attnlrp": 2,
     "transformer_attribution": 3,
 }

@@ -106,8 +106,7 @@ def test_launches_and_waits_are_counted() -> None:
 
 def classifier_for(method: Method, dtype: torch.dtype) -> Classifier:
     """A classifier that the method supports."""
-    of_attention = method.function.startswith("saliency_assay.methods.attention:")
-    kind = attention_classifier if of_attention and method.name != "attnlrp" else conv_classifier
+    kind = attention_classifier if "attention" in method.needs else conv_classifier
     return kind(dtype=dtype)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
 
 from saliency_assay.methods.attention_layers import (
     attention_layers,
@@ -41,7 +41,7 @@ def raw_attention(
         ValueError: the network has no attention, or attention over other than all tokens of an image.
     """
     weights, _, rows = _attention("raw_attention", model, images, targets, upsampling)
-    return _on_grid(model, rows @ weights[-1].mean(1), images, upsampling)
+    return on_grid(model, rows @ weights[-1].mean(1), images, upsampling)
 
 
 def attention_rollout(
@@ -62,7 +62,7 @@ def attention_rollout(
     """
     weights, _, rows = _attention("attention_rollout", model, images, targets, upsampling)
     rolled = _rolled(rows, (matrices.mean(1) for matrices in reversed(weights)))
-    return _on_grid(model, rolled / 2 ** len(weights), images, upsampling)
+    return on_grid(model, rolled / 2 ** len(weights), images, upsampling)
 
 
 def gradient_weighted_attention(
@@ -85,7 +85,7 @@ def gradient_weighted_attention(
         "gradient_weighted_attention", model, images, targets, upsampling, with_gradients=True
     )
     rolled = _rolled(rows, _positive(zip(weights, gradients, strict=True)))
-    return _on_grid(model, rolled, images, upsampling)
+    return on_grid(model, rolled, images, upsampling)
 
 
 def transformer_attribution(
@@ -110,7 +110,7 @@ def transformer_attribution(
     _, gradients, rows = _attention(method, model, images, targets, upsampling, with_gradients=True)
     relevances = attention_relevance(method, model, images, targets)
     rolled = _rolled(rows, _positive(zip(relevances, gradients, strict=True)))
-    return _on_grid(model, rolled, images, upsampling)
+    return on_grid(model, rolled, images, upsampling)
 
 
 def _rolled(rows: Tensor, matrices: Iterable[Tensor]) -> Tensor:
@@ -124,6 +124,57 @@ def _positive(pairs: Iterable[tuple[Tensor, Tensor]]) -> Iterator[Tensor]:
     """Yield the mean over the heads of the positive part of each product, the last layer first."""
     for values, gradients in reversed(list(pairs)):
         yield (values * gradients).clamp(min=0).mean(1)
+
+
+def network_with_attention(
+    method: str, model: nn.Module, images: Tensor
+) -> tuple[fx.GraphModule, list[tuple[fx.Node, fx.Node]]]:
+    """Return the canonical network and its ``attention_layers``.
+
+    Raises:
+        ValueError: as ``canonical_for``, or the network has no attention.
+    """
+    network = canonical_for(method, model, images)
+    calls = attention_layers(network)
+    if not calls:
+        raise ValueError(
+            f"{method}: found no attention in {kind_of(network_of(model))}; expected a vision transformer, or use "
+            "gradcam"
+        )
+    return network, calls
+
+
+def attention_sequence(
+    method: str, model: nn.Module, images: Tensor
+) -> tuple[fx.GraphModule, list[tuple[fx.Node, fx.Node]]]:
+    """Return the canonical network and its ``attention_layers``, each of which follows the one before.
+
+    Raises:
+        ValueError: as ``network_with_attention``, or two of the attentions are side by side.
+    """
+    network, calls = network_with_attention(method, model, images)
+    for (_, previous), (softmax, _) in pairwise(calls):
+        if not depends(softmax, previous):
+            raise ValueError(
+                f"{method}: found attention {softmax.target!r} in {kind_of(network_of(model))}, which does not follow "
+                f"{previous.target!r}; expected one attention after the other, or use attnlrp"
+            )
+    return network, calls
+
+
+def check_weights(
+    method: str, model: nn.Module, name: str, weights: Tensor, *, tokens: int, images: int
+) -> None:
+    """Check that the attention weights of a layer are ``[images, heads, tokens, tokens]``.
+
+    Raises:
+        ValueError: they are not.
+    """
+    if weights.ndim != 4 or len(weights) != images or weights.shape[2:] != (tokens, tokens):
+        raise ValueError(
+            f"{method}: found attention {list(weights.shape)} ({name!r}) in {kind_of(network_of(model))}, expected "
+            f"[{images}, heads, tokens, tokens] with the same tokens in each layer; or use attnlrp"
+        )
 
 
 def _attention(
@@ -141,19 +192,7 @@ def _attention(
     logits read: 1 for the class token, or equal shares of all tokens if the logits depend on their mean.
     """
     check_inputs(images, targets)
-    network = canonical_for(method, model, images)
-    calls = attention_layers(network)
-    kind = kind_of(network_of(model))
-    if not calls:
-        raise ValueError(
-            f"{method}: found no attention in {kind}; expected a vision transformer, or use gradcam"
-        )
-    for (_, previous), (softmax, _) in pairwise(calls):
-        if not depends(softmax, previous):
-            raise ValueError(
-                f"{method}: found attention {softmax.target!r} in {kind}, which does not follow {previous.target!r}; "
-                f"expected one attention after the other, or use attnlrp"
-            )
+    network, calls = attention_sequence(method, model, images)
     softmaxes = [network.get_submodule(str(softmax.target)) for softmax, _ in calls]
     product = network.get_submodule(str(calls[-1][1].target))
     # The graph starts as late as possible: at the first layer's weights, or at the last layer's tokens.
@@ -169,11 +208,9 @@ def _attention(
     check_form(method, model, images, logits)
     *weights, tokens = outputs
     for (softmax, _), matrices in zip(calls, weights, strict=True):
-        if matrices.ndim != 4 or len(matrices) != len(images) or matrices.shape[2:] != (tokens.shape[2],) * 2:
-            raise ValueError(
-                f"{method}: found attention {list(matrices.shape)} ({softmax.target!r}) in {kind}, expected "
-                f"[{len(images)}, heads, tokens, tokens] with the same tokens in each layer; or use attnlrp"
-            )
+        check_weights(
+            method, model, str(softmax.target), matrices, tokens=tokens.shape[2], images=len(images)
+        )
     score = logits.gather(1, targets[:, None]).sum()
     inputs = [*(weights if with_gradients else []), tokens]
     *gradients, at_tokens = torch.autograd.grad(score, inputs, retain_graph=True)
@@ -196,8 +233,8 @@ def _mixture(features: list[Tensor]) -> Tensor:
     return torch.stack([term.sum() for term in terms]).sum()
 
 
-def _on_grid(model: nn.Module, rows: Tensor, images: Tensor, upsampling: str) -> Tensor:
+def on_grid(model: nn.Module, rows: Tensor, images: Tensor, upsampling: str, *, relu: bool = True) -> Tensor:
     """Arrange values ``[N, 1, T]`` of tokens on the grid of patches, without the class token, and upsample them."""
     height, width = token_grid(model, rows.shape[2], images)
     maps = rows[:, :, rows.shape[2] - height * width :].reshape(len(rows), 1, height, width)
-    return upsampled(maps, images, upsampling, relu=True)
+    return upsampled(maps, images, upsampling, relu=relu)
