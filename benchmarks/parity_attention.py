@@ -4,30 +4,44 @@
 - Gradient-weighted attention: the functions of the notebook in hila-chefer/Transformer-MM-Explainability, on the
   network of the former.
 - AttnLRP with the rule ε: the project's vision transformer in functions of lxt (PyPI package lxt).
+- LeGrad: a clone of WalBouss/LeGrad, on a network of PyPI package open_clip_torch 2.23.0. Its text embeddings are the
+  classes and, as in a classifier, features are not normalized.
+- LibraGrad: clones of NightMachinery/pytorch-image-models-libragrad-v1, a copy of timm that is imported in a process of
+  its own, and of NightMachinery/PyNight. Packages that they import and do not need here may be absent.
 
 For each of these, the program prints the largest difference relative to the largest value of the map, and the time of
 the authors' code divided by ours, for one image at a time, since the authors' code explains a single image. It exits
-with status 1 if a difference is above 1e-5. The authors' network needs the PyPI package einops.
+with status 1 if a difference is above 1e-5. The authors' networks need the PyPI packages einops, ftfy, regex and
+opencv-python-headless.
 
-    python benchmarks/parity_attention.py --chefer Transformer-Explainability --generic Transformer-MM-Explainability
+    python benchmarks/parity_attention.py --chefer Transformer-Explainability --generic Transformer-MM-Explainability \
+        --legrad LeGrad --libragrad pytorch-image-models-libragrad-v1 --pynight PyNight
 """
 
 import argparse
 import json
+import multiprocessing
 import statistics
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from importlib import import_module
+from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from saliency_assay.methods import attention, relevance
+from saliency_assay.methods.legrad import legrad
+from saliency_assay.methods.libragrad import libragrad
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.vit import vit
 
@@ -45,15 +59,7 @@ Maps = Callable[[Tensor, int], Tensor]
 def authors_network(path: Path, options: argparse.Namespace) -> tuple[nn.Module, nn.Module]:
     """Return the authors' networks with relevance propagation and with attention maps, of the same weights."""
     sys.path.insert(0, str(path))
-    shape = {
-        "img_size": options.size,
-        "patch_size": options.patch,
-        "num_classes": CLASSES,
-        "embed_dim": options.width,
-        "depth": options.depth,
-        "num_heads": options.heads,
-        "qkv_bias": True,
-    }
+    shape = timm_shape(options) | {"qkv_bias": True}
     torch.manual_seed(0)
     networks = []
     for module in ("ViT_LRP", "ViT_new"):
@@ -75,26 +81,27 @@ def with_eps(network: nn.Module) -> nn.Module:
     return network
 
 
-def our_classifier(state: dict[str, Tensor], options: argparse.Namespace) -> Classifier:
+def our_classifier(state: dict[str, Tensor], options: argparse.Namespace, **changes: Any) -> Classifier:
     """Return timm's network, whose parameters have the authors' names, with these weights."""
     network = (
-        import_module("timm")
-        .create_model(
-            "vit_tiny_patch16_224",
-            img_size=options.size,
-            patch_size=options.patch,
-            num_classes=CLASSES,
-            embed_dim=options.width,
-            depth=options.depth,
-            num_heads=options.heads,
-        )
-        .double()
+        import_module("timm").create_model("vit_tiny_patch16_224", **timm_shape(options), **changes).double()
     )
     network.load_state_dict(state)
     model = Classifier(
         with_eps(network), classes=CLASSES, mean=[0.0] * 3, std=[1.0] * 3, cam_layer="", concept_layers=[]
     )
     return model.double().eval().requires_grad_(False)
+
+
+def timm_shape(options: argparse.Namespace) -> dict[str, int]:
+    return {
+        "img_size": options.size,
+        "patch_size": options.patch,
+        "num_classes": CLASSES,
+        "embed_dim": options.width,
+        "depth": options.depth,
+        "num_heads": options.heads,
+    }
 
 
 def chefer_methods(network: nn.Module, with_maps: nn.Module, generic: Path) -> dict[str, Maps]:
@@ -133,6 +140,96 @@ def attnlrp_by_lxt(model: Classifier, epsilon: float) -> Maps:
     return maps
 
 
+def legrad_by_its_authors(path: Path, options: argparse.Namespace) -> tuple[Maps, Classifier]:
+    """Return the authors' maps of all layers of CLIP's image encoder, and timm's network with the same weights."""
+    sys.path.insert(0, str(path))
+    wrapper = import_module("legrad.wrapper")
+    # A classifier, other than CLIP, does not normalize the features that its last layer reads.
+    wrapper.F = SimpleNamespace(**vars(functional) | {"normalize": lambda values, dim: values})
+    encoder = wrapper.VisionTransformer(
+        **{"image_size": options.size, "patch_size": options.patch, "width": options.width, "mlp_ratio": 4.0},
+        **{"layers": options.depth, "heads": options.heads, "output_dim": CLASSES},
+    )
+    torch.manual_seed(0)
+    state = {
+        name: torch.randn_like(value) * value[0].numel() ** -0.5
+        for name, value in encoder.state_dict().items()
+    }
+    encoder.load_state_dict(state)
+    clip = nn.Module()
+    clip.visual = with_eps(encoder.double().eval())
+    clip.encode_image = clip.visual.forward
+    explained = wrapper.LeWrapper(clip, layer_index=0)
+
+    def maps(image: Tensor, target: int) -> Tensor:
+        text = torch.eye(CLASSES)[target : target + 1]
+        result: Tensor = explained.compute_legrad_clip(text, image)
+        return result
+
+    names = {
+        "conv1": "patch_embed.proj",
+        "class_embedding": "cls_token",
+        "positional_embedding": "pos_embed",
+        "ln_pre": "norm_pre",
+        "ln_post": "norm",
+        "transformer.resblocks": "blocks",
+        "ln_": "norm",
+        "in_proj_": "qkv.",
+        "out_proj": "proj",
+        "c_fc": "fc1",
+        "c_proj": "fc2",
+    }
+    renamed = {"head.weight": state.pop("proj").T, "head.bias": torch.zeros(CLASSES)}
+    for name, value in state.items():
+        for theirs, ours in names.items():
+            name = name.replace(theirs, ours)
+        renamed[name] = value.reshape(1, -1, options.width) if name in ("cls_token", "pos_embed") else value
+    return maps, our_classifier(renamed, options, pre_norm=True)
+
+
+def libragrad_by_its_authors(
+    paths: list[Path], state: dict[str, Tensor], options: argparse.Namespace
+) -> ProcessPoolExecutor:
+    """Return a process in which ``libragrad_map`` explains the authors' network with these weights."""
+    return ProcessPoolExecutor(
+        1, multiprocessing.get_context("spawn"), _load_libragrad, (paths, state, options)
+    )
+
+
+_LIBRAGRAD: list[Any] = []
+
+
+def _load_libragrad(paths: list[Path], state: dict[str, Tensor], options: argparse.Namespace) -> None:
+    torch.set_num_threads(options.threads)
+    torch.set_default_dtype(torch.float64)
+    sys.stdout = StringIO()  # the authors' layers print the mode of every call
+    sys.path[:0] = map(str, paths)
+    while True:
+        try:
+            timm = import_module("timm")
+            break
+        except ModuleNotFoundError as error:
+            sys.modules[str(error.name)] = MagicMock()
+            for name in [name for name in sys.modules if name.startswith(("timm", "pynight"))]:
+                del sys.modules[name]
+    network = timm.create_model("vit_tiny_patch16_224", **timm_shape(options)).double().eval()
+    network.load_state_dict(state)
+    # The gradient mode LX1 of the preset LibraGrad.
+    modes = import_module("timm.night.decomposition").dynamic_obj
+    modes.attention_gradient_mode = modes.layer_norm_gradient_mode = "LineX_1"
+    modes.gelu_gradient_mode = "LineX_ZO"
+    _LIBRAGRAD.append(with_eps(network))
+
+
+def libragrad_map(image: Tensor, target: int) -> Tensor:
+    """Return the authors' Input × Grad of the embedded patches, summed over their width."""
+    (network,) = _LIBRAGRAD
+    tokens = network.pixels2patches(image).detach().requires_grad_()
+    (gradient,) = torch.autograd.grad(network.forward_patch_level(tokens)[0, target], tokens)
+    maps: Tensor = (tokens * gradient).sum(2)[:, 1:].detach()
+    return maps
+
+
 def own_classifier(options: argparse.Namespace) -> Classifier:
     """Return the project's vision transformer with random weights."""
     size = {
@@ -159,7 +256,10 @@ def our_methods(on_authors_weights: Classifier, own: Classifier, epsilon: float)
         )
     }
     rules = {"epsilon": epsilon, "gamma_linear": 0.0, "gamma_convolution": 0.0}
-    return methods | {"attnlrp": partial(_maps, relevance.attnlrp, own, rules)}
+    return methods | {
+        "attnlrp": partial(_maps, relevance.attnlrp, own, rules),
+        "libragrad": partial(_maps, libragrad, on_authors_weights, on_patches),
+    }
 
 
 def _maps(method: Any, model: Classifier, parameters: dict[str, Any], image: Tensor, target: int) -> Tensor:
@@ -191,6 +291,11 @@ def main() -> None:
     )
     parser.add_argument("--chefer", type=Path, required=True, help="clone of Transformer-Explainability")
     parser.add_argument("--generic", type=Path, required=True, help="clone of Transformer-MM-Explainability")
+    parser.add_argument("--legrad", type=Path, required=True, help="clone of LeGrad")
+    parser.add_argument(
+        "--libragrad", type=Path, required=True, help="clone of pytorch-image-models-libragrad-v1"
+    )
+    parser.add_argument("--pynight", type=Path, required=True, help="clone of PyNight")
     for name, value in (
         ("size", 64),
         ("patch", 8),
@@ -212,6 +317,10 @@ def main() -> None:
     own = own_classifier(options)
     theirs["attnlrp"] = attnlrp_by_lxt(own, epsilon)
     ours = our_methods(our_classifier(state, options), own, epsilon)
+    theirs["legrad"], encoder = legrad_by_its_authors(options.legrad, options)
+    ours["legrad"] = partial(_maps, legrad, encoder, {})
+    libra = libragrad_by_its_authors([options.libragrad, options.pynight], state, options)
+    theirs["libragrad"] = lambda image, target: libra.submit(libragrad_map, image, target).result()
     images = torch.rand(IMAGES, 3, options.size, options.size, generator=torch.Generator().manual_seed(1))
     worst = 0.0
     for name, method in theirs.items():

@@ -78,6 +78,8 @@ GALLERIES: dict[str, tuple[str, tuple[str, ...]]] = {
             "attention_rollout",
             "gradient_weighted_attention",
             "transformer_attribution",
+            "legrad",
+            "libragrad",
             "attnlrp",
             "lrp_epsilon",
             "gradcam",

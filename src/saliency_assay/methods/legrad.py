@@ -28,7 +28,7 @@ def legrad(
     A_l ``[heads, T, T]`` are the attention weights of layer l, and the means are over heads and queries. s_l is the
     target's logit that the layers after the last block compute from the output of block l. ``pooling`` is ``mean`` if
     they read the mean of all tokens of that output, or ``network`` if they read the tokens that they read in the
-    network, such as the class token. A constant map is 0. Bousselham et al. (2025), section 3.
+    network, such as the class token. A constant map is 0. Bousselham et al. (2025).
 
     Raises:
         ValueError: as ``raw_attention``, or a block has no residual connection.

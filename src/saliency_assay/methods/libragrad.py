@@ -39,7 +39,7 @@ def libragrad(
     x_t are the embedded patches: the input of the first block, with position embeddings. In the gradient ∂̃, attention
     weights, the gates g(x) of activations x ⊙ g(x) such as GELU, and the standard deviations of LayerNorm count as
     constants, and the gradient of any other product of two activations is halved. The values of all tokens, with
-    gradient ⊙ bias of every layer after the embedding, sum to the logit. Mehri et al. (2024).
+    gradient ⊙ bias of every layer after the embedding, sum to the logit. Mehri et al. (2025).
 
     Raises:
         ValueError: the network has no attention or a layer without a rule, or other than one sequence of tokens enters
