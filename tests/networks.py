@@ -110,8 +110,7 @@ class Kind:
 
     build: Callable[[], nn.Module]
     cam_layer: str
-    relu: bool = True
-    """True if ``cam_layer`` has feature maps ``[N, K, h, w]``."""
+    activations: str = "ReLU"
     repeats: bool = True
     """True if two passes in evaluation mode return the same logits."""
 
@@ -143,18 +142,20 @@ KINDS = {
     "googlenet": Kind(
         lambda: models.googlenet(num_classes=CLASSES, aux_logits=True, init_weights=False), "inception5b"
     ),
-    "mobilenet_v3_small": Kind(lambda: models.mobilenet_v3_small(num_classes=CLASSES), "features"),
+    "mobilenet_v3_small": Kind(
+        lambda: models.mobilenet_v3_small(num_classes=CLASSES), "features", activations="ReLU and Hardswish"
+    ),
     "efficientnet_b0": Kind(
         # Without stochastic depth, here and below: it is not torch's dropout, and each process draws its own.
         lambda: models.efficientnet_b0(num_classes=CLASSES, stochastic_depth_prob=0.0),
         "features",
-        relu=False,
+        activations="no ReLU",
     ),
     "shufflenet_v2_x0_5": Kind(lambda: models.shufflenet_v2_x0_5(num_classes=CLASSES), "conv5"),
     "squeezenet1_1": Kind(lambda: models.squeezenet1_1(num_classes=CLASSES), "features"),
-    "ConvNeXt": Kind(_convnext, "features", relu=False),
-    "SwinTransformer": Kind(_swin, "permute", relu=False),
-    "VisionTransformer": Kind(_vit, "encoder.layers.-1.ln_1", relu=False),
+    "ConvNeXt": Kind(_convnext, "features", activations="no ReLU"),
+    "SwinTransformer": Kind(_swin, "permute", activations="no ReLU"),
+    "VisionTransformer": Kind(_vit, "encoder.layers.-1.ln_1", activations="no ReLU"),
     "view": Kind(View, "features"),
     "auxiliary head": Kind(Auxiliary, "features"),
     "frozen BatchNorm": Kind(Frozen, "features"),

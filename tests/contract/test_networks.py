@@ -48,8 +48,8 @@ def together(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
 
 def refusal(method: str, kind: Kind) -> str:
     """The one line of a method that does not apply to a network; empty where it does."""
-    if method == "guided_backprop" and not kind.relu:
-        return "^guided_backprop: found no ReLU in .*use gradient$"
+    if method == "guided_backprop" and kind.activations != "ReLU":
+        return f"^guided_backprop: found {kind.activations} in .*use gradient$"
     return ""
 
 

@@ -79,7 +79,7 @@ FAMILIES = {
         Family("densenet", "features", tuple(f"features.denseblock{block}" for block in (1, 2, 3, 4))),
         Family("convnext", "features", tuple(f"features.{stage}" for stage in (1, 3, 5, 7)), has_relu=False),
         Family("efficientnet", "features", ("features.2", "features.4", "features.-1"), True, has_relu=False),
-        Family("mobilenet_v2", "features", ("features.2", "features.4", "features.-1"), True, has_relu=False),
+        Family("mobilenet_v2", "features", ("features.2", "features.4", "features.-1"), True),  # of ReLU6
         Family("mobilenet_v3", "features", ("features.2", "features.4", "features.-1")),
         Family("regnet", "trunk_output", ("trunk_output.-3", "trunk_output.-2", "trunk_output.-1"), True),
         Family("mnasnet", "layers", ("layers.8", "layers.10", "layers.-1"), True),
