@@ -19,6 +19,7 @@ from support import (
     with_random_state,
 )
 from torch import Tensor, nn
+from torch.nn import functional
 
 from saliency_assay.methods.canonical import canonical, normalized
 from saliency_assay.methods.feature_maps import rescaled
@@ -160,6 +161,29 @@ def test_map_equals_plain_loops(rescale: str) -> None:
         exact(maps[image, 0], expected)
 
 
+IMPLICIT: dict[str, tuple[nn.Module, Callable[[Tensor], Tensor]]] = {
+    "ReLU6": (nn.ReLU6(), lambda z: 6.0 * (z > 6)),
+    "Hardtanh": (nn.Hardtanh(-0.5, 0.25), lambda z: 0.25 * (z > 0.25) - 0.5 * (z < -0.5)),
+    "ELU": (nn.ELU(), lambda z: torch.where(z > 0, 0, torch.exp(z) * (1 - z) - 1)),
+    "Sigmoid": (nn.Sigmoid(), lambda z: z.sigmoid() * (1 - z * (1 - z.sigmoid()))),
+    "Hardswish": (nn.Hardswish(), lambda z: torch.where(z.abs() < 3, -(z**2) / 6, 0)),
+}
+
+
+@pytest.mark.parametrize("name", IMPLICIT)
+def test_the_implicit_bias_of_an_activation_is_the_offset_of_its_tangent(name: str) -> None:
+    activation, offset = IMPLICIT[name]
+    model = wrapped(plain_net(activation))
+    for layer in (model.network[0], model.network[3]):
+        layer.weight.data *= 6
+    _, of_biases = terms(model, IMAGES)
+    z = model.network[:4](normalized(model, IMAGES)).detach()
+    y = activation(z).requires_grad_()
+    gradient = torch.autograd.grad(model.network[5:](y)[range(5), TARGETS].sum(), y)[0]
+    exact(of_biases["4"], offset(z) * gradient, 1e-9, floor=1e-12)
+    assert of_biases["4"].any()
+
+
 def test_a_channel_that_is_constant_up_to_rounding_is_0() -> None:
     """With a linear layer over the mean, all positions of a channel have the same gradient."""
     network = nn.Sequential(nn.Conv2d(3, 6, 3, padding=1), nn.AdaptiveAvgPool2d(1), nn.Flatten())
@@ -198,8 +222,6 @@ class Token(nn.Module):
 
 
 OFFSETS = {
-    "GELU": nn.GELU(),
-    "ReLU6": nn.ReLU6(),
     "LayerNorm": nn.LayerNorm([4, 4]),
     "Softmax": nn.Softmax(1),
     "Multiply": Product(),
@@ -226,22 +248,32 @@ def test_a_constant_that_is_joined_is_refused() -> None:
 class Positions(nn.Module):
     """A network that adds a constant to channels-last activations, or applies its last layer to every position."""
 
-    def __init__(self, per_position: bool) -> None:
+    def __init__(self, case: str) -> None:
         super().__init__()
-        self.stem, self.head, self.per_position = nn.Conv2d(3, 4, 3), nn.Linear(4, CLASSES), per_position
+        self.stem, self.head, self.case = nn.Conv2d(3, 4, 3), nn.Linear(4, CLASSES), case
         self.constant = nn.Parameter(torch.ones(1, 1, 1, 4))
 
     def forward(self, images: Tensor) -> Tensor:
+        if self.case == "GELU of vectors":
+            return self.head(functional.gelu(self.stem(images).flatten(2)).mean(2))
         features = self.stem(images).relu().permute(0, 2, 3, 1)
-        if self.per_position:
+        if self.case == "GELU":
+            return self.head(functional.gelu(features).mean((1, 2)))
+        if self.case == "head":
             return self.head(features).mean((1, 2))
         return self.head((features + self.constant).mean((1, 2)))
 
 
 @pytest.mark.parametrize(
-    ("per_position", "message"), [(False, "found 'permute' in Positions"), (True, "found a linear layer")]
+    ("case", "message"),
+    [
+        ("constant", "found 'permute' in Positions"),
+        ("GELU", "found 'permute' in Positions"),
+        ("head", r"found Linear .* \[5, 6, 6, 4\]"),
+        ("GELU of vectors", r"found GELU .* \[5, 4, 36\]"),
+    ],
 )
-def test_biases_of_unknown_layout_are_refused(per_position: bool, message: str) -> None:
-    network = Positions(per_position).double()
+def test_biases_of_unknown_layout_are_refused(case: str, message: str) -> None:
+    network = Positions(case).double()
     with pytest.raises(ValueError, match=rf"^fullgrad: {message}"):
         fullgrad(classifier(network, ""), IMAGES, TARGETS, generator=generator())

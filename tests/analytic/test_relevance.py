@@ -589,12 +589,20 @@ def test_refuses_a_network_without_relu(method: Method) -> None:
 
 
 @NEED_RELU
-@pytest.mark.parametrize("layer", [nn.GELU(), nn.ReLU6()])
+@pytest.mark.parametrize("layer", [nn.GELU(), nn.Hardtanh()])
 def test_refuses_activations_other_than_relu(method: Method, layer: nn.Module) -> None:
     network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), layer, nn.Flatten(), nn.Linear(400, CLASSES))
     kind = type(layer).__name__
     with pytest.raises(ValueError, match=f"found {kind} .'2'. in Sequential, .*or use lrp_epsilon"):
         explain(method, network.double().eval(), IMAGES, TARGETS)
+
+
+def test_w_squared_refuses_a_relu_with_a_maximum() -> None:
+    network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU6(), nn.Flatten(), nn.Linear(400, CLASSES))
+    with pytest.raises(
+        ValueError, match=r"^deep_taylor: found ReLU6 .'1'. in Sequential, .*or use lrp_epsilon"
+    ):
+        explain(partial(deep_taylor, rule="w_squared"), network.double().eval(), IMAGES, TARGETS)
 
 
 @EVERY_METHOD

@@ -2,7 +2,8 @@
 
 A network of convolutions, linear layers, ReLUs, poolings and additions is linear near an image, with an offset to which
 each bias contributes. Its logit is therefore the sum of the gradient ⊙ the input and, over all layers with a bias, of
-the bias ⊙ the gradient with respect to the layer's output: the full gradient.
+the bias ⊙ the gradient with respect to the layer's output: the full gradient. Another activation function η is replaced
+by its tangent at its input z, whose offset η(z) − η′(z) z is the function's implicit bias.
 """
 
 from collections.abc import Callable
@@ -34,6 +35,11 @@ _LAYERS = (
     *(nn.AvgPool2d, nn.AdaptiveAvgPool2d, nn.Upsample, Mean, Scale),
 )
 """Layers that are linear piece by piece, with no offset but their bias; another one is ``Add``."""
+_WITH_OFFSET = (
+    *(nn.ReLU6, nn.Hardtanh, nn.ELU, nn.CELU, nn.SELU, nn.GELU, nn.SiLU, nn.Mish, nn.Tanh, nn.Sigmoid),
+    *(nn.Softplus, nn.Softsign, nn.Hardswish, nn.Hardsigmoid),
+)
+"""Activation functions with an implicit bias."""
 
 
 def fullgrad(
@@ -50,7 +56,8 @@ def fullgrad(
     values, rescales them linearly to [0, 1] for each image and resizes them to the image. Srinivas & Fleuret (2019),
     section 4. Values are rescaled over all channels of a ``layer`` together, as in the released code, or over each
     ``channel`` by itself, as in the equation. BatchNorm is folded into the layer before it, and its offset is part of
-    this layer's bias. Biases of linear layers have no position, so they are left out.
+    this layer's bias. Activation functions whose tangent has an offset, their implicit bias, are layers with a bias.
+    Biases of linear layers, and of activations of one vector per image, have no position, so they are left out.
 
     Raises:
         ValueError: a layer whose offset is not its bias.
@@ -76,11 +83,12 @@ def full_gradient(
 ) -> tuple[Tensor, Tensor]:
     """Return ∇f_t(x) ⊙ x, ``[N, C, H, W]``, and the logits, ``[N, K]``; pass the terms of biases to ``receive``.
 
-    The term of the bias b of a layer z is b ⊙ ∂f_t / ∂z.
+    The term of the bias b of a layer z is b ⊙ ∂f_t / ∂z. The implicit bias of an activation function η of z is
+    η(z) − η′(z) z, and the constant in an addition is a bias, too.
     ``receive`` is called with the name of the layer and the term, ``[N, ...]``, from the last layer to the first, so
     that the gradients of all layers are not in memory at once. ``network`` is in canonical form, ``inputs`` are
-    normalized images. If the network has the layers of ``_LAYERS`` and additions, all terms of an image sum to f_t(x)
-    (completeness). The constant in an addition is a bias, too.
+    normalized images. If the network has the layers of ``_LAYERS`` and ``_WITH_OFFSET`` and additions, all terms of an
+    image sum to f_t(x) (completeness).
 
     Raises:
         ValueError: the network does not return ``[N, K]``.
@@ -103,16 +111,17 @@ class _BiasHooks(fx.Interpreter):
 
     def run_node(self, n: fx.Node) -> Any:
         output = super().run_node(n)
-        if (
-            n.op == "call_module"
-            and isinstance(self.fetch_attr(str(n.target)), nn.Linear)
-            and output.ndim != 2
+        layer = self.fetch_attr(str(n.target)) if n.op == "call_module" and n in self.varying else None
+        is_linear = isinstance(layer, nn.Linear)
+        if (is_linear or isinstance(layer, _WITH_OFFSET)) and output.ndim not in (
+            (2,) if is_linear else (2, 4)
         ):
+            valid = "one vector per image" + ("" if is_linear else " or feature maps")
             raise ValueError(
-                f"fullgrad: found a linear layer ({n.target!r}) that returns {list(output.shape)}, expected one vector "
-                f"per image; or use integrated_gradients"
+                f"fullgrad: found {type(layer).__name__} ({n.target!r}) that returns {list(output.shape)}, expected "
+                f"{valid}; or use integrated_gradients"
             )
-        bias = self._bias(n) if n.op == "call_module" and n in self.varying else None
+        bias = None if layer is None else self._bias(n)
         if bias is not None:
             # Without a reference to this object, which keeps the logits: a cycle through the autograd graph, which the
             # garbage collector does not see, would never be released.
@@ -126,6 +135,13 @@ class _BiasHooks(fx.Interpreter):
             return None if layer.bias is None else layer.bias[:, None, None]
         if isinstance(layer, nn.Linear):
             return layer.bias
+        if isinstance(layer, _WITH_OFFSET):
+            inputs = self.env[node.all_input_nodes[0]].detach().requires_grad_()
+            values = layer(inputs)
+            offset = values.detach() - torch.autograd.grad(values.sum(), inputs)[0] * inputs.detach()
+            # Rounding errors, where η is linear through 0, could be all of a channel that is rescaled to [0, 1].
+            rounding = 4 * torch.finfo(offset.dtype).eps * values.detach().abs()
+            return torch.where(offset.abs() > rounding, offset, 0)
         constants = [term for term in node.all_input_nodes if term not in self.varying]
         return self.env[constants[0]] if isinstance(layer, Add) and constants else None
 
@@ -142,15 +158,16 @@ def _check_layers(network: fx.GraphModule, kind: str) -> None:
         if node not in varying or node.op in ("placeholder", "output"):
             continue
         layer = network.get_submodule(str(node.target)) if node.op == "call_module" else None
-        if layer is not None and not isinstance(layer, (*_LAYERS, Add)):
-            valid = ", ".join(supported.__name__ for supported in _LAYERS)
+        if layer is not None and not isinstance(layer, (*_LAYERS, *_WITH_OFFSET, Add)):
+            valid = ", ".join(supported.__name__ for supported in (*_LAYERS, *_WITH_OFFSET))
             raise ValueError(
                 f"fullgrad: found {type(layer).__name__} ({node.target!r}) in {kind}, whose offset is not a bias; "
                 f"valid: {valid}, BatchNorm, dropout and addition; or use integrated_gradients"
             )
-        if isinstance(layer, Add) and permutation and not varying.issuperset(node.all_input_nodes):
+        has_constant = isinstance(layer, Add) and not varying.issuperset(node.all_input_nodes)
+        if permutation and (has_constant or isinstance(layer, _WITH_OFFSET)):
             raise ValueError(
-                f"fullgrad: found {permutation!r} in {kind}, which permutes dimensions, and the constant in "
+                f"fullgrad: found {permutation!r} in {kind}, which permutes dimensions, and the offset of "
                 f"{node.name!r}, whose channels are then unknown; or use integrated_gradients"
             )
         is_join = node.target is torch.cat

@@ -51,6 +51,7 @@ from saliency_assay.registry.limits import InputRule, Limits, NonNegativeFloat
 _AVERAGES = (nn.AvgPool2d, nn.AdaptiveAvgPool2d, nn.Upsample)
 _BY_GRADIENT = (nn.MaxPool2d,)
 _KNOWN = (*WEIGHTED, nn.ReLU, *_AVERAGES, *_BY_GRADIENT, Scale)
+"""Layers with a rule of LRP-αβ and deep Taylor decomposition; others are ReLUs with a maximum, see ``has_rule``."""
 _ACTIVATIONS = (
     *(nn.ReLU, nn.LeakyReLU, nn.PReLU, nn.ReLU6, nn.Hardtanh, nn.ELU, nn.CELU, nn.SELU, nn.GELU, nn.SiLU),
     *(nn.Mish, nn.Tanh, nn.Sigmoid, nn.Softplus, nn.Hardswish, nn.Hardsigmoid, SquareRoot),
@@ -63,6 +64,13 @@ _OF_BOTH_SIGNS = (*_KNOWN, *_ACTIVATIONS, Reciprocal, nn.LayerNorm, nn.Softmax, 
 
 Wrapper: TypeAlias = Callable[[nn.Module, bool], Rule]
 """Function that wraps a layer in a rule; the second argument is True if no input of the layer is negative."""
+
+
+def is_rectifier(layer: nn.Module) -> bool:
+    """Return True for max(x, 0), and for min(max(x, 0), c) as in ReLU6, whose values are never negative either."""
+    return isinstance(layer, nn.ReLU) or (
+        isinstance(layer, nn.Hardtanh) and layer.min_val == 0 < layer.max_val
+    )
 
 
 @dataclass(frozen=True)
@@ -332,20 +340,32 @@ def _copy_sharing_tensors(network: fx.GraphModule) -> fx.GraphModule:
 def _check_layers(method: str, model: nn.Module, network: fx.GraphModule, rules: _Rules) -> None:
     kind = kind_of(network_of(model))
     layers = {name: network.get_submodule(name) for name in _layer_names(network)}
-    known = _KNOWN if rules.epsilon is None else _OF_BOTH_SIGNS
-    if rules.epsilon is None and not any(isinstance(layer, nn.ReLU) for layer in layers.values()):
+    if rules.epsilon is None and not any(map(is_rectifier, layers.values())):
         raise ValueError(
             f"{method}: found no ReLU in {kind}; expected a ReLU network, or lrp_epsilon, or a method that needs "
             f"gradients only, such as integrated_gradients"
         )
     for name, layer in layers.items():
-        if not isinstance(layer, (*known, Add)):
-            valid = ", ".join(supported.__name__ for supported in known)
+        if not has_rule(layer, rules):
+            known = [each.__name__ for each in (_KNOWN if rules.epsilon is None else _OF_BOTH_SIGNS)]
+            if rules.epsilon is None and rules.activations is not None:
+                known.append("ReLU6 and Hardtanh from 0")
             alternative = "; or use lrp_epsilon" if isinstance(layer, _OF_BOTH_SIGNS) else ""
             raise ValueError(
-                f"{method}: found {type(layer).__name__} ({name!r}) in {kind}, which has no rule; valid: {valid}, "
-                f"BatchNorm, dropout and addition{alternative}"
+                f"{method}: found {type(layer).__name__} ({name!r}) in {kind}, which has no rule; "
+                f"valid: {', '.join(known)}, BatchNorm, dropout and addition{alternative}"
             )
+
+
+def has_rule(layer: nn.Module, rules: _Rules) -> bool:
+    """Return True if a method with these rules is defined on a layer.
+
+    The gradient of a ReLU, the rule for activations with w², would also set the relevance of active neurons to 0 in a
+    ReLU with a maximum.
+    """
+    if rules.epsilon is not None:
+        return isinstance(layer, (*_OF_BOTH_SIGNS, Add))
+    return isinstance(layer, (*_KNOWN, Add)) or (rules.activations is not None and is_rectifier(layer))
 
 
 def _linearize(method: str, network: fx.GraphModule, epsilon: float, *, gates_are_constant: bool) -> None:
