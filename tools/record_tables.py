@@ -1,11 +1,19 @@
 """Generate the tables of records in the documentation: ``python -m tools.record_tables``."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
+
+import torch
+from torch import Tensor, nn
 
 from saliency_assay.config.methods import unsupported
 from saliency_assay.data import DATA_KINDS
 from saliency_assay.methods import METHODS
+from saliency_assay.methods.deeplift import deeplift
+from saliency_assay.methods.fullgrad import fullgrad
+from saliency_assay.methods.guided import guided_backprop, is_rectifier
+from saliency_assay.methods.relevance import attnlrp, deep_taylor, lrp_alpha_beta, lrp_epsilon
 from saliency_assay.metrics import METRICS
 from saliency_assay.models import ARCHITECTURES
 from saliency_assay.registry.records import Parameter
@@ -79,12 +87,80 @@ def support_table() -> Rows:
         yield method.name, *("" if unsupported(method.needs, each) else "✓" for each in ARCHITECTURES)
 
 
+ACTIVATIONS: Mapping[str, nn.Module] = {
+    **{
+        "ReLU": nn.ReLU(),
+        "ReLU6": nn.ReLU6(),
+        "Hardtanh(0, c)": nn.Hardtanh(0, 2),
+        "Hardtanh(−1, 1)": nn.Hardtanh(),
+    },
+    **{
+        "LeakyReLU": nn.LeakyReLU(),
+        "PReLU": nn.PReLU(),
+        "ELU": nn.ELU(),
+        "CELU": nn.CELU(),
+        "SELU": nn.SELU(),
+    },
+    **{"Softplus": nn.Softplus(), "Sigmoid": nn.Sigmoid(), "Tanh": nn.Tanh(), "Hardswish": nn.Hardswish()},
+    **{"Hardsigmoid": nn.Hardsigmoid(), "SiLU": nn.SiLU(), "GELU": nn.GELU(), "Mish": nn.Mish()},
+    "Softmax": nn.Softmax(1),
+}
+RULE_METHODS: Mapping[str, Callable[..., Tensor]] = {
+    "`guided_backprop`": guided_backprop,
+    "`lrp_alpha_beta`": lrp_alpha_beta,
+    "`deep_taylor`": deep_taylor,
+    "`deep_taylor`, w²": partial(deep_taylor, rule="w_squared"),
+    "`lrp_epsilon`": lrp_epsilon,
+    "`attnlrp`": attnlrp,
+    "`deeplift`, Rescale": partial(deeplift, rule="rescale"),
+    "`deeplift`, RevealCancel": partial(deeplift, rule="reveal_cancel"),
+    "`fullgrad`": fullgrad,
+}
+"""Methods with rules for activation functions, by the heading of their column."""
+
+
+class _BesideReLU(nn.Module):
+    """A network of a ReLU and another activation, of features or of a factor by which they are multiplied."""
+
+    def __init__(self, activation: nn.Module, *, is_factor: bool) -> None:
+        super().__init__()
+        self.first, self.second, self.head = nn.Conv2d(3, 4, 3), nn.Conv2d(4, 4, 1), nn.Linear(4, 2)
+        self.activation, self.is_factor = activation, is_factor
+
+    def forward(self, images: Tensor) -> Tensor:
+        features = torch.relu(self.first(images))
+        active = self.activation(self.second(features))
+        logits: Tensor = self.head((features * active if self.is_factor else active).mean((2, 3)))
+        return logits
+
+
+def activation_table() -> Rows:
+    """Yield the header and the rows of the table of activation functions × methods, from a run of each."""
+    yield "activation", *RULE_METHODS
+    for name, activation in ACTIVATIONS.items():
+        yield name, *(_support(method, activation) for method in RULE_METHODS.values())
+
+
+def _support(method: Callable[..., Tensor], activation: nn.Module) -> str:
+    """Return where a method accepts an activation: as such (✓), as a factor of a product, or nowhere (empty)."""
+    node = activation(torch.ones(1, 2, requires_grad=True)).grad_fn
+    for is_factor, text in ((False, "✓"), (True, "factor")):
+        try:
+            network = _BesideReLU(activation, is_factor=is_factor).eval()
+            method(network, torch.rand(1, 3, 8, 8), torch.tensor([0]), generator=torch.Generator())
+        except ValueError:
+            continue
+        return "gradient" if method is guided_backprop and not (is_factor or is_rectifier(node)) else text
+    return ""
+
+
 TABLES: tuple[tuple[str, str, Callable[[], Rows]], ...] = (
     ("data.md", "records", data_table),
     ("models.md", "records", architecture_table),
     ("metrics.md", "records", metric_table),
     ("methods.md", "records", method_table),
     ("methods.md", "pairs", support_table),
+    ("methods/propagation.md", "activations", activation_table),
 )
 """Page, name in the markers around the table, and function that yields its rows."""
 
