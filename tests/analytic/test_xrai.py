@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from scipy import ndimage
+from scipy import ndimage, sparse
 from skimage import segmentation, transform
 from support import (
     CLASSES,
@@ -18,7 +18,7 @@ from support import (
 from torch import Tensor, nn
 
 from saliency_assay.methods.path import mean_gradient, quadrature
-from saliency_assay.methods.xrai import grow_region, segment_masks, xrai
+from saliency_assay.methods.xrai import _dilated, grow_region, segment_memberships, xrai
 
 IMAGES, TARGETS = random_images(4), cyclic_targets(4)
 FAST: dict[str, Any] = {"steps": 4, "resolution": 48}
@@ -72,7 +72,8 @@ def test_the_region_equals_the_plain_derivation(share: float, least: int) -> Non
     masks[7], masks[20] = masks[3], False  # one segment twice, and one without pixels
     for _ in range(5):
         attribution = random.normal(size=90)
-        exact(grow_region(attribution, masks, least), plain_region(attribution, masks, least), 1e-12)
+        memberships = sparse.csr_array(masks.T)
+        exact(grow_region(attribution, memberships, least), plain_region(attribution, masks, least), 1e-12)
 
 
 # --------------------------------------------------------------------------------------------- segments
@@ -93,9 +94,20 @@ def test_segments_are_those_of_felzenszwalb(size: int, radius: int) -> None:
         labels = segmentation.felzenszwalb(resized, scale=scale, sigma=0.8, min_size=150)
         nearest = labels[224 // size - 1 :: 224 // size, 224 // size - 1 :: 224 // size]
         expected += [ndimage.binary_dilation(nearest == i, disk) for i in range(labels.max() + 1)]
-    masks = segment_masks(image, 224).reshape(-1, size, size)
+    masks = segment_memberships(image, 224).toarray().T.reshape(-1, size, size)
     assert np.array_equal(masks, expected)
     assert len(masks) > 60
+
+
+@pytest.mark.parametrize("radius", [0, 1, 4, 12])
+def test_eight_masks_are_dilated_at_a_time(radius: int) -> None:
+    """Up to the edge, also of an image that is smaller than the disk."""
+    masks = np.random.default_rng(4).random((7, 30, 16)) < 0.02
+    steps = np.arange(-radius, radius + 1)
+    disk = steps[:, None] ** 2 + steps**2 <= radius**2
+    expected = [ndimage.binary_dilation(masks[..., i], disk) for i in range(16)]
+    dilated = np.unpackbits(_dilated(np.packbits(masks, axis=2), radius), axis=2)
+    assert np.array_equal(np.moveaxis(dilated, 2, 0), expected)
 
 
 # ------------------------------------------------------------------------------------------------- maps
@@ -120,7 +132,7 @@ def test_maps_are_regions_of_averaged_integrated_gradients() -> None:
     for channels, values in (("sum", attributions.sum(1)), ("max", attributions.amax(1))):
         maps = xrai(model, IMAGES, TARGETS, generator=generator(), channels=channels, **FAST)
         for i in range(4):
-            masks = segment_masks(IMAGES[i].permute(1, 2, 0).numpy(), 48)
+            masks = segment_memberships(IMAGES[i].permute(1, 2, 0).numpy(), 48).toarray().T
             exact(maps[i].flatten(), plain_region(values[i].flatten().numpy(), masks, least), 1e-10)
         assert (maps.flatten(1).std(1) > 0).all()
 
