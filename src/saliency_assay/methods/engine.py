@@ -6,9 +6,11 @@ In the workflow, an exception of a method is recorded as its result (``runtime.f
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
+from inspect import isfunction
 from typing import Any
+from weakref import ref
 
 import numpy as np
 import torch
@@ -17,7 +19,7 @@ from torch import Tensor, nn
 from saliency_assay.methods.differentiate import describe_tensor
 from saliency_assay.methods.sampling import BlockGenerator
 from saliency_assay.models.classifier import Classifier
-from saliency_assay.models.independence import check_independence
+from saliency_assay.models.independence import check_independence, harmless_calls
 from saliency_assay.models.inference import evaluating, exact_float32, to_pixels
 from saliency_assay.models.state import changed, tensors_of
 from saliency_assay.runtime.shards import batches
@@ -79,7 +81,7 @@ def attribute_batches(
     classifier. The first ``done`` images, which are complete batches, are skipped; ``generator`` must then be in the
     state after their maps.
     """
-    name = name_of(method)
+    name, call = name_of(method), _call_of(method, parameters)
     batch_slices = [
         (block, batch)
         for block, batch in batches(len(images), batch_size, offset=offset)
@@ -94,13 +96,16 @@ def attribute_batches(
             pixels = to_pixels(stored)
             batch_targets = to_device(torch.tensor(targets[batch], device="cpu"), classifier.device)
             written = check_independence(classifier, pixels) if number == 0 else frozenset()
-            # Only for the first batch, since this copies all weights; a method that writes in place does so every time.
-            watched = _unchangeable(classifier, pixels, batch_targets, written) if number == 0 else {}
+            # Once, since this copies all weights; a method that writes in place does so for every batch.
+            is_watched = number == 0 and (call is None or call not in harmless_calls(classifier))
+            watched = _unchangeable(classifier, pixels, batch_targets, written) if is_watched else {}
             before = {key: tensor.clone() for key, tensor in watched.items()}
             with evaluating(classifier), frozen(classifier), exact_float32(), torch.enable_grad():
                 maps = method(classifier, pixels, batch_targets, generator=generator.at(block), **parameters)
             if before:
                 _check_unchanged(name, before, _unchangeable(classifier, pixels, batch_targets, written))
+                if call is not None:
+                    harmless_calls(classifier).add(call)
             _check_maps(name, maps, pixels)
             non_finite = ~maps.isfinite().flatten(1).all(1)
             if finite and non_finite.any():
@@ -200,6 +205,13 @@ def _unchangeable(
     """Return all tensors that a method must not change; the forward pass changes those in ``written`` by itself."""
     state = {name: tensor for name, tensor in tensors_of(classifier).items() if name not in written}
     return {"the images": pixels.detach(), "the targets": targets, **state}
+
+
+def _call_of(method: Callable[..., Tensor], parameters: Mapping[str, Any]) -> Hashable | None:
+    """Return what identifies a call of a method besides its inputs; None if its parameters are not plain values."""
+    # By a weak reference, since a custom method may keep the network alive with which it is stored.
+    is_plain = all(isinstance(value, bool | int | float | str) for value in parameters.values())
+    return (ref(method), *sorted(parameters.items())) if isfunction(method) and is_plain else None
 
 
 def _check_unchanged(name: str, before: dict[str, Tensor], after: dict[str, Tensor]) -> None:

@@ -1,7 +1,7 @@
 """Check that the logits of an image depend on that image alone, without which maps would depend on the batch size."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -24,6 +24,7 @@ DYNAMIC_ROUNDING = 0.05
 class _Checked(NamedTuple):
     state: State
     written: frozenset[str]
+    harmless: set[Hashable]
 
 
 _CHECKED: WeakKeyDictionary[nn.Module, _Checked] = WeakKeyDictionary()
@@ -95,8 +96,17 @@ def check_independence(classifier: Classifier, images: Tensor) -> frozenset[str]
             name,
         )
     if together is not None:
-        _CHECKED[network] = _Checked(state_of(network), written)
+        _CHECKED[network] = _Checked(state_of(network), written, set())
     return written
+
+
+def harmless_calls(classifier: Classifier) -> set[Hashable]:
+    """Return the set to which callers of ``check_independence`` add calls that do not change the network.
+
+    It is a new, empty set after the network changed.
+    """
+    cached = _CHECKED.get(classifier.network)
+    return set() if cached is None else cached.harmless
 
 
 def _kept(network: nn.Module) -> Iterator[tuple[str, str, dict[str, Any], Tensor]]:

@@ -1,10 +1,12 @@
 """The caller of attribution methods: batches, checks, and what it leaves as it was."""
 
+import gc
 import itertools
 import logging
 import re
 from collections.abc import Callable
 from typing import ClassVar
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ import torch
 from support import conv_classifier, state_of
 from torch import Tensor
 
+from saliency_assay.methods import engine
 from saliency_assay.methods.engine import attribute
 from saliency_assay.methods.gradient import gradient
 from saliency_assay.methods.model_free import random
@@ -19,6 +22,7 @@ from saliency_assay.methods.optimal import optimal_square
 from saliency_assay.methods.sampling import BlockGenerator, Role, sample_seeds
 from saliency_assay.methods.smoothing import smoothgrad
 from saliency_assay.models.classifier import Classifier
+from saliency_assay.models.state import changed
 from saliency_assay.runtime import shards
 from saliency_assay.runtime.shards import Shard
 
@@ -193,6 +197,44 @@ def test_a_method_that_breaks_the_contract_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match=rf"^{__name__}:failing.<locals>.method: {re.escape(message)}"):
         list(attribute(failing(change), {}, model, IMAGES, TARGETS, seed=0, batch_size=3))
+
+
+def test_weights_are_compared_once_for_each_method_parameters_and_network(
+    model: Classifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared = []
+
+    def record(before: dict[str, Tensor], after: dict[str, Tensor]) -> list[str]:
+        compared.append(len(before))
+        return changed(before, after)
+
+    monkeypatch.setattr(engine, "changed", record)
+
+    def comparisons(method: Callable[..., Tensor], **parameters: object) -> int:
+        compared.clear()
+        maps_of(method, model, **parameters)
+        return len(compared)
+
+    assert [comparisons(gradient) for _ in range(3)] == [1, 0, 0]
+    assert [comparisons(random), comparisons(gradient)] == [1, 0]
+    assert [comparisons(smoothgrad, samples=count) for count in (1, 2, 1)] == [1, 1, 0]
+    assert [comparisons(smoothgrad, samples=1, base=gradient) for _ in range(2)] == [1, 1]
+    with torch.no_grad():
+        next(model.parameters()).mul_(2)
+    assert [comparisons(gradient) for _ in range(2)] == [1, 0]
+    scale = failing(lambda m, x, t: x * next(m.network.parameters()).mul_(2).sum())
+    for _ in range(2):
+        with pytest.raises(ValueError, match="in place"):
+            comparisons(scale)
+
+
+def test_a_method_that_refers_to_the_network_does_not_keep_it_alive() -> None:
+    model = conv_classifier(dtype=torch.float32)
+    maps_of(failing(lambda m, x, t, own=model: x), model)
+    network = ref(model.network)
+    del model
+    gc.collect()
+    assert network() is None
 
 
 def test_maps_that_are_not_finite_are_kept_and_counted(
