@@ -211,9 +211,15 @@ def upsampled(maps: Tensor, images: Tensor, upsampling: str, *, relu: bool) -> T
 
 def rescaled(values: Tensor, dimensions: tuple[int, ...]) -> Tensor:
     """Return values ``[N, K, h, w]`` rescaled to [0, 1] over ``dimensions``, and 0 where they are constant there."""
+    low, span = minimum_and_span(values, dimensions)
+    return (values - low) / span
+
+
+def minimum_and_span(values: Tensor, dimensions: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+    """Return the minimum of values and their span over ``dimensions``, or infinity where they are constant there."""
     low, high = values.amin(dimensions, keepdim=True), values.amax(dimensions, keepdim=True)
     span, largest = high - low, torch.maximum(low.abs(), high.abs())
     # Constant up to rounding error, which would otherwise be rescaled to [0, 1]. The threshold is relative, since an ε
     # in the denominator would make the result depend on the scale of the values. NaN and infinity become NaN.
     is_constant = (span == 0) | (span < 64 * torch.finfo(values.dtype).eps * largest)
-    return (values - low) / torch.where(is_constant, torch.inf, span)
+    return low, torch.where(is_constant, torch.inf, span)

@@ -22,7 +22,7 @@ from saliency_assay.methods.canonical import (
     signals,
 )
 from saliency_assay.methods.differentiate import autograd_errors, check_inputs, check_logits, gradient_of
-from saliency_assay.methods.feature_maps import rescaled
+from saliency_assay.methods.feature_maps import minimum_and_span, rescaled
 from saliency_assay.methods.layers import Add, Mean, Scale
 from saliency_assay.models.classifier import kind_of
 from saliency_assay.registry.limits import Limits
@@ -65,17 +65,29 @@ def fullgrad(
     check_inputs(images, targets)
     network = canonical_for("fullgrad", model, images)
     _check_layers(network, kind_of(network_of(model)))
-    maps = torch.zeros_like(images[:, :1])
+    sums: dict[torch.Size, Tensor] = {}
 
     def add(name: str, term: Tensor) -> None:
         if term.ndim == 4 and not isinstance(network.get_submodule(name), nn.Linear):
-            # Summed before it is resized, which is linear.
-            layer = rescaled(term.abs(), RESCALINGS[rescale]).sum(1, keepdim=True)
-            maps.add_(interpolate(layer, size=images.shape[2:], mode="bilinear"))
+            # Summed over channels and layers of the same size before they are resized, which is linear.
+            layer = _rescaled_sum(term.abs_(), RESCALINGS[rescale])
+            size = layer.shape[2:]
+            sums[size] = sums[size] + layer if size in sums else layer
 
     of_input, logits = full_gradient(network, normalized(model, images), targets, add)
     check_form("fullgrad", model, images, logits)
-    return maps + rescaled(of_input.abs(), RESCALINGS[rescale]).sum(1, keepdim=True)
+    maps = _rescaled_sum(of_input.abs_(), RESCALINGS[rescale])
+    for layers in sums.values():
+        maps = maps + interpolate(layers, size=images.shape[2:], mode="bilinear")
+    return maps
+
+
+def _rescaled_sum(values: Tensor, dimensions: tuple[int, ...]) -> Tensor:
+    """Return the sum over the channels of ``rescaled`` values ``[N, K, h, w]``, ``[N, 1, h, w]``."""
+    if 1 not in dimensions:
+        return rescaled(values, dimensions).sum(1, keepdim=True)
+    low, span = minimum_and_span(values, dimensions)  # one of each for all channels, which are summed first
+    return (values.sum(1, keepdim=True) - values.shape[1] * low) / span
 
 
 def full_gradient(
