@@ -229,11 +229,11 @@ def scorecam(
     color, images = baseline_color(classifier, images, baseline), images.detach()
     activations, _ = activations_and_logits(classifier, images)
     count, channels = activations.shape[:2]
-    scores = images.new_empty(count, channels)
+    scores, span = images.new_empty(count, channels), images - color
     for channel in passes_of(images, channels):
         maps = activations[:, channel : channel + 1]
         masks = rescaled(interpolate(maps, size=images.shape[2:], mode=upsampling), (2, 3))
-        scores[:, channel] = target_logits(classifier, torch.lerp(color, images, masks), targets)
+        scores[:, channel] = target_logits(classifier, torch.addcmul(color, span, masks), targets)
     weights = scores.softmax(1)
     maps = torch.einsum("nk,nkhw->nhw", weights, activations)[:, None]
     return upsampled(maps, images, upsampling, relu=relu)
