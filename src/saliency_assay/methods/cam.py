@@ -230,9 +230,11 @@ def scorecam(
     activations, _ = activations_and_logits(classifier, images)
     count, channels = activations.shape[:2]
     scores, span = images.new_empty(count, channels), images - color
+    # The batch as the channels of one image, which PyTorch resizes up to four times as fast.
+    batches = activations.transpose(0, 1).contiguous()
     for channel in passes_of(images, channels):
-        maps = activations[:, channel : channel + 1]
-        masks = rescaled(interpolate(maps, size=images.shape[2:], mode=upsampling), (2, 3))
+        maps = interpolate(batches[channel : channel + 1], size=images.shape[2:], mode=upsampling)
+        masks = rescaled(maps.transpose(0, 1), (2, 3))
         scores[:, channel] = target_logits(classifier, torch.addcmul(color, span, masks), targets)
     weights = scores.softmax(1)
     maps = torch.einsum("nk,nkhw->nhw", weights, activations)[:, None]
