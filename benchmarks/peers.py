@@ -1,6 +1,7 @@
-"""Speed, agreement and memory beside Quantus, captum, pytorch-grad-cam and Xplique, on the same model, images and maps.
+"""Speed, agreement and memory beside other libraries and bare passes, on the same model, images and maps.
 
     build/peers/bin/python benchmarks/peers.py --threads 1
+    build/peers/bin/python benchmarks/peers.py --threads 1 --only methods --names xrai lrp_epsilon --networks resnet18
 
 ``docs/comparison.md`` has the commands that install the libraries into ``build/peers``.
 
@@ -9,13 +10,19 @@ range of the ratios of the rounds (above 1, this project is faster), and the agr
 and their largest difference relative to the peer's largest value. Tests compare the methods of captum in
 float64, where they are equal; in float32, maps of deep networks differ where the input of a ReLU is near 0.
 Metrics run on gray images of 28 pixels and a small ResNet, since Quantus treats the channels of a pixel as features;
-methods run on a ResNet-50 at 224 pixels. Of a peer that is not installed, or that fails, the error is printed.
+methods run on a ResNet-18 and a VGG16 (``--networks``) at 224 pixels, AttnLRP on a ViT-S/16. XRAI, extremal
+perturbations and Score-CAM explain one image, Score-CAM on a layer of 64 channels. Rows of a peer that is not installed
+are left out, with a line that says how to install it; of a peer that fails, the error is printed.
+
+The peer "bare passes" is as many forward passes of the same batch, with backward passes to the pixels for all methods
+but Score-CAM, without decoding, rules, checks or maps.
 
 With ``--only memory``, the peak memory of the process is compared for growing numbers of images.
 """
 
 import argparse
 import json
+import platform
 import re
 import statistics
 import subprocess
@@ -24,8 +31,10 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import common  # puts the source folder first on the import path
@@ -36,14 +45,29 @@ from torch import Tensor, nn
 import saliency_assay
 from saliency_assay.methods import METHODS
 from saliency_assay.methods.canonical import normalized
+from saliency_assay.methods.differentiate import input_gradient, target_logits
 from saliency_assay.methods.gradient import gradient
+from saliency_assay.methods.segments import segment
 from saliency_assay.models import ARCHITECTURES
 from saliency_assay.models.classifier import Blueprint, Classifier, build
-from saliency_assay.models.inference import exact_float32
+from saliency_assay.models.inference import exact_float32, to_pixels
 from saliency_assay.registry.records import record_of
 
 CLASSES, SEED = 10, 0
-SAMPLES, COALITIONS, WINDOW = 10, 40, 56
+SAMPLES, COALITIONS, WINDOW, STEPS = 10, 40, 56, 5
+LAYERS_OF_64 = {"resnet18": "layer1", "vgg16": "features.4", "resnet50": "conv1"}
+PEERS = {
+    "Quantus": ("quantus", "quantus==0.6.0"),
+    "captum": ("captum", "captum==0.9.0"),
+    "pytorch-grad-cam": ("pytorch_grad_cam", "grad-cam==1.5.7"),
+    "Xplique": ("xplique", "xplique==2.0.2 tensorflow-cpu==2.21.0"),
+    "zennit": ("torchvision", "zennit==0.5.1 torchvision"),
+    "lxt": ("lxt", "lxt==2.1"),
+    "PAIR saliency": ("saliency", "saliency==0.2.1"),
+    "TorchRay": ("torchray", "--no-deps torchray==1.0.0.2"),
+}
+"""The module of each peer, and the packages that install it."""
+BARE = "bare passes"
 COUNTS = (500, 4000)
 Arrays = np.ndarray
 
@@ -59,6 +83,7 @@ class Comparison:
     why: str = ""
     convert: Callable[[Any], Any] = lambda result: result
     """Our result in the form of the peer's."""
+    network: str = ""
 
 
 def classifier(architecture: str, channels: int, **parameters: Any) -> Classifier:
@@ -129,25 +154,25 @@ def metrics(options: argparse.Namespace) -> Iterator[Comparison]:
         )
 
     yield Comparison(
-        "AOPC: two curves of 100 pixels", "Quantus 0.6.0",
+        "AOPC: two curves of 100 pixels", "Quantus",
         lambda: score("aopc", steps=100, every=100, fill="black"),
         lambda: np.stack([regions("morf"), regions("lerf")]),
         "Quantus returns drops of neighboring patches",
     )  # fmt: skip
     yield Comparison(
-        "deletion: 56 steps of 14 pixels", "Quantus 0.6.0",
+        "deletion: 56 steps of 14 pixels", "Quantus",
         deletion,
         lambda: np.asarray(quantus("PixelFlipping", features_in_step=14, perturb_baseline=0.0)),
     )  # fmt: skip
     yield Comparison(
-        "faithfulness: all 784 pixels", "Quantus 0.6.0",
+        "faithfulness: all 784 pixels", "Quantus",
         lambda: score("faithfulness", pixels=784, fill="black"),
         lambda: np.asarray(
             quantus("FaithfulnessEstimate", features_in_step=1, perturb_baseline=0.0, similarity_func=pearson)
         ),
     )  # fmt: skip
     yield Comparison(
-        "max-sensitivity: 20 samples", "Quantus 0.6.0",
+        "max-sensitivity: 20 samples", "Quantus",
         lambda: score("sensitivity_max", samples=20, method="gradient"),
         lambda: np.asarray(quantus("MaxSensitivity", explain=True, nr_samples=20, lower_bound=0.1)),
         "both sample their neighbors",
@@ -176,12 +201,25 @@ def pearson(a: Arrays, b: Arrays, **_: Any) -> Arrays:
 
 
 def methods(options: argparse.Namespace) -> Iterator[Comparison]:
-    """Yield the methods, with captum, pytorch-grad-cam and Xplique."""
-    model = classifier("resnet50", 3)
-    images, targets = inputs(options.batch_size, 3, 224)
-    yield from captum_methods(model, images, targets)
-    yield from cam_methods(model, images, targets)
-    yield from xplique_methods(model, images, targets)
+    """Yield the methods, with the other libraries and with bare passes."""
+    images, targets = inputs(options.batch_size, 3, options.size)
+    for name in options.networks:
+        model = classifier(name, 3)
+        for comparisons in (
+            bare_methods(name, model, images, targets),
+            captum_methods(model, images, targets),
+            cam_methods(model, images, targets),
+            xplique_methods(model, images, targets),
+            zennit_methods(name, model, images, targets),
+            single_image_methods(model, images[:1], targets[:1]),
+        ):
+            yield from (replace(comparison, network=name) for comparison in comparisons)
+    model = classifier("vit", 3, image_size=options.size, patch=16, width=384, depth=12, heads=6)
+    for comparisons in (
+        bare_methods("vit", model, images, targets, names=("attnlrp",)),
+        lxt_methods(model, images, targets),
+    ):
+        yield from (replace(comparison, network="vit") for comparison in comparisons)
 
 
 def ours(
@@ -195,7 +233,7 @@ def ours(
 def captum_methods(model: Classifier, images: Tensor, targets: Tensor) -> Iterator[Comparison]:
     here = partial(ours, model=model, images=images, targets=targets)
     window, stride = WINDOW / images.shape[-1], WINDOW / images.shape[-1]
-    grid = torch.arange(16).reshape(4, 4).repeat_interleave(56, 0).repeat_interleave(56, 1)[None, None]
+    grid = segment(images[:1], "grid", 16)[None]
     layer = model.network.get_submodule(model.cam_layer)
 
     def captum(name: str, call: dict[str, Any] | None = None, **settings: Any) -> Callable[[], Tensor]:
@@ -392,12 +430,153 @@ def xplique_methods(model: Classifier, images: Tensor, targets: Tensor) -> Itera
     )  # fmt: skip
 
 
+BARE_METHODS: dict[str, dict[str, Any]] = {
+    "gradient": {},
+    "lrp_alpha_beta": {},
+    "lrp_epsilon": {},
+    "deep_taylor": {},
+    "deeplift": {"rule": "rescale"},
+    "deeplift ": {"rule": "reveal_cancel"},
+    "fullgrad": {},
+}
+
+
+def bare_methods(
+    network: str, model: Classifier, images: Tensor, targets: Tensor, names: Sequence[str] = ()
+) -> Iterator[Comparison]:
+    """Yield methods beside their passes alone."""
+    pixels = to_pixels(images)
+
+    def bare(passes: int = 1, *, gradients: bool = True, count: int = len(images)) -> Tensor:
+        run = input_gradient if gradients else target_logits
+        with exact_float32():
+            for _ in range(passes):
+                found = run(model, pixels[:count], targets[:count])
+        return found[:0]
+
+    settings = {name: {} for name in names} or BARE_METHODS
+    for name, parameters in settings.items():
+        mine = ours(name.strip(), model, images, targets, **parameters)
+        yield Comparison(name.strip(), BARE, mine, bare, parameters.get("rule", ""))
+    if network in LAYERS_OF_64:
+        early = deepcopy(model)
+        early.cam_layer = LAYERS_OF_64[network]
+        mine = ours("scorecam", early, images[:1], targets[:1])
+        theirs = partial(bare, 65, gradients=False, count=1)
+        yield Comparison("scorecam", BARE, mine, theirs, f"one image, {early.cam_layer}")
+
+
+def zennit_methods(network: str, model: Classifier, images: Tensor, targets: Tensor) -> Iterator[Comparison]:
+    """Yield methods of relevance, on torchvision's network with the same weights, which zennit's canonizers need."""
+    pixels, start = normalized(model, images), nn.functional.one_hot(targets, CLASSES).float()
+
+    @cache
+    def attributor(name: str) -> Any:
+        import torchvision
+        from zennit import attribution, composites, rules, types
+        from zennit.torchvision import ResNetCanonizer, VGGCanonizer
+
+        theirs = (
+            torchvision.models.get_model(network, num_classes=CLASSES, init_weights=False)
+            if (network.startswith("vgg"))
+            else torchvision.models.get_model(network, num_classes=CLASSES)
+        )
+        theirs.load_state_dict(model.network.state_dict())
+        theirs.eval().requires_grad_(False)
+        canonizers = [VGGCanonizer() if network.startswith("vgg") else ResNetCanonizer()]
+        layers = (types.Convolution, types.Linear)
+        rule = {
+            "lrp_epsilon": lambda: rules.Epsilon(1e-6),
+            "lrp_alpha_beta": lambda: rules.AlphaBeta(2, 1, zero_params="bias"),
+            "deep_taylor": lambda: rules.ZPlus(zero_params="bias"),
+        }
+        if name == "guided_backprop":
+            composite = composites.GuidedBackprop(canonizers=canonizers)
+        elif name == "gradient":
+            composite = None
+        else:
+            sums = (
+                (types.Activation, rules.Pass()),
+                (composites.Sum, rules.Norm()),
+                (types.AvgPool, rules.Norm()),
+            )
+            low, high = (normalized(model, torch.full_like(images[:1], value)) for value in (0.0, 1.0))
+            first = [] if name == "lrp_epsilon" else [(types.Convolution, rules.ZBox(low, high))]
+            composite = composites.SpecialFirstLayerMapComposite(
+                [*sums, (layers, rule[name]())], first, canonizers=canonizers
+            )
+        registered = attribution.Gradient(theirs, composite)
+        registered.__enter__()  # once: not in the time
+        return registered
+
+    def relevance(name: str) -> Tensor:
+        with exact_float32():
+            found = attributor(name)(pixels, lambda logits: logits * start if name in STARTED else start)[1]
+        if name in ("gradient", "guided_backprop"):
+            found = found / model.std
+        return found.detach()
+
+    for name in ("gradient", "guided_backprop", "lrp_epsilon", "lrp_alpha_beta", "deep_taylor"):
+        yield Comparison(name, "zennit", ours(name, model, images, targets), partial(relevance, name))
+
+
+STARTED = ("lrp_epsilon", "lrp_alpha_beta", "deep_taylor")
+"""Methods whose relevance starts as the logit."""
+
+
+def lxt_methods(model: Classifier, images: Tensor, targets: Tensor) -> Iterator[Comparison]:
+    def attnlrp() -> Tensor:
+        from lxt_network import lxt_logits
+
+        pixels = normalized(model, images).requires_grad_()
+        with exact_float32():
+            logits = lxt_logits(model.network, pixels, 1e-6)
+            start = nn.functional.one_hot(targets, CLASSES) * logits.detach()
+            return torch.autograd.grad(logits, pixels, start)[0]
+
+    mine = ours("attnlrp", model, images, targets, epsilon=1e-6, gamma_linear=0.0, gamma_convolution=0.0)
+    yield Comparison("attnlrp", "lxt", mine, attnlrp, "rule ε")
+
+
+def single_image_methods(model: Classifier, images: Tensor, targets: Tensor) -> Iterator[Comparison]:
+    """Yield methods whose peers explain one image."""
+    pixels = images[0].permute(1, 2, 0).numpy()
+    target = int(targets)
+
+    def gradients(batch: Arrays, call_model_args: Any = None, expected_keys: Any = None) -> dict[str, Arrays]:
+        rows = torch.from_numpy(batch).float().permute(0, 3, 1, 2)
+        with exact_float32():
+            slopes = input_gradient(model, rows, targets.expand(len(rows)))
+        return {"INPUT_OUTPUT_GRADIENTS": slopes.permute(0, 2, 3, 1).numpy()}
+
+    def xrai(steps: int) -> Arrays:
+        from saliency import core
+
+        baselines = [np.zeros_like(pixels), np.ones_like(pixels)]
+        parameters = core.XRAIParameters(steps=steps)
+        return core.XRAI().GetMask(pixels, gradients, baselines=baselines, extra_parameters=parameters)  # type: ignore[no-any-return]
+
+    def extremal() -> Tensor:
+        from torchray.attribution.extremal_perturbation import extremal_perturbation
+
+        with exact_float32():
+            found: Tensor = extremal_perturbation(model, images, target, max_iter=STEPS, jitter=False)[0]
+        return found.detach()
+
+    for steps in (1, STEPS, 25):
+        mine = ours("xrai", model, images, targets, steps=steps, channels="max")
+        why = f"one image, {steps} step{'s' * (steps > 1)}; PAIR's steps include the ends of the path"
+        yield Comparison("xrai", "PAIR saliency", mine, partial(xrai, steps), why)
+    mine = ours("extremal_perturbation", model, images, targets, steps=STEPS)
+    yield Comparison("extremal_perturbation", "TorchRay", mine, extremal, f"one image, {STEPS} steps")
+
+
 # ---------------------------------------------------------------------------------------------- measuring
 
 
 def compare(comparison: Comparison, rounds: int) -> dict[str, Any]:
     """Run both in turns, and return the seconds, the ratio and the difference, or the error of the peer."""
-    row: dict[str, Any] = {"name": comparison.name, "peer": comparison.peer, "why": comparison.why}
+    row: dict[str, Any] = {key: getattr(comparison, key) for key in ("name", "network", "peer", "why")}
     seconds: dict[str, list[float]] = {"ours": [], "theirs": []}
     results: dict[str, Any] = {}
     for turn in range(rounds + 1):
@@ -415,7 +594,7 @@ def compare(comparison: Comparison, rounds: int) -> dict[str, Any]:
     row |= {side: statistics.median(values) for side, values in seconds.items()}
     row |= {"ratio": statistics.median(ratios), "slowest": min(ratios), "fastest": max(ratios)}
     mine, others = as_array(comparison.convert(results["ours"])), as_array(results["theirs"])
-    if mine.size == others.size:
+    if mine.size == others.size > 0:
         row["correlation"] = float(np.corrcoef(mine.ravel(), others.ravel())[0, 1])
         row["difference"] = float(np.abs(mine.ravel() - others.ravel()).max() / np.abs(others).max())
     return row
@@ -477,23 +656,34 @@ def memory() -> dict[str, list[float]]:
 def shown(row: dict[str, Any]) -> str:
     name = {record.name: record.label for record in METHODS}.get(row["name"], row["name"])
     if "error" in row:
-        return f"| {name} | {row['peer']} | | | | | | {row['error']} |"
+        return f"| {name} | {row.get('network', '')} | {row['peer']} | | | | | | {row['error']} |"
     agreement = f"{row['correlation']:.4f} | {row['difference']:.0e}" if "correlation" in row else "|"
     ratio = f"**{row['ratio']:.2f}**"
     if "slowest" in row:
         ratio += f" ({row['slowest']:.2f} to {row['fastest']:.2f})"
     times = f"{row['ours']:.2f} | {row['theirs']:.2f} | {ratio}"
-    return f"| {name} | {row['peer']} | {times} | {agreement} | {row['why']} |"
+    return f"| {name} | {row.get('network', '')} | {row['peer']} | {times} | {agreement} | {row['why']} |"
+
+
+def processor() -> str:
+    """Return the name of the machine's processor."""
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8") if Path("/proc/cpuinfo").exists() else ""
+    names = re.findall(r"model name\s*: (.+)", lines)
+    return names[0] if names else platform.processor() or platform.machine()
 
 
 def measured(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the table."""
+    """Yield the rows of the table, and log peers that are not installed."""
+    missing = {peer: packages for peer, (module, packages) in PEERS.items() if find_spec(module) is None}
+    for peer, packages in missing.items():
+        print(f"{peer} is not installed and left out: uv pip install {packages}", file=sys.stderr)
     for kind, comparisons in {"metrics": metrics, "methods": methods}.items():
         if options.only in (None, kind):
             for comparison in comparisons(options):
-                if not options.names or comparison.name in options.names:
-                    yield compare(comparison, options.rounds)
-    if options.only in (None, "metrics") and not options.names:
+                if comparison.peer in missing or (options.names and comparison.name not in options.names):
+                    continue
+                yield compare(comparison, options.rounds)
+    if options.only in (None, "metrics") and not options.names and "captum" not in missing:
         yield infidelity(options)
 
 
@@ -502,10 +692,12 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--images", type=int, default=64, help="of the metrics")
     parser.add_argument("--architecture", default="resnet8", help="of the metrics, such as lenet")
     parser.add_argument("--batch-size", type=int, default=4, help="of the methods")
+    parser.add_argument("--networks", nargs="+", default=["resnet18", "vgg16"], help="of the methods")
+    parser.add_argument("--size", type=int, default=224, help="pixels a side, of the methods")
     parser.add_argument("--only", choices=("metrics", "methods", "memory"))
     parser.add_argument("--names", nargs="+", help="only these rows")
     parser.add_argument("--json", action="store_true", help="print JSON in place of the table")
@@ -516,8 +708,9 @@ def main() -> None:
     if options.peak:
         print("peak", peak(options.peak[0], int(options.peak[1])))
         return
-    titles = ("", "peer", "s, here", "s, peer", "ratio (range)", "correlation", "difference", "")
+    titles = ("", "network", "peer", "s, here", "s, peer", "ratio (range)", "correlation", "difference", "")
     if not options.json:
+        print(f"{processor()}, threads: {options.threads}, torch {torch.__version__}\n")
         print(f"| {' | '.join(titles)} |\n|{'---|' * len(titles)}", flush=True)
     rows = []
     for row in measured(options):
