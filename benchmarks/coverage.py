@@ -27,9 +27,10 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -467,23 +468,15 @@ def examine(network: Network) -> dict[str, Any]:
         for group in GROUPS.values()
         for method, parameters in group.items()
     }
-    model, images = model.double(), images.double()
-    sums: dict[str, float | str] = {}
-    peers: dict[str, float | str] = {}
-    for measure, results in ((_sums, sums), (_peers, peers)):
-        for name, value in measure(network, model, images, methods):
-            results[name] = value
-    constants = without_constants(model, images)
-    for name, is_sum, value in _without_constants(network, constants, images, methods):
-        (sums if is_sum else peers)[name] = value
+    runs = {method for method, message in methods.items() if not message}
+    results: dict[str, dict[str, float | str]] = {"sums": {}, "peers": {}}
+    for kind, name, measure in _checks(network, model.double(), images.double(), runs):
+        try:
+            results[kind][name] = measure()
+        except Exception as error:  # a peer's, too
+            results[kind][name] = f"{type(error).__name__}: {error}".splitlines()[0]
     seconds = round(time.process_time() - start, 1)
-    return {
-        "methods": methods,
-        "sums": sums,
-        "peers": peers,
-        "cam_layer": model.cam_layer,
-        "seconds": seconds,
-    }
+    return {"methods": methods, **results, "cam_layer": model.cam_layer, "seconds": seconds}
 
 
 def _message(model: Classifier, images: Tensor, method: str, parameters: Mapping[str, Any]) -> str:
@@ -503,17 +496,87 @@ def _message(model: Classifier, images: Tensor, method: str, parameters: Mapping
     return "" if name == "gradcam" or bool((maps != 0).any()) else "WRONG: returned zeros"
 
 
-def _attempt(measure: Callable[[], float]) -> float | str:
-    """Return the value of a measurement, or the first line of its error."""
-    try:
-        return measure()
-    except Exception as error:
-        return f"{type(error).__name__}: {error}".splitlines()[0]
+def _checks(
+    network: Network, model: Classifier, images: Tensor, runs: Collection[str]
+) -> Iterator[tuple[str, str, Callable[[], float]]]:
+    """Yield the kind (``sums`` or ``peers``), name and measurement of each check of the methods ``runs``.
+
+    The model changes between the measurements.
+    """
+    none = torch.Generator()  # for methods without random numbers
+    with torch.no_grad():
+        change, targets = _largest(model(images) - model(torch.zeros_like(images)))
+
+    def by_deeplift(rule: str) -> Tensor:
+        return deeplift(model, images, targets, generator=none, rule=rule)
+
+    if "deeplift" in runs:
+        yield "sums", "deeplift", lambda: _sum_error(by_deeplift("reveal_cancel"), change)
+    if "deeplift (Rescale)" in runs:
+        yield "sums", "deeplift (Rescale)", lambda: _sum_error(by_deeplift("rescale"), change)
+    if "deeplift (Rescale)" in runs and network.kind == "relu":
+        theirs = partial(captum_deeplift, model, images, targets)
+        yield "peers", "captum", lambda: _difference(by_deeplift("rescale"), _with_sums(theirs(), change))
+    if "fullgrad" in runs:
+        yield "sums", "fullgrad", lambda: _fullgrad_error(model, images)
+    if "attnlrp" in runs and re.search(r"/(vit|deit|beit|dinov2)", network.name, re.IGNORECASE):
+        exact = {"epsilon": 1e-12, "gamma_linear": 0.0, "gamma_convolution": 0.0}
+        yield (
+            "peers",
+            "lxt",
+            lambda: _difference(
+                attnlrp(model, images, targets, generator=none, **exact), lxt_attnlrp(model, images, targets)
+            ),
+        )
+
+    if "lrp_epsilon" not in runs:
+        return
+    without_constants(model, images)
+    with torch.no_grad():
+        logits, classes = _largest(model(images))
+
+    def by_epsilon() -> Tensor:
+        return lrp_epsilon(model, images, classes, generator=none, epsilon=1e-12)
+
+    def by_peer(peer: Callable[[Classifier, Tensor, Tensor], Tensor]) -> Tensor:
+        return _with_sums(peer(model, images, classes), logits)
+
+    yield "sums", "lrp_epsilon", lambda: _sum_error(by_epsilon(), logits)
+    yield "peers", "autograd", lambda: _difference(by_epsilon(), by_peer(autograd_epsilon))
+    if network.kind == "relu":
+        yield "peers", "zennit, LRP-ε", lambda: _difference(by_epsilon(), by_peer(zennit_epsilon))
+    if network.kind == "relu" and "lrp_alpha_beta" in runs:
+
+        def alpha_beta_difference() -> float:
+            by_peer(
+                zennit_epsilon
+            )  # LRP-αβ itself does not keep sums where all inputs of a neuron have one sign
+            maps = lrp_alpha_beta(model, images, classes, generator=none, input_rule="same")
+            return _difference(maps, zennit_alpha_beta(model, images, classes))
+
+        yield "peers", "zennit, LRP-αβ", alpha_beta_difference
 
 
-def _relative(values: Tensor, expected: Tensor) -> float:
-    """Return the largest difference of values ``[N]``, relative to each expected value."""
-    return float(((values - expected) / expected).abs().max())
+def _largest(outputs: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the output of largest size of each image and its class, both ``[N]``, from outputs ``[N, classes]``."""
+    targets = outputs.abs().argmax(1)
+    return outputs.gather(1, targets[:, None])[:, 0], targets
+
+
+def _sum_error(maps: Tensor, totals: Tensor) -> float:
+    """Return the largest difference of the sums of maps from ``totals [N]``, relative to each total."""
+    return float(((maps.sum((1, 2, 3)) - totals) / totals).abs().max())
+
+
+def _with_sums(maps: Tensor, totals: Tensor) -> Tensor:
+    """Return a peer's maps.
+
+    Raises:
+        ValueError: they do not sum to ``totals``, so that the peer does not support the network.
+    """
+    if not (error := _sum_error(maps, totals)) < TOLERANCE:
+        raise ValueError(f"not supported: its maps miss their sums by {error:.1g}")
+    return maps
 
 
 def _difference(maps: Tensor, expected: Tensor) -> float:
@@ -521,47 +584,9 @@ def _difference(maps: Tensor, expected: Tensor) -> float:
     return float(((maps - expected).abs().amax((1, 2, 3)) / expected.abs().amax((1, 2, 3))).max())
 
 
-def _compare(ours: Callable[[], Tensor], theirs: Tensor, totals: Tensor | None) -> float:
-    """Return the difference from a peer's maps.
-
-    Raises:
-        ValueError: the peer's maps do not sum to ``totals``, so that it does not support the network.
-    """
-    if totals is not None and not (error := _relative(theirs.sum((1, 2, 3)), totals)) < TOLERANCE:
-        raise ValueError(f"not supported: its maps miss their sums by {error:.1g}")
-    return _difference(ours(), theirs)
-
-
-_NONE = torch.Generator()
-"""Generator of methods without random numbers."""
-
-
-def _sums(
-    network: Network, model: Classifier, images: Tensor, methods: Mapping[str, str]
-) -> Iterator[tuple[str, float | str]]:
-    """Yield the errors of sums of a network with its constants."""
-    with torch.no_grad():
-        change = model(images) - model(torch.zeros_like(images))
-    targets = change.abs().argmax(1)
-    change = change.gather(1, targets[:, None])[:, 0]
-    for method, rule in (("deeplift", "reveal_cancel"), ("deeplift (Rescale)", "rescale")):
-        if not methods[method]:
-            yield (
-                method,
-                _attempt(
-                    lambda rule=rule: _relative(
-                        deeplift(model, images, targets, generator=_NONE, rule=rule).sum((1, 2, 3)), change
-                    )
-                ),
-            )
-    if not methods["fullgrad"]:
-        yield "fullgrad", _attempt(lambda: _fullgrad_error(model, images))
-
-
 def _fullgrad_error(model: Classifier, images: Tensor) -> float:
     with torch.no_grad():
-        logits, targets = model(images).abs().max(1)
-        logits = model(images).gather(1, targets[:, None])[:, 0]
+        logits, targets = _largest(model(images))
     terms: list[Tensor] = []
     of_input, _ = full_gradient(
         canonical(model),
@@ -569,73 +594,7 @@ def _fullgrad_error(model: Classifier, images: Tensor) -> float:
         targets,
         lambda name, term: terms.append(term.flatten(1).sum(1)),
     )
-    return _relative(of_input.sum((1, 2, 3)) + torch.stack(terms).sum(0), logits)
-
-
-def _peers(
-    network: Network, model: Classifier, images: Tensor, methods: Mapping[str, str]
-) -> Iterator[tuple[str, float | str]]:
-    """Yield the differences from peers for a network with its constants."""
-    with torch.no_grad():
-        change = model(images) - model(torch.zeros_like(images))
-    targets = change.abs().argmax(1)
-    change = change.gather(1, targets[:, None])[:, 0]
-    if not methods["deeplift (Rescale)"] and network.kind == "relu":
-        yield (
-            "captum",
-            _attempt(
-                lambda: _compare(
-                    lambda: deeplift(model, images, targets, generator=_NONE, rule="rescale"),
-                    captum_deeplift(model, images, targets),
-                    change,
-                )
-            ),
-        )
-    if not methods["attnlrp"] and re.search(r"/(vit|deit|beit|dinov2)", network.name, re.IGNORECASE):
-        exact = {"epsilon": 1e-12, "gamma_linear": 0.0, "gamma_convolution": 0.0}
-        yield (
-            "lxt",
-            _attempt(
-                lambda: _compare(
-                    lambda: attnlrp(model, images, targets, generator=_NONE, **exact),
-                    lxt_attnlrp(model, images, targets),
-                    None,
-                )
-            ),
-        )
-
-
-def _without_constants(
-    network: Network, model: Classifier, images: Tensor, methods: Mapping[str, str]
-) -> Iterator[tuple[str, bool, float | str]]:
-    """Yield sums (True) and differences from peers (False) for a network without constants."""
-    with torch.no_grad():
-        logits = model(images)
-    targets = logits.abs().argmax(1)
-    logits = logits.gather(1, targets[:, None])[:, 0]
-
-    def by_epsilon() -> Tensor:
-        return lrp_epsilon(model, images, targets, generator=_NONE, epsilon=1e-12)
-
-    def by_alpha_beta() -> Tensor:
-        return lrp_alpha_beta(model, images, targets, generator=_NONE, input_rule="same")
-
-    if methods["lrp_epsilon"]:
-        return
-    yield "lrp_epsilon", True, _attempt(lambda: _relative(by_epsilon().sum((1, 2, 3)), logits))
-    yield (
-        "autograd",
-        False,
-        _attempt(lambda: _compare(by_epsilon, autograd_epsilon(model, images, targets), logits)),
-    )
-    if network.kind != "relu":
-        return
-    difference = _attempt(lambda: _compare(by_epsilon, zennit_epsilon(model, images, targets), logits))
-    yield "zennit, LRP-ε", False, difference
-    # LRP-αβ does not keep the sum where all inputs of a neuron have one sign, so that of LRP-ε decides.
-    if not methods["lrp_alpha_beta"] and isinstance(difference, float):
-        theirs = zennit_alpha_beta(model, images, targets)
-        yield "zennit, LRP-αβ", False, _attempt(lambda: _compare(by_alpha_beta, theirs, None))
+    return float((((of_input.sum((1, 2, 3)) + sum(terms)) - logits) / logits).abs().max())
 
 
 # --------------------------------------------------------------------------------------------------- peers
@@ -745,13 +704,7 @@ class Linearized(TorchFunctionMode):
             result = func(values.detach().clone(), *args[1:], **options).detach()
             return values * torch.where(values == 0, 0, result / values).detach()
         if name in ("scaled_dot_product_attention", "multi_head_attention_forward"):
-            inputs = dict(zip(("query", "key", "value"), args, strict=False)) | options
-            inputs["query"], inputs["key"] = inputs["query"].detach(), inputs["key"].detach()
-            return (
-                func(*args[3:], **inputs)
-                if len(args) <= 3
-                else func(inputs["query"], inputs["key"], *args[2:], **options)
-            )
+            return func(args[0].detach(), args[1].detach(), *args[2:], **options)
         if name in ("layer_norm", "group_norm"):
             return _linear_norm(func, *args, **options)
         if name in ("mul", "imul", "rmul", "matmul", "rmatmul", "bmm") and vary == [True, True]:
@@ -884,14 +837,14 @@ def page(results: Results) -> str:
         groups=list(GROUPS),
         rows=rows,
         reasons=list(numbers),
-        sums=_largest(results, "sums"),
-        peers=_largest(results, "peers"),
+        sums=_largest_errors(results, "sums"),
+        peers=_largest_errors(results, "peers"),
         notes=NOTES,
         minutes=sum(result["seconds"] for result in results.values()) / 60,
     )
 
 
-def _largest(results: Results, kind: str) -> dict[str, tuple[int, float]]:
+def _largest_errors(results: Results, kind: str) -> dict[str, tuple[int, float]]:
     """Return for each sum or peer the number of networks, and the largest value without those of ``NOTES``."""
     values: dict[str, list[float]] = {}
     for name, result in results.items():
