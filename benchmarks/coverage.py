@@ -58,8 +58,8 @@ RESULTS, PAGE, TEMPLATE = (
     ROOT / name for name in ("docs/coverage.json", "docs/coverage.md", "benchmarks/coverage.md.jinja")
 )
 CLASSES, COUNT, MINUTES = 10, 2, 10
-TOLERANCE = 1e-5
-"""Largest error of a sum and largest difference from a peer, both relative."""
+TOLERANCE, CLOSE = 1e-5, 1e-4
+"""Largest relative error of a sum, and largest relative difference from a peer: ε is not 0, and sums may be near it."""
 
 GROUPS: Mapping[str, Mapping[str, dict[str, Any]]] = {
     "Gradients": {"gradient": {}, "integrated_gradients": {"steps": 3}},
@@ -305,7 +305,7 @@ NETWORKS = (
     Network("timm/mobilenetv4_conv_small_035", "relu"),
     Network("timm/mobilevit_xxs", "windows"),
     Network("timm/edgenext_xx_small", "windows"),
-    Network("timm/fastvit_t8", "smooth"),
+    Network("timm/fastvit_t8", "mixed"),
     Network("timm/convnext_atto", "smooth"),
     Network("timm/convnextv2_atto", "smooth"),
     Network("timm/poolformer_s12", "smooth"),
@@ -339,7 +339,7 @@ NETWORKS = (
     Network("torchvision/inception_v3", "relu", 80, options={"init_weights": False}),
     Network("torchvision/squeezenet1_1", "relu"),
     Network("torchvision/mnasnet0_5", "relu"),
-    Network("torchvision/mobilenet_v2", "mixed"),
+    Network("torchvision/mobilenet_v2", "mixed", refusals=dict.fromkeys(_SIGNS, "no ReLU")),
     Network("torchvision/mobilenet_v3_small", "mixed"),
     Network("torchvision/shufflenet_v2_x0_5", "relu"),
     Network("torchvision/efficientnet_b0", "smooth"),
@@ -367,7 +367,7 @@ NETWORKS = (
     Network("hand-written/hooks that change values", "relu"),
     Network("hand-written/several heads", "relu"),
     Network("hand-written/shared layers", "relu"),
-    Network("hand-written/functions", "relu"),
+    Network("hand-written/functions", "relu", refusals=dict.fromkeys(_SIGNS, "no rule")),
 )
 
 
@@ -638,6 +638,12 @@ def _zennit(model: Classifier, images: Tensor, targets: Tensor, rule: Any) -> Te
         ((Convolution, Linear), rule),
     ]
     network, pixels = copy.deepcopy(model.network), normalized(model, images).requires_grad_()
+    for layer in network.modules():
+        if isinstance(
+            layer, nn.modules.batchnorm._BatchNorm
+        ):  # of which zennit forgets the ε that it has merged
+            layer.running_var.add_(layer.eps)
+            layer.eps = 0.0
     is_resnet = type(network).__name__ == "ResNet"
     canonizer = ResNetCanonizer() if is_resnet else SequentialMergeBatchNorm()
     with LayerMapComposite(layers, [canonizer]).context(network):
@@ -784,7 +790,7 @@ def problems(network: Network, result: Mapping[str, Any]) -> list[str]:
     lines += [
         f"{peer}: maps differ by {difference:.1g}"
         for peer, difference in result["peers"].items()
-        if isinstance(difference, float) and not difference <= TOLERANCE and (network.name, peer) not in NOTES
+        if isinstance(difference, float) and not difference <= CLOSE and (network.name, peer) not in NOTES
     ]
     return lines
 
@@ -830,12 +836,14 @@ def page(results: Results) -> str:
             mark = "✓" if not notes else "" if all(reasons) else "partly "
             cells.append(mark + ", ".join(map(str, notes)))
         rows.append((network.name, cells))
+    counts = [str(sum(cells[i] == "✓" for _, cells in rows)) for i in range(len(GROUPS))]
     environment = jinja2.Environment(
         autoescape=False, keep_trailing_newline=True, undefined=jinja2.StrictUndefined
     )
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
         groups=list(GROUPS),
         rows=rows,
+        counts=counts,
         reasons=list(numbers),
         sums=_largest_errors(results, "sums"),
         peers=_largest_errors(results, "peers"),
