@@ -174,7 +174,9 @@ class _DifferencePropagation(fx.Interpreter):
             args, lambda entry: signals.append(entry) if isinstance(entry, Signal) else None
         )
 
-        def of(select: Callable[[Signal], Tensor], constant: Callable[[Any], Any] = lambda entry: entry) -> Any:
+        def of(
+            select: Callable[[Signal], Tensor], constant: Callable[[Any], Any] = lambda entry: entry
+        ) -> Any:
             def chosen(entry: Any) -> Any:
                 return select(entry) if isinstance(entry, Signal) else constant(entry)
 

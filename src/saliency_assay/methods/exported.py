@@ -322,7 +322,9 @@ def _constants(
     varying = dict.fromkeys(varying)
     arguments = {source for node in varying for source in node.all_input_nodes}.difference(varying)
     needed = _ancestors(arguments, varying)
-    written = {node: _same_memory(node.args[0]) | {node.args[0]} for node in module.graph.nodes if _writes(node)}
+    written = {
+        node: _same_memory(node.args[0]) | {node.args[0]} for node in module.graph.nodes if _writes(node)
+    }
     while new := {node for node, memory in written.items() if not needed.isdisjoint(memory)} - needed:
         needed |= _ancestors(new, varying)
     env: dict[fx.Node, Any] = {}
@@ -335,7 +337,9 @@ def _constants(
             env[node] = value.clone() if is_written else value.detach()
             continue
         if "nondeterministic_seeded" in {tag.name for tag in getattr(node.target, "tags", ())}:
-            raise NotTraced(f"found the operation {short_name(node.target)!r}, which is random; expected none")
+            raise NotTraced(
+                f"found the operation {short_name(node.target)!r}, which is random; expected none"
+            )
         args, kwargs = (
             fx.node.map_aggregate(fx.node.map_arg(each, value_of), for_one_image)
             for each in (node.args, node.kwargs)

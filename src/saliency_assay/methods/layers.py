@@ -117,7 +117,15 @@ def convolution(
     options = [tuple(each) * (2 if len(each) == 1 else 1) for each in (stride, dilation)]
     padded = padding if isinstance(padding, str) else tuple(padding) * (2 if len(padding) == 1 else 1)
     layer = nn.Conv2d(
-        inputs * groups, channels, size, options[0], padded, options[1], groups, bias is not None, device="meta"
+        inputs * groups,
+        channels,
+        size,
+        options[0],
+        padded,
+        options[1],
+        groups,
+        bias is not None,
+        device="meta",
     )
     return with_weights(layer, weight, bias)
 

@@ -272,7 +272,9 @@ class Form:
         if {sum(map(self.is_rows, shape)) for shape in shapes} != {1}:
             at = f" ({self._path!r})" if self._path else ""
             raise Unknown(f"found the operation {name.partition('.')[0]!r}{at}")
-        self.merges_rows |= any(size > self._rows and self.is_rows(size) for shape in shapes for size in shape)
+        self.merges_rows |= any(
+            size > self._rows and self.is_rows(size) for shape in shapes for size in shape
+        )
         return result
 
 
@@ -316,7 +318,10 @@ def _convolve(form: Form, a: Any) -> fx.Node | None:
     weight = a.weight
     if is_1d:  # a convolution over an image with one row
         weight = weight[:, :, None]
-        sizes = [[one, *size] if not isinstance(size, str) else size for one, size in zip((1, 0, 1), sizes, strict=True)]
+        sizes = [
+            [one, *size] if not isinstance(size, str) else size
+            for one, size in zip((1, 0, 1), sizes, strict=True)
+        ]
         shape = form.shape(x)
         x = form.reshape(x, [*shape[:2], 1, shape[2]])
     layer = convolution(weight, a.bias, *sizes, a.groups)
@@ -336,7 +341,11 @@ def _linear(form: Form, a: Any) -> fx.Node | None:
 @_of("batch_norm", "_native_batch_norm_legit_no_training")
 def _batch_norm(form: Form, a: Any) -> Any:
     tensors = (a.weight, a.bias, a.running_mean, a.running_var)
-    if getattr(a, "training", False) or form.axis(a.input) != 0 or any(isinstance(each, fx.Node) for each in tensors):
+    if (
+        getattr(a, "training", False)
+        or form.axis(a.input) != 0
+        or any(isinstance(each, fx.Node) for each in tensors)
+    ):
         return None
     scale = (a.running_var + a.eps).rsqrt()
     scale = scale if a.weight is None else scale * a.weight
@@ -610,7 +619,9 @@ def _einstein_sum(form: Form, a: Any) -> fx.Node | None:
     sizes = {
         letter: size
         for letters, each in zip(inputs, a.tensors, strict=True)
-        for letter, size in zip(letters, form.shape(each) if isinstance(each, fx.Node) else each.shape, strict=True)
+        for letter, size in zip(
+            letters, form.shape(each) if isinstance(each, fx.Node) else each.shape, strict=True
+        )
     }
     if any(form.is_rows(sizes[letter]) for letter in summed):
         return None
@@ -755,7 +766,16 @@ def _reshape(form: Form, a: Any) -> fx.Node:
 
 
 @_of(
-    *("contiguous", "clone", "detach", "alias", "lift_fresh", "lift_fresh_copy", "dropout", "feature_dropout"),
+    *(
+        "contiguous",
+        "clone",
+        "detach",
+        "alias",
+        "lift_fresh",
+        "lift_fresh_copy",
+        "dropout",
+        "feature_dropout",
+    ),
     *("alpha_dropout", "to.dtype", "to.dtype_layout", "to.device", "to.other", "_to_copy", "type_as"),
     *("native_dropout", "positive"),
 )
@@ -933,7 +953,11 @@ def _index(form: Form, a: Any) -> fx.Node | None:
     indices = [None] * a.dim + [a.index] if hasattr(a, "index") else list(a.indices)
     is_constant = not any(isinstance(each, fx.Node) for each in indices)
     at_rows = indices[form.axis(a.self)] if form.axis(a.self) < len(indices) else None
-    if not is_constant or at_rows is not None or any(each is not None and each.dtype == torch.bool for each in indices):
+    if (
+        not is_constant
+        or at_rows is not None
+        or any(each is not None and each.dtype == torch.bool for each in indices)
+    ):
         return None
     index = tuple(slice(None) if each is None else form.constant(each) for each in indices)
     return form.rearrange(operator.getitem, a.self, index, shape=a.out.shape)

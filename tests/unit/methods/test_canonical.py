@@ -139,7 +139,9 @@ NETWORKS = {
     "functional": Functional,
     "option A": OptionA,
     "pre-activation": PreActivation,
-    "norm of a vector": lambda: nn.Sequential(nn.Flatten(), nn.BatchNorm1d(192), nn.ReLU(), nn.Linear(192, 4)),
+    "norm of a vector": lambda: nn.Sequential(
+        nn.Flatten(), nn.BatchNorm1d(192), nn.ReLU(), nn.Linear(192, 4)
+    ),
     "shared": Shared,
     "in place": InPlace,
     "misnamed": misnamed,
@@ -391,7 +393,9 @@ def copied(net: Refused, x: Tensor) -> Tensor:
         lambda net, x: functional.avg_pool2d(net.layer(x), x.shape[2]),
         lambda net, x: functional.max_pool2d(net.layer(x), 2, return_indices=True)[0],
         lambda net, x: (h := net.layer(x), h.clamp_(0))[0],
-        lambda net, x: functional.adaptive_max_pool2d(net.layer(x), 2) + net.layer(x).amax((2, 3), keepdim=True),
+        lambda net, x: (
+            functional.adaptive_max_pool2d(net.layer(x), 2) + net.layer(x).amax((2, 3), keepdim=True)
+        ),
         lambda net, x: net.layer(x).max(-1)[0] + net.layer(x).amax(-1),
         lambda net, x: functional.normalize(net.layer(x)) / (1 + net.layer(x).abs()),
         lambda net, x: functional.group_norm(net.layer(x), 3, net.mean, net.spread),
@@ -404,7 +408,10 @@ def copied(net: Refused, x: Tensor) -> Tensor:
         lambda net, x: torch.stack(net.layer(x).chunk(3, 1), -1).squeeze(1).movedim(1, 2).flip(1),
         lambda net, x: functional.conv1d(net.layer(x).flatten(2), net.matrix[:, :, None].expand(2, 3, 3)),
         lambda net, x: net.layer(x).unfold(2, 4, 2).repeat_interleave(2, 1).repeat(1, 1, 2, 1, 1),
-        lambda net, x: functional.pixel_shuffle(functional.pixel_unshuffle(x, 2), 2) + functional.glu(net.layer(x)[:, :2], 1),
+        lambda net, x: (
+            functional.pixel_shuffle(functional.pixel_unshuffle(x, 2), 2)
+            + functional.glu(net.layer(x)[:, :2], 1)
+        ),
         lambda net, x: net.layer(x) * net.act(torch.zeros(3, 1, 1, dtype=x.dtype).fill_(2.0)),
         lambda net, x: functional.scaled_dot_product_attention(
             x, net.layer(x), x, attn_mask=net.matrix[0, 0].expand(x.shape[2], 1)
@@ -508,7 +515,10 @@ def test_logits_of_a_network_with_auxiliary_outputs() -> None:
     ("forward", "message"),
     [
         (lambda net, x: {"scores": net.layer(x)}, "found no logits in its output"),
-        (lambda net, x: net.layer(x) if x.sum() > 0 else x, "its layers cannot be traced.*branches that depend on values"),
+        (
+            lambda net, x: net.layer(x) if x.sum() > 0 else x,
+            "its layers cannot be traced.*branches that depend on values",
+        ),
     ],
 )
 def test_a_forward_that_cannot_be_taken_apart_is_refused(forward: object, message: str) -> None:
