@@ -589,7 +589,7 @@ def _fullgrad_error(model: Classifier, images: Tensor) -> float:
         logits, targets = _largest(model(images))
     terms: list[Tensor] = []
     of_input, _ = full_gradient(
-        canonical(model),
+        canonical(model, images),
         normalized(model, images),
         targets,
         lambda name, term: terms.append(term.flatten(1).sum(1)),

@@ -169,7 +169,7 @@ def fullgrad_terms(model: Classifier) -> Iterator[Comparison]:
     """Compare the terms of the full gradient with the authors' code."""
     images, targets = inputs(model)
     batch, terms = normalized(model, images), list[Tensor]()
-    of_input, _ = full_gradient(canonical(model), batch, targets, lambda _, term: terms.append(term))
+    of_input, _ = full_gradient(canonical(model, batch), batch, targets, lambda _, term: terms.append(term))
     gradient, their_terms = authors(model).fullGradientDecompose(batch, targets)
     yield "FullGrad, authors: input term", difference(of_input.numpy(), (gradient * batch).detach().numpy())
     kinds = [

@@ -102,7 +102,7 @@ def test_relevance_is_conserved(build: Callable[[], Classifier]) -> None:
     model = build().requires_grad_(False)
     images = random_images(3, size=16 if build is swin else 12)
     maps = explain(model, images, **RULE_EPSILON)
-    _, network = PREPARED[canonical(model)]["attnlrp"]
+    _, network = PREPARED[canonical(model, images)]["attnlrp"]
     recorder = Recorder(network)
     with torch.enable_grad():
         logits = recorder.run(normalized(model, images).requires_grad_())
@@ -133,7 +133,7 @@ def test_gamma_is_that_of_zennit(name: str) -> None:
         *((kind, rule), (other, Epsilon(EPSILON)), (nn.ReLU, Pass())),
         *((nn.AdaptiveAvgPool2d, Norm(EPSILON)), (Sum, Norm(EPSILON))),
     ]
-    network = copy.deepcopy(canonical(model))
+    network = copy.deepcopy(canonical(model, IMAGES))
     for path, layer in list(network.named_modules()):
         if isinstance(layer, Add):
             network.add_submodule(path, StackedAdd())

@@ -122,7 +122,7 @@ def torchvision_vit() -> nn.Module:
 def test_blocks_are_those_of_the_network(network: nn.Module, blocks: str) -> None:
     seen: list[Tensor] = []
     model = with_random_state(network, 1)
-    form = canonical(model)
+    form = canonical(model, IMAGES)
     layers = list(model.get_submodule(blocks).children())
     layers[0].register_forward_pre_hook(lambda layer, inputs: seen.append(inputs[0]))
     for layer in layers:

@@ -7,6 +7,7 @@ network's own layers, without the canonical form.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -213,8 +214,14 @@ def small(forward: Callable[[Any, Tensor], Tensor]) -> nn.Module:
         lambda net, x: net.head(
             torch.cat([net.matrix[:, :1].expand(x.shape[0], 3, 1), net.a(x)[..., 1:]], 2).mean(1)
         ),
+        lambda net, x: net.head(
+            functional.scaled_dot_product_attention(net.a(x), net.b(x), x, attn_mask=net.keep).mean(1)
+        ),
+        lambda net, x: net.head((net.a(x) @ net.b(x).mT).mean(1) @ net.matrix.new_ones(3, 8)),
+        lambda net, x: net.head(functional.rms_norm(functional.normalize(net.a(x) + 1, dim=1), (8,)).mean(1)),
+        lambda net, x: net.head((net.a(x) / (2 + net.b(x).abs())).std(1)),
     ],
-    ids=["index", "constant matrix", "products", "joined constant"],
+    ids=["index", "constant matrix", "products", "joined constant", "Boolean mask", "mT", "norm", "quotient"],
 )
 def test_deeplift_sums_with_constants_anywhere(forward: Callable[[Any, Tensor], Tensor]) -> None:
     network, images = small(forward), pixels(8)
@@ -224,36 +231,34 @@ def test_deeplift_sums_with_constants_anywhere(forward: Callable[[Any, Tensor], 
     exact(maps.sum((1, 2, 3)), difference, tolerance=1e-8, floor=1e-12)
 
 
-@pytest.mark.parametrize(
-    "forward",
-    [
-        lambda net, x: net.head(
-            functional.scaled_dot_product_attention(net.a(x), net.b(x), x, attn_mask=net.keep).mean(1)
-        ),
-        lambda net, x: net.head((net.a(x) @ net.b(x).mT).mean(1) @ net.matrix.new_ones(3, 8)),
-    ],
-    ids=["Boolean mask", "mT"],
-)
-def test_what_would_be_wrong_is_refused(forward: Callable[[Any, Tensor], Tensor]) -> None:
-    network, images = small(forward), pixels(8)
-    for method in (deeplift, lrp_epsilon):
-        with pytest.raises(
-            ValueError, match=r"^(deeplift|lrp_epsilon): .*Small.*or use integrated_gradients"
-        ):
-            method(network, images, TARGETS, generator=generator())
-
-
-@pytest.mark.parametrize(
-    "forward",
-    [
-        lambda net, x: net.head(net.a(x).mean(1)).softmax(1),
-        lambda net, x: net.head(5 * torch.sigmoid(net.a(x).mean(1))),
-    ],
-    ids=["softmax", "sigmoid"],
-)
-def test_lrp_refuses_gates_that_are_no_factors(forward: Callable[[Any, Tensor], Tensor]) -> None:
+def test_lrp_refuses_gates_that_are_no_factors() -> None:
+    network = small(lambda net, x: net.head(net.a(x).mean(1)).softmax(1))
     with pytest.raises(ValueError, match=r"^lrp_epsilon: found '\w+', a softmax or gate that is no factor"):
-        lrp_epsilon(small(forward), pixels(8), TARGETS, generator=generator())
+        lrp_epsilon(network, pixels(8), TARGETS, generator=generator())
+
+
+@pytest.mark.parametrize(
+    ("function", "written_out"),
+    [
+        (functional.silu, lambda x: torch.sigmoid(x) * x),
+        (functional.hardswish, lambda x: x * functional.relu6(x + 3) / 6),
+        (functional.hardswish, lambda x: x * (functional.relu6(x + 3.0) / 6.0)),
+        (functional.hardsigmoid, lambda x: (x + 3).clamp(0, 6) / 6),
+    ],
+    ids=["silu", "hardswish", "hardswish by hardsigmoid", "hardsigmoid"],
+)
+def test_written_out_activations_are_activations(
+    function: Callable[[Tensor], Tensor], written_out: Callable[[Tensor], Tensor]
+) -> None:
+    maps = [
+        lrp_epsilon(small(partial(forward_of, each)), pixels(8), TARGETS, generator=generator())
+        for each in (function, written_out)
+    ]
+    exact(maps[1], maps[0])
+
+
+def forward_of(function: Callable[[Tensor], Tensor], net: Any, x: Tensor) -> Tensor:
+    return net.head((net.b(x) * function(3 * net.a(x))).mean(1))
 
 
 def test_a_rearranged_gate_receives_no_relevance() -> None:

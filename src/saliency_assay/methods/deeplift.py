@@ -339,7 +339,8 @@ def _reciprocal(layer: nn.Module, signal: Signal) -> Signal:
 def _linear(layer: nn.Conv2d | nn.Linear, signal: Signal, sizes: Tensor | None) -> Signal:
     """Apply the linear rule (section 3.5.1): Δy⁺ sums w Δx > 0, Δy⁻ sums w Δx < 0, and Δx = 0 counts half for each.
 
-    This is ½ (W Δx ± |W| |Δx|), with |W| = ``sizes``: the derivative of |Δx| = sign(Δx) Δx is 0 at 0, so each part keeps ½ W Δx.
+    This is ½ (W Δx ± |W| |Δx|), with |W| = ``sizes``: the derivative of |Δx| = sign(Δx) Δx is 0 at 0, so each part
+    keeps ½ W Δx.
     """
     apply = layer._conv_forward if isinstance(layer, nn.Conv2d) else functional.linear
     with torch.no_grad():
@@ -506,9 +507,7 @@ _LAYERS: dict[type[nn.Module], Callable[..., Signal]] = {
     Reciprocal: _reciprocal,
     **dict.fromkeys((nn.ReLU, nn.LeakyReLU, nn.PReLU, nn.ReLU6, nn.Hardtanh), _activation),
     **dict.fromkeys((nn.ELU, nn.CELU, nn.SELU, nn.GELU, nn.SiLU, nn.Mish), _activation),
-    **dict.fromkeys(
-        (nn.Tanh, nn.Sigmoid, nn.Softplus, nn.Softsign, nn.Hardswish, nn.Hardsigmoid), _activation
-    ),
+    **dict.fromkeys((nn.Tanh, nn.Sigmoid, nn.Softplus, nn.Hardswish, nn.Hardsigmoid), _activation),
 }
 
 

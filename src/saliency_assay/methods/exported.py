@@ -1,8 +1,8 @@
 """A network as a graph of PyTorch's ATen operations, recorded for images of one size.
 
-They are recorded by ``make_fx``, on which ``torch.export`` is built; see ``docs/decisions.md`` for the reasons. The shapes
-in the graph are numbers. It is recorded for a prime number of images, so that a multiple of it is a size that depends on
-the number of images. What depends on weights alone is computed once, when the graph is made.
+They are recorded by ``make_fx``, on which ``torch.export`` is built; see ``docs/decisions.md`` for the reasons. The
+shapes in the graph are numbers. It is recorded for a prime number of images, so that a multiple of it is a size that
+depends on the number of images. What depends on weights alone is computed once, when the graph is made.
 """
 
 import copy
@@ -79,8 +79,8 @@ def exported(network: nn.Module, images: Tensor, known: Collection[str]) -> Expo
     try:
         with _attributes_restored(network), _paths_recorded(network), uncompiled():
             module = record()
-            unknown = {node.target for node in _varying(module) if _is_unknown(node, known)}
-            if unknown:
+            targets = {node.target for node in _varying(module) if isinstance(node.target, OpOverload)}
+            if unknown := [each for each in targets if not _is_known(each, known)]:
                 module = record(_decompositions(unknown))
     except NotTraced:
         raise
@@ -128,11 +128,10 @@ def _logits(network: nn.Module, names: list[str], images: Tensor, *weights: Tens
     return logits
 
 
-def _is_unknown(node: fx.Node, known: Collection[str]) -> bool:
-    if not isinstance(node.target, OpOverload):
-        return False
-    name = short_name(node.target)
-    return name not in known and name.replace("_.", ".") not in known
+def _is_known(operation: OpOverload, known: Collection[str]) -> bool:
+    """Return True if an operation, or the same one not in place, is known."""
+    name = short_name(operation)
+    return name in known or name.replace("_.", ".") in known
 
 
 def _decompositions(operations: Iterable[OpOverload]) -> dict[OpOverload, Callable[..., Any]]:

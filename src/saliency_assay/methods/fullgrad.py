@@ -37,7 +37,7 @@ _LAYERS = (
 """Layers that are linear piece by piece, with no offset but their bias; another one is ``Add``."""
 _WITH_OFFSET = (
     *(nn.ReLU6, nn.Hardtanh, nn.ELU, nn.CELU, nn.SELU, nn.GELU, nn.SiLU, nn.Mish, nn.Tanh, nn.Sigmoid),
-    *(nn.Softplus, nn.Softsign, nn.Hardswish, nn.Hardsigmoid),
+    *(nn.Softplus, nn.Hardswish, nn.Hardsigmoid),
 )
 """Activation functions with an implicit bias."""
 

@@ -4,7 +4,7 @@ A rule of LRP or DeepLIFT belongs to a type of layer, so sums, products and mean
 """
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from torch import Tensor, nn
 
@@ -114,20 +114,17 @@ def convolution(
 ) -> nn.Conv2d:
     """Return the convolution with these weights, which it shares."""
     channels, inputs, *size = weight.shape
-    options = [tuple(each) * (2 if len(each) == 1 else 1) for each in (stride, dilation)]
-    padded = padding if isinstance(padding, str) else tuple(padding) * (2 if len(padding) == 1 else 1)
+    options: dict[str, Any] = {"stride": stride, "padding": padding, "dilation": dilation}
+    options = {name: each if isinstance(each, str) else pair(each) for name, each in options.items()}
     layer = nn.Conv2d(
-        inputs * groups,
-        channels,
-        size,
-        options[0],
-        padded,
-        options[1],
-        groups,
-        bias is not None,
-        device="meta",
+        inputs * groups, channels, pair(size), groups=groups, bias=bias is not None, device="meta", **options
     )
     return with_weights(layer, weight, bias)
+
+
+def pair(sizes: Sequence[int]) -> tuple[int, int]:
+    """Return the sizes for height and width, of which one may stand for both."""
+    return (sizes[0], sizes[-1])
 
 
 def layer_norm(shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float) -> nn.LayerNorm:

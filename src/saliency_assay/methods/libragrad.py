@@ -8,20 +8,20 @@ from torch import Tensor, fx, nn
 from saliency_assay.methods.attention import network_with_attention, on_grid
 from saliency_assay.methods.canonical import check_form, network_of, normalized, signals
 from saliency_assay.methods.differentiate import check_inputs, check_logits
-from saliency_assay.methods.layers import Add, MatMul, Mean, Multiply, Sum
+from saliency_assay.methods.layers import Add, MatMul, Mean, Multiply, Reciprocal, Scale
 from saliency_assay.methods.residual_stream import embedded_patches
 from saliency_assay.models.classifier import kind_of
 from saliency_assay.registry.limits import Upsampling
 
 _PRODUCTS = (Multiply, MatMul)
-_PRUNED = (nn.Softmax, nn.Sigmoid, nn.Hardsigmoid)
+_PRUNED = (nn.Softmax, nn.Sigmoid, nn.Hardsigmoid, Reciprocal)
 """Layers whose output counts as a constant, since it weights another factor."""
 _GATED = (nn.GELU, nn.SiLU, nn.Mish, nn.Hardswish)
 """Activations x ⊙ g(x)."""
 _PIECEWISE_LINEAR = (nn.ReLU, nn.LeakyReLU, nn.PReLU, nn.ReLU6, nn.Hardtanh)
 _LINEAR = (
-    *(nn.Linear, nn.Conv2d, nn.AvgPool2d, nn.AdaptiveAvgPool2d, nn.MaxPool2d, nn.AdaptiveMaxPool2d),
-    *(nn.Flatten, nn.ZeroPad2d, Add, Mean, Sum),
+    *(nn.Linear, nn.Conv2d, nn.AvgPool2d, nn.AdaptiveAvgPool2d, nn.MaxPool2d, nn.Upsample),
+    *(Add, Mean, Scale),
 )
 _SUPPORTED = (nn.LayerNorm, *_PRUNED, *_GATED, *_PIECEWISE_LINEAR, *_PRODUCTS, *_LINEAR)
 

@@ -31,9 +31,14 @@ from saliency_assay.methods.layers import (
     convolution,
     layer_norm,
     linear,
+    pair,
 )
 
 Conversion: TypeAlias = "Callable[[Form, Any], Any]"
+
+
+broadcast: Callable[..., torch.Size] = torch.broadcast_shapes
+"""Function that returns the shape to which shapes can be broadcast."""
 
 
 def with_rows(constant: Tensor, images: Tensor, dimension: int) -> Tensor:
@@ -49,6 +54,10 @@ REARRANGEMENTS: set[Any] = {
     *(functional.pixel_shuffle, functional.pixel_unshuffle),
 }
 """Functions that only move values within an image, join them, or pad them with zeros or with each other."""
+
+
+_GATED: dict[type[nn.Module], type[nn.Module]] = {nn.Sigmoid: nn.SiLU, nn.Hardsigmoid: nn.Hardswish}
+"""For each gate g, the activation x · g(x)."""
 
 
 class Unknown(ValueError):
@@ -138,10 +147,12 @@ class Form:
             name = f"constant_{len(self._constants)}"
             self.root.register_buffer(name, value)
             self._constants[id(value)] = self.graph.create_node("get_attr", name)
+            self._shapes[self._constants[id(value)]] = tuple(value.shape)
         node, axis = self._constants[id(value)], self._row_axes.get(id(value))
         if axis is None or (value.shape[axis] == 1 and not for_all_images):
             return node
-        return self.graph.call_function(with_rows, (node, self._images, axis))
+        shape = [size * self._rows if at == axis else size for at, size in enumerate(value.shape)]
+        return self.rearrange(with_rows, node, self._images, axis, shape=shape)
 
     def reshape(self, node: fx.Node, shape: Sequence[int]) -> fx.Node:
         """Reshape a result."""
@@ -192,6 +203,8 @@ class Form:
         """Multiply two factors, which are as in ``sum``."""
         if not isinstance(a, fx.Node):
             a, b = b, a
+        if activation := self._activation_written_out(a, b):
+            return activation
         if not isinstance(b, fx.Node | Tensor):
             return a if b == 1 else self.call(Scale(float(b)), a)
         if isinstance(b, Tensor):
@@ -200,6 +213,37 @@ class Form:
                 return self.call(Scale(b), a, shape=self._broadcast(a, constant))
             b = constant
         return self.call(Multiply(), a, b, shape=self._broadcast(a, b))
+
+    def _activation_written_out(self, a: fx.Node, b: Any) -> fx.Node | None:
+        """Return the activation that a product is: SiLU, Hardsigmoid, Hardswish; None for other products.
+
+        SiLU is x · sigmoid(x), Hardsigmoid is ReLU6(x + 3) / 6, and Hardswish is its product with x.
+        """
+        if isinstance(b, fx.Node):
+            pairs = ((a, b), (b, a))
+            gated = {each: x for x, gate in pairs for each in _GATED if self._is_call(gate, each, x)}
+            return next((self.call(_GATED[gate](), x) for gate, x in gated.items()), None)
+        if not isinstance(b, float) or not math.isclose(b, 1 / 6):
+            return None
+        factors: Any = a.args if self._is_call(a, Multiply) else (a,)
+        for clipped in factors:
+            shifted = clipped.args[0] if self._is_call(clipped, nn.ReLU6) else None
+            if shifted is not None and self._is_call(shifted, Add) and self._is_constant(shifted.args[1], 3):
+                x = shifted.args[0]
+                if len(factors) == 1:
+                    return self.call(nn.Hardsigmoid(), x)
+                if x in factors:
+                    return self.call(nn.Hardswish(), x)
+        return None
+
+    def _is_call(self, node: fx.Node, kind: type[nn.Module], argument: fx.Node | None = None) -> bool:
+        """Return True if a node calls a layer of a kind, with an argument."""
+        is_kind = node.op == "call_module" and type(self.root.get_submodule(str(node.target))) is kind
+        return is_kind and argument in (None, node.args[0])
+
+    def _is_constant(self, node: fx.Node, value: float) -> bool:
+        is_constant = node.op == "get_attr"
+        return is_constant and bool((self.root.get_buffer(str(node.target)) == value).all())
 
     def quotient(self, a: Any, b: Any) -> fx.Node:
         """Divide two factors, which are as in ``sum``."""
@@ -225,33 +269,21 @@ class Form:
             shape = self.shape(a)
             return self.call(linear(b.T, None), a, shape=(*shape[:-1], b.shape[1]))
         a, b = (self.constant(each) if isinstance(each, Tensor) else each for each in (a, b))
-        first, second = self.shape_of(a), self.shape_of(b)
+        first, second = self.shape(a), self.shape(b)
         if min(len(first), len(second)) < 2:
             raise Unknown
-        rows = torch.broadcast_shapes(first[:-2], second[:-2])  # type: ignore[no-untyped-call]
-        return self.call(MatMul(), a, b, shape=(*rows, first[-2], second[-1]))
+        return self.call(MatMul(), a, b, shape=(*broadcast(first[:-2], second[:-2]), first[-2], second[-1]))
 
     def _broadcast(self, a: fx.Node, b: fx.Node) -> Sequence[int]:
-        shapes = self.shape_of(a), self.shape_of(b)
-        shape: Sequence[int] = torch.broadcast_shapes(*shapes)  # type: ignore[no-untyped-call]
-        return shape
-
-    def shape_of(self, node: fx.Node) -> tuple[int, ...]:
-        """Return the shape of a result or of a constant, for all images."""
-        if node in self._shapes:
-            return self._shapes[node]
-        source, axis = (node.args[0], node.args[2]) if node.target is with_rows else (node, None)
-        shape = list(self.root.get_buffer(str(source.target)).shape)
-        if axis is not None:
-            shape[axis] *= self._rows
-        return tuple(shape)
+        return broadcast(self.shape(a), self.shape(b))
 
     # ---- conversion of a node
 
     def _converted(self, node: fx.Node, results: dict[fx.Node, Any]) -> Any:
         """Return the result of an operation: a node, or a list of nodes for an operation with several results."""
         if node.target is operator.getitem:
-            return results[node.args[0]][node.args[1]]
+            source, index = node.args
+            return results[source][index]  # type: ignore[index]
         self._path = _path_of(node)
         self.operation = name = short_name(node.target)
         arguments = SimpleNamespace(
@@ -263,7 +295,8 @@ class Form:
         )
         result = None
         with suppress(Unknown):
-            result = CONVERSIONS.get(name, _unknown)(self, arguments)
+            convert: Conversion = CONVERSIONS.get(name, _unknown)
+            result = convert(self, arguments)
         shapes = [
             tuple(value.shape)
             for value, each in zip(_as_list(node.meta["val"]), _as_list(result), strict=True)
@@ -280,7 +313,8 @@ class Form:
 
 def _path_of(node: fx.Node) -> str:
     """Return the path of the module in which an operation was called."""
-    return next(iter(node.meta.get(PATH, ("",))))
+    path: str = next(iter(node.meta.get(PATH, ("",))))
+    return path
 
 
 def _as_list(value: Any) -> list[Any]:
@@ -311,10 +345,11 @@ def _of(*names: str) -> Callable[[Conversion], Conversion]:
 @_of("conv2d", "conv2d.padding", "conv1d", "conv1d.padding", "convolution")
 def _convolve(form: Form, a: Any) -> fx.Node | None:
     x, is_1d = a.input, a.weight.ndim == 3 if isinstance(a.weight, Tensor) else False
-    is_plain = isinstance(a.weight, Tensor) and not getattr(a, "transposed", False)
+    is_plain = isinstance(a.weight, Tensor) and not isinstance(a.bias, fx.Node)
+    is_plain &= not getattr(a, "transposed", False)
     if not is_plain or not isinstance(x, fx.Node) or form.axis(x) != 0 or len(form.shape(x)) > 4:
         return None
-    sizes = [a.stride, a.padding, a.dilation]
+    sizes: list[Any] = [a.stride, a.padding, a.dilation]
     weight = a.weight
     if is_1d:  # a convolution over an image with one row
         weight = weight[:, :, None]
@@ -324,10 +359,15 @@ def _convolve(form: Form, a: Any) -> fx.Node | None:
         ]
         shape = form.shape(x)
         x = form.reshape(x, [*shape[:2], 1, shape[2]])
-    layer = convolution(weight, a.bias, *sizes, a.groups)
+    stride, padding, dilation = sizes
+    layer = convolution(weight, a.bias, stride, padding, dilation, a.groups)
     out = a.out.shape
     result = form.call(layer, x, shape=[*out[:2], 1, out[2]] if is_1d else out)
     return form.reshape(result, out)
+
+
+for _name in ("conv3d", "conv_transpose1d", "conv_transpose2d.input", "conv_transpose3d.input"):
+    _of(_name)(_unknown)  # not decomposed, so that messages have this name
 
 
 @_of("linear")
@@ -628,7 +668,9 @@ def _einstein_sum(form: Form, a: Any) -> fx.Node | None:
     factors = []
     for letters, each, groups in zip(inputs, a.tensors, ((left, summed), (summed, right)), strict=True):
         order = [letters.index(letter) for letter in [*rows, *groups[0], *groups[1]]]
-        shape = [sizes[letter] for letter in rows] + [math.prod(map(sizes.get, group)) for group in groups]
+        shape = [sizes[letter] for letter in rows] + [
+            math.prod(sizes[letter] for letter in group) for group in groups
+        ]
         if isinstance(each, fx.Node):
             factors.append(form.reshape(form.permute(each, order), shape))
         else:
@@ -652,7 +694,7 @@ def _attention(form: Form, a: Any) -> fx.Node | None:
     query, key, value = (
         form.constant(each) if isinstance(each, Tensor) else each for each in (a.query, a.key, a.value)
     )
-    scale = form.shape_of(query)[-1] ** -0.5 if a.scale is None else a.scale
+    scale = form.shape(query)[-1] ** -0.5 if a.scale is None else a.scale
     swapped = form.swap(key, -2, -1) if isinstance(a.key, fx.Node) else form.constant(a.key.mT)
     scores = form.product(form.matrix_product(query, swapped), scale)
     if a.is_causal:
@@ -671,16 +713,15 @@ def _attention(form: Form, a: Any) -> fx.Node | None:
 
 @_of("max_pool2d", "max_pool2d_with_indices")
 def _max_pool(form: Form, a: Any) -> Any:
-    options = {"padding": a.padding, "dilation": a.dilation, "ceil_mode": a.ceil_mode}
-    layer = nn.MaxPool2d(_pair(a.kernel_size), _pair(a.stride) or _pair(a.kernel_size), **_pairs(options))
-    return _pooled(form, layer, a)
+    padding, dilation = pair(a.padding), pair(a.dilation)
+    kernel, stride = pair(a.kernel_size), pair(a.stride or a.kernel_size)
+    return _pooled(form, nn.MaxPool2d(kernel, stride, padding, dilation, ceil_mode=a.ceil_mode), a)
 
 
 @_of("avg_pool2d")
 def _average_pool(form: Form, a: Any) -> fx.Node:
-    options = {"ceil_mode": a.ceil_mode, "count_include_pad": a.count_include_pad}
-    options |= {"divisor_override": a.divisor_override, "padding": _pair(a.padding)}
-    layer = nn.AvgPool2d(_pair(a.kernel_size), _pair(a.stride) or _pair(a.kernel_size), **options)
+    options = a.ceil_mode, a.count_include_pad, a.divisor_override
+    layer = nn.AvgPool2d(pair(a.kernel_size), pair(a.stride or a.kernel_size), pair(a.padding), *options)
     return form.call(layer, a.self, shape=a.out.shape)
 
 
@@ -708,14 +749,6 @@ def _pooled(form: Form, layer: nn.Module, a: Any) -> Any:
     has_indices = isinstance(a.out, tuple | list)
     pooled = form.call(layer, a.self, shape=(a.out[0] if has_indices else a.out).shape)
     return [pooled, None] if has_indices else pooled
-
-
-def _pair(size: Sequence[int]) -> tuple[int, ...]:
-    return tuple(size) * 2 if len(size) == 1 else tuple(size)
-
-
-def _pairs(options: dict[str, Any]) -> dict[str, Any]:
-    return {key: _pair(each) if isinstance(each, list | tuple) else each for key, each in options.items()}
 
 
 @_of("amax", "max.dim")

@@ -57,7 +57,7 @@ _ACTIVATIONS = (
     *(nn.Mish, nn.Tanh, nn.Sigmoid, nn.Softplus, nn.Hardswish, nn.Hardsigmoid, SquareRoot),
 )
 _NOT_MONOTONIC = (*(nn.GELU, nn.SiLU, nn.Mish, nn.Hardswish, nn.PReLU, nn.LayerNorm, nn.Softmax, MatMul),)
-_GATES = (nn.Sigmoid, nn.Hardsigmoid, Reciprocal)
+_GATES = (nn.Sigmoid, nn.Hardsigmoid)
 _OF_BOTH_SIGNS = (*_KNOWN, *_ACTIVATIONS, Reciprocal, nn.LayerNorm, nn.Softmax, Multiply, MatMul, Mean)
 """Layers with a rule of LRP-ε, which does not need the positive activations of ReLUs."""
 
@@ -384,12 +384,12 @@ def _linearize(method: str, network: fx.GraphModule, epsilon: float, *, gates_ar
         if isinstance(layer, nn.LayerNorm):
             network.add_submodule(str(node.target), LinearNorm(layer))
         elif (
-            gates_are_constant
-            and (
-                isinstance(layer, nn.Softmax)
-                or (isinstance(layer, _GATES) and _only_multiplies(network, node))
-            )
-        ) or all(source in constant for source in node.all_input_nodes):
+            # A quotient is linear in its numerator, as LayerNorm is.
+            isinstance(layer, Reciprocal)
+            or (gates_are_constant and isinstance(layer, nn.Softmax))
+            or (gates_are_constant and isinstance(layer, _GATES) and _only_multiplies(network, node))
+            or all(source in constant for source in node.all_input_nodes)
+        ):
             constant.add(node)
         elif isinstance(layer, Multiply | MatMul):
             vary = [isinstance(factor, fx.Node) and factor not in constant for factor in node.args]
@@ -408,12 +408,14 @@ def _linearize(method: str, network: fx.GraphModule, epsilon: float, *, gates_ar
 
 def _only_multiplies(network: fx.GraphModule, node: fx.Node) -> bool:
     """Return True if the output of a node, as it is or rearranged, is only used as a factor."""
-    return all(
-        isinstance(network.get_submodule(str(user.target)), Multiply)
-        if user.op == "call_module"
-        else user.target in REARRANGEMENTS and _only_multiplies(network, user)
-        for user in node.users
-    )
+
+    def is_factor(user: fx.Node) -> bool:
+        layer = network.get_submodule(str(user.target)) if user.op == "call_module" else None
+        if isinstance(layer, Scale) or user.target in REARRANGEMENTS:
+            return _only_multiplies(network, user)
+        return isinstance(layer, Multiply)
+
+    return all(map(is_factor, node.users))
 
 
 def _is_scale(layer: nn.Module | None) -> bool:

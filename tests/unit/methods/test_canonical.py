@@ -591,7 +591,7 @@ def test_hooks_that_cannot_be_exported_must_not_change_logits() -> None:
     images, plain = IMAGES.float(), hooked(lambda *_: None)
     maps = saliency_assay.attribute("lrp_epsilon", hooked(watching), images, [0, 1, 2])
     assert torch.equal(maps, saliency_assay.attribute("lrp_epsilon", plain, images, [0, 1, 2]))
-    with pytest.raises(ValueError, match="^lrp_epsilon: found hooks of Sequential that change its logits"):
+    with pytest.raises(ValueError, match=r"^lrp_epsilon: found hooks of Sequential that change its logits"):
         saliency_assay.attribute("lrp_epsilon", hooked(by_numpy), images, [0, 1, 2])
 
 

@@ -225,7 +225,7 @@ def test_reliability_cnn_without_center_is_homogeneous(center: bool) -> None:
     with torch.no_grad():
         ratio = network(7 * images) / network(images)
         at_zero = network(torch.zeros_like(images))
-    biases = [part.bias for part in canonical(network).modules() if isinstance(part, nn.Conv2d)]
+    biases = [part.bias for part in canonical(network, images).modules() if isinstance(part, nn.Conv2d)]
     assert len(biases) == 6
     if center:
         assert (ratio - 7).abs().max() > 0.1
