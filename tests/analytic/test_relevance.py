@@ -516,6 +516,47 @@ def test_an_addition_shares_relevance_in_proportion(
     exact(maps.flatten(), torch.tensor(expected))
 
 
+class Bottleneck(nn.Module):
+    """Two convolutions without an activation between them, the first of which has the name of an operation."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.expand, self.project = nn.Conv2d(3, 6, 1), nn.Conv2d(6, 4, 3, stride=2)
+        self.relu, self.flatten, self.head = nn.ReLU(), nn.Flatten(), nn.Linear(100, CLASSES)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.head(self.flatten(self.relu(self.project(self.expand(self.relu(images))))))
+
+
+@pytest.mark.parametrize("method", [lrp_alpha_beta, deep_taylor])
+def test_inputs_of_both_signs_are_determined_by_the_layers_before(method: Method) -> None:
+    named = with_random_state(Bottleneck(), seed=1)
+    relu, flatten = nn.ReLU(), nn.Flatten()
+    plain = nn.Sequential(relu, named.expand, named.project, nn.ReLU(), flatten, named.head)
+    maps = [explain(method, network, IMAGES, TARGETS) for network in (named, plain.eval())]
+    exact(*maps)
+
+
+@pytest.mark.parametrize(("method", "products"), [(lrp_epsilon, 1), (deep_taylor, 2), (lrp_alpha_beta, 2)])
+def test_number_of_products_of_a_convolution_after_a_relu(
+    method: Method, products: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, shapes = wrapped(plain_net(bias=True)), []
+    convolve = nn.functional.conv2d
+
+    def count(images: Tensor, *rest: object) -> Tensor:
+        shapes.append(images.shape)
+        return convolve(images, *rest)
+
+    explain(method, model, IMAGES, TARGETS)
+    monkeypatch.setattr(nn.functional, "conv2d", count)
+    model(IMAGES)
+    passes = shapes.count((6, 8, 6, 6))
+    explain(method, model, IMAGES, TARGETS)
+    assert passes == 1
+    assert shapes.count((6, 8, 6, 6)) == passes + 1 + products  # the check of the form is one more pass
+
+
 class TwoEyes(nn.Module):
     """Two convolutions that both see the pixels, one of them behind pooling, and one that does not."""
 

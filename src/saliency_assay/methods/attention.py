@@ -20,6 +20,7 @@ from saliency_assay.methods.attention_layers import (
 from saliency_assay.methods.canonical import canonical_for, check_form, network_of, normalized
 from saliency_assay.methods.differentiate import check_inputs, check_logits
 from saliency_assay.methods.feature_maps import token_grid, upsampled
+from saliency_assay.methods.relevance import attention_relevance
 from saliency_assay.models.classifier import kind_of
 from saliency_assay.registry.limits import Upsampling
 
@@ -104,8 +105,6 @@ def transformer_attribution(
     Raises:
         ValueError: as ``raw_attention``, or the network has a layer without a rule.
     """
-    from saliency_assay.methods.relevance import attention_relevance  # needs zennit, the other methods do not
-
     method = "transformer_attribution"
     _, gradients, rows = _attention(method, model, images, targets, upsampling, with_gradients=True)
     relevances = attention_relevance(method, model, images, targets)

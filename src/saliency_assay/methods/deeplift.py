@@ -96,7 +96,7 @@ def contributions(
         references = references.expand_as(images)
     with torch.enable_grad(), autograd_errors():
         is_split = rule == "reveal_cancel"
-        parts = (difference.clamp(min=0), difference.clamp(max=0)) if is_split else (difference,)
+        parts = (difference, _Size.apply(difference)) if is_split else (difference,)
         output = _DifferencePropagation(network).run(Signal(images.detach(), references.detach(), parts))
         check_logits(output.value, images)
         multipliers = gradient_of(output.whole.gather(1, targets[:, None]).sum(), difference)
@@ -133,12 +133,12 @@ class Signal:
     reference: Tensor
     """The value at the baseline, ``[N or 1, ...]``."""
     parts: tuple[Tensor, ...]
-    """Parts of their difference, ``[N, ...]`` each: Δ under Rescale, (Δ⁺, Δ⁻) under RevealCancel."""
+    """Δ, their difference, ``[N, ...]``, and under RevealCancel also Δ⁺ − Δ⁻, with Δ⁺ and Δ⁻ the parts of Δ."""
 
     @property
     def whole(self) -> Tensor:
-        """Return Δ, the sum of the parts."""
-        return self.parts[0] if len(self.parts) == 1 else self.parts[0] + self.parts[1]
+        """Return Δ."""
+        return self.parts[0]
 
 
 _SIZES: WeakKeyDictionary[fx.GraphModule, dict[str, Tensor]] = WeakKeyDictionary()
@@ -228,19 +228,31 @@ class _Size(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
-        return ctx.saved_tensors[0].sign().mul_(gradient)
+        values: Tensor = ctx.saved_tensors[0]
+        return values.sign().mul_(gradient)
 
 
-class _Halves(torch.autograd.Function):
-    """(a + b) / 2 and (a − b) / 2."""
-
-    @staticmethod
-    def forward(ctx: Any, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-        return (a + b).mul_(0.5), (a - b).mul_(0.5)
+class _ScaledPair(torch.autograd.Function):
+    """As ``_Scaled`` for Δy = a Δx + b Σx and Σy = b Δx + a Σx, with Σ = Δ⁺ − Δ⁻."""
 
     @staticmethod
-    def backward(ctx: Any, of_sum: Tensor, of_difference: Tensor) -> tuple[Tensor, Tensor]:
-        return (of_sum + of_difference).mul_(0.5), (of_sum - of_difference).mul_(0.5)
+    def forward(
+        ctx: Any, delta: Tensor, spread: Tensor, a: Tensor, b: Tensor, of_delta: Tensor, of_spread: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(a, b)
+        return of_delta, of_spread
+
+    @staticmethod
+    def backward(ctx: Any, of_delta: Tensor | None, of_spread: Tensor | None) -> tuple[Tensor | None, ...]:
+        a, b = ctx.saved_tensors
+        if of_delta is not None and of_spread is not None:
+            a, b = (a * of_delta).addcmul_(b, of_spread), (b * of_delta).addcmul_(a, of_spread)
+        elif of_delta is not None:
+            a, b = a.mul_(of_delta), b.mul_(of_delta)
+        elif of_spread is not None:
+            a, b = b.mul_(of_spread), a.mul_(of_spread)
+        return a, b, None, None, None, None
 
 
 def _each(layer: Callable[[Tensor], Tensor], signal: Signal) -> Signal:
@@ -272,10 +284,8 @@ def _product(layer: Multiply | MatMul, a: Any, b: Any) -> Signal:
 
 
 def _split(change: Tensor, signal: Signal) -> tuple[Tensor, ...]:
-    """Return the parts of a change in as many parts as ``signal`` has: the change, or where it is above and below 0."""
-    if len(signal.parts) == 1:
-        return (change,)
-    return _Halves.apply(change, _Size.apply(change))
+    """Return the parts of a change, as many as those of ``signal``."""
+    return (change,) if len(signal.parts) == 1 else (change, _Size.apply(change))
 
 
 def _softmax(layer: nn.Softmax, signal: Signal) -> Signal:
@@ -339,7 +349,7 @@ def _reciprocal(layer: nn.Module, signal: Signal) -> Signal:
 def _linear(layer: nn.Conv2d | nn.Linear, signal: Signal, sizes: Tensor | None) -> Signal:
     """Apply the linear rule (section 3.5.1): Δy⁺ sums w Δx > 0, Δy⁻ sums w Δx < 0, and Δx = 0 counts half for each.
 
-    This is ½ (W Δx ± |W| |Δx|), with |W| = ``sizes``: the derivative of |Δx| = sign(Δx) Δx is 0 at 0, so each part
+    These are ½ (W Δx ± |W| |Δx|), with |W| = ``sizes``: the derivative of |Δx| = sign(Δx) Δx is 0 at 0, so each part
     keeps ½ W Δx.
     """
     apply = layer._conv_forward if isinstance(layer, nn.Conv2d) else functional.linear
@@ -351,56 +361,61 @@ def _linear(layer: nn.Conv2d | nn.Linear, signal: Signal, sizes: Tensor | None) 
     value = reference + change.detach()
     if sizes is None:
         return Signal(value, reference, (change,))
-    return Signal(value, reference, _Halves.apply(change, apply(_Size.apply(whole), sizes, None)))
+    return Signal(value, reference, (change, apply(_Size.apply(whole), sizes, None)))
 
 
 def _activation(layer: nn.Module, signal: Signal) -> Signal:
-    """Apply Rescale to a signal of one part, RevealCancel to a signal of two parts."""
-    rule = _rescale if len(signal.parts) == 1 else _reveal_cancel
+    """Apply Rescale or RevealCancel."""
+    is_split = len(signal.parts) > 1
     with torch.no_grad():
         y, y0 = layer(signal.value), layer(signal.reference)
-        multipliers = rule(layer, signal.reference, y, y0, *signal.parts)
-    parts = tuple(_Scaled.apply(part, *pair) for part, pair in zip(signal.parts, multipliers, strict=True))
-    return Signal(y, y0, parts)
+        rule = _reveal_cancel if is_split else _rescale
+        results = rule(layer, signal.reference, y, y0, *signal.parts)
+    scaled = (
+        _ScaledPair.apply(*signal.parts, *results) if is_split else (_Scaled.apply(*signal.parts, *results),)
+    )
+    return Signal(y, y0, scaled)
 
 
-def _rescale(g: nn.Module, x0: Tensor, y: Tensor, y0: Tensor, delta: Tensor) -> list[tuple[Tensor, Tensor]]:
-    """Return (m, Δy) with m = Δy / Δx (section 3.5.2); for Δx → 0 its limit, g′ at the baseline."""
+def _rescale(g: nn.Module, x0: Tensor, y: Tensor, y0: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
+    """Return m and Δy with m = Δy / Δx (section 3.5.2); for Δx → 0 its limit, g′ at the baseline."""
     change = y - y0
     _, slope = _value_and_slope(g, x0)
-    return [(_ratio(change, delta, slope, _smallest(x0, delta)), change)]
+    return _ratio(change, delta.clone(), slope, _smallest(x0, delta)), change
 
 
 def _reveal_cancel(
-    g: nn.Module, x0: Tensor, y: Tensor, y0: Tensor, plus: Tensor, minus: Tensor
-) -> list[tuple[Tensor, Tensor]]:
-    """Return (m⁺, Δy⁺) and (m⁻, Δy⁻): the effect of each part, averaged over both orders (section 3.5.3).
+    g: nn.Module, x0: Tensor, y: Tensor, y0: Tensor, delta: Tensor, spread: Tensor
+) -> tuple[Tensor, ...]:
+    """Return (m⁺ ± m⁻) / 2 and Δy⁺ ± Δy⁻: the effect of each part, averaged over both orders (section 3.5.3).
 
     A part is once added to the baseline and once added after the other part: Δy⁺ is the mean of g(x₀ + Δ⁺) − g(x₀) and
     g(x) − g(x₀ + Δ⁻).
     """
+    plus, minus = delta + spread, delta - spread  # twice the parts
     _, slope = _value_and_slope(g, x0)
-    y_plus, slope_plus = _value_and_slope(g, x0 + plus)
-    y_minus, slope_minus = _value_and_slope(g, x0 + minus)
-    change = y - y0
-    distance = y_plus.sub_(y_minus)
-    up, down = (change + distance).mul_(0.5), change.sub_(distance).mul_(0.5)
+    y_plus, slope_plus = _value_and_slope(g, torch.add(x0, plus, alpha=0.5))
+    y_minus, slope_minus = _value_and_slope(g, torch.add(x0, minus, alpha=0.5))
+    change, distance = y - y0, y_plus.sub_(y_minus)
+    up, down = change + distance, torch.sub(change, distance, out=y_minus)
     # As a part vanishes, its multiplier approaches the mean slope at the two points to which it is added.
-    smallest = _smallest(x0, plus, minus)
-    return [
-        (_ratio(up, plus, slope_minus.add_(slope).mul_(0.5), smallest), up),
-        (_ratio(down, minus, slope_plus.add_(slope).mul_(0.5), smallest), down),
-    ]
+    smallest = _smallest(2 * x0, plus, minus)
+    of_plus = _ratio(up.mul_(0.5), plus, slope_minus.add_(slope).mul_(0.25), smallest)  # half the multipliers
+    of_minus = _ratio(down.mul_(0.5), minus, slope_plus.add_(slope).mul_(0.25), smallest)
+    return torch.add(of_plus, of_minus, out=up), of_plus.sub_(of_minus), change, distance
 
 
-def _ratio(change: Tensor, step: Tensor, limit: Tensor | float, smallest: Tensor) -> Tensor:
-    """Return change / step, or its limit where the step is so small that rounding error would dominate."""
+def _ratio(change: Tensor, step: Tensor, limit: Tensor, smallest: Tensor) -> Tensor:
+    """Return change / step, or its limit where the step is so small that rounding error would dominate.
+
+    The result is in the memory of the step.
+    """
     # Numbers in place of booleans, with which PyTorch is several times slower on a CPU.
     is_small = step.abs()
     torch.le(is_small, smallest, out=is_small)
     # A large step makes the quotient negligible.
-    step = torch.add(step, is_small, alpha=torch.finfo(step.dtype).eps ** -2)
-    return torch.div(change, step, out=step).add_(is_small.mul_(limit))
+    step.add_(is_small, alpha=torch.finfo(step.dtype).eps ** -2)
+    return torch.div(change, step, out=step).addcmul_(is_small, limit)
 
 
 def _smallest(*terms: Tensor) -> Tensor:
@@ -437,8 +452,8 @@ def _max_pool(layer: nn.MaxPool2d, signal: Signal) -> Signal:
     the baseline, it is used for both.
     """
     with torch.no_grad():
-        winner, reference_winner = _winners(layer, signal.value), _winners(layer, signal.reference)
-        value, reference = layer(signal.value), layer(signal.reference)
+        winner, value = _winners(layer, signal.value)
+        reference_winner, reference = _winners(layer, signal.reference)
         # Distance of the baseline's value at the image's maximum from the baseline's maximum.
         shortfall = reference - _gather(winner, signal.reference.expand_as(signal.value))
         change = value - reference
@@ -447,12 +462,14 @@ def _max_pool(layer: nn.MaxPool2d, signal: Signal) -> Signal:
         smallest = _smallest(signal.reference, *signal.parts)
         # Not 1 where image and baseline have their maxima at different positions: the difference at the winner is then
         # not that of the output.
-        multiplier = _ratio(change, _gather(winner, signal.whole), 1.0, smallest)
+        multiplier = _ratio(change, _gather(winner, signal.whole), torch.ones_like(reference), smallest)
     return Signal(value, reference, tuple(multiplier * _gather(winner, part) for part in signal.parts))
 
 
-def _winners(layer: nn.MaxPool2d, values: Tensor) -> Tensor:
-    """Return the index of each window's maximum, ``[N, C, h, w]``; values equal up to rounding are ordered by position.
+def _winners(layer: nn.MaxPool2d, values: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the index of each window's maximum, ``[N, C, h, w]``, and the maximum.
+
+    Values equal up to rounding are ordered by position.
 
     Each position in a window is penalized by a multiple of a step larger than rounding error. The penalty is ignored
     where the chosen value would be smaller than the maximum by more than two steps.
@@ -465,19 +482,26 @@ def _winners(layer: nn.MaxPool2d, values: Tensor) -> Tensor:
     # Modulo the window's extent, so that the penalties of all positions in a window differ, wherever it lies.
     penalty = (rows % tall)[:, None] * wide + columns % wide
     step = _rounding(values)
+    # PyTorch's pooling is several times faster on a CPU if the channels of a pixel are adjacent.
     (_, positions), (largest, largest_positions) = (
-        functional.max_pool2d(
-            ranked,
-            layer.kernel_size,
-            layer.stride,
-            layer.padding,
-            layer.dilation,
-            layer.ceil_mode,
-            return_indices=True,
-        )
-        for ranked in (values - penalty * step, values)
+        [
+            pooled.contiguous()
+            for pooled in functional.max_pool2d(
+                ranked.contiguous(memory_format=torch.channels_last),
+                layer.kernel_size,
+                layer.stride,
+                layer.padding,
+                layer.dilation,
+                layer.ceil_mode,
+                return_indices=True,
+            )
+        ]
+        for ranked in (torch.addcmul(values, penalty.to(values), step, value=-1), values)
     )
-    return torch.where(largest - _gather(positions, values) > 2 * step, largest_positions, positions)
+    is_smaller = largest - _gather(positions, values) > 2 * step
+    return torch.where(is_smaller, largest_positions, positions), largest.contiguous(
+        memory_format=_format(values)
+    )
 
 
 def _rounding(values: Tensor) -> Tensor:
@@ -492,7 +516,14 @@ def _rounding(values: Tensor) -> Tensor:
 
 def _gather(positions: Tensor, values: Tensor) -> Tensor:
     """Return the values at the positions, ``[N, C, h, w]``, which are indices into H·W."""
-    return values.flatten(2).gather(2, positions.flatten(2)).view_as(positions)
+    chosen = values.flatten(2).gather(2, positions.flatten(2)).view_as(positions)
+    return chosen.contiguous(memory_format=_format(values))
+
+
+def _format(values: Tensor) -> torch.memory_format:
+    """Return the memory format of values, so that it is that of a layer's results, too."""
+    is_last = values.is_contiguous(memory_format=torch.channels_last) and not values.is_contiguous()
+    return torch.channels_last if is_last else torch.contiguous_format
 
 
 _LAYERS: dict[type[nn.Module], Callable[..., Signal]] = {

@@ -26,9 +26,9 @@ class Rule(nn.Module):
 
     def product(self, values: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         """Return the output of the layer, a linear layer or convolution, with other weights."""
-        if isinstance(self.layer, nn.Conv2d):
-            return self.layer._conv_forward(values, weight, bias)
-        return functional.linear(values, weight, bias)
+        apply = self.layer._conv_forward if isinstance(self.layer, nn.Conv2d) else functional.linear
+        output: Tensor = apply(values, weight, bias)
+        return output
 
 
 class PixelRule(Rule):
@@ -453,7 +453,7 @@ def away_from_zero(sums: Tensor, epsilon: float) -> Tensor:
 def not_zero(sums: Tensor) -> Tensor:
     """Return the divisor for terms of both signs, whose small sums are significant: infinity only for 0."""
     # Faster than a mask of booleans.
-    return functional.threshold_(sums.abs(), 0.0, torch.inf).copysign_(sums)
+    return torch.threshold_(sums.abs(), 0.0, torch.inf).copysign_(sums)
 
 
 def _divide(relevance: Tensor, sums: Tensor, sign: int = 1, factor: float = 1.0) -> Tensor:
@@ -468,7 +468,7 @@ def _divide(relevance: Tensor, sums: Tensor, sign: int = 1, factor: float = 1.0)
     least = torch.finfo(sums.dtype).tiny
     largest = channels.amax(-1).clamp_(min=least) if sign > 0 else channels.amin(-1).clamp_(max=-least)
     largest = largest.reshape(*sums.shape[:2], *[1] * (sums.ndim - 2))
-    sums = functional.threshold_(sums.div_(largest), _rounding(sums), torch.inf)
+    sums = torch.threshold_(sums.div_(largest), _rounding(sums), torch.inf)
     return torch.div(relevance, sums, out=sums).div_(largest / factor)
 
 
