@@ -381,7 +381,7 @@ def _rescale(g: nn.Module, x0: Tensor, y: Tensor, y0: Tensor, delta: Tensor) -> 
     """Return m and Δy with m = Δy / Δx (section 3.5.2); for Δx → 0 its limit, g′ at the baseline."""
     change = y - y0
     _, slope = _value_and_slope(g, x0)
-    return _ratio(change, delta.clone(), slope, _smallest(x0, delta)), change
+    return _ratio(change, delta, slope, _smallest(x0, delta), torch.empty_like(delta)), change
 
 
 def _reveal_cancel(
@@ -400,22 +400,20 @@ def _reveal_cancel(
     up, down = change + distance, torch.sub(change, distance, out=y_minus)
     # As a part vanishes, its multiplier approaches the mean slope at the two points to which it is added.
     smallest = _smallest(2 * x0, plus, minus)
-    of_plus = _ratio(up.mul_(0.5), plus, slope_minus.add_(slope).mul_(0.25), smallest)  # half the multipliers
-    of_minus = _ratio(down.mul_(0.5), minus, slope_plus.add_(slope).mul_(0.25), smallest)
+    # Half the multipliers, in the memory of the parts.
+    of_plus = _ratio(up.mul_(0.5), plus, slope_minus.add_(slope).mul_(0.25), smallest, plus)
+    of_minus = _ratio(down.mul_(0.5), minus, slope_plus.add_(slope).mul_(0.25), smallest, minus)
     return torch.add(of_plus, of_minus, out=up), of_plus.sub_(of_minus), change, distance
 
 
-def _ratio(change: Tensor, step: Tensor, limit: Tensor, smallest: Tensor) -> Tensor:
-    """Return change / step, or its limit where the step is so small that rounding error would dominate.
-
-    The result is in the memory of the step.
-    """
+def _ratio(change: Tensor, step: Tensor, limit: Tensor, smallest: Tensor, out: Tensor) -> Tensor:
+    """Return change / step in the memory ``out``, or its limit where rounding error of the step would dominate."""
     # Numbers in place of booleans, with which PyTorch is several times slower on a CPU.
     is_small = step.abs()
     torch.le(is_small, smallest, out=is_small)
     # A large step makes the quotient negligible.
-    step.add_(is_small, alpha=torch.finfo(step.dtype).eps ** -2)
-    return torch.div(change, step, out=step).addcmul_(is_small, limit)
+    torch.add(step, is_small, alpha=torch.finfo(step.dtype).eps ** -2, out=out)
+    return torch.div(change, out, out=out).addcmul_(is_small, limit)
 
 
 def _smallest(*terms: Tensor) -> Tensor:
@@ -459,11 +457,15 @@ def _max_pool(layer: nn.MaxPool2d, signal: Signal) -> Signal:
         change = value - reference
         stays = (change >= 0) | (shortfall < _EQUAL * _rounding(signal.reference))
         winner = torch.where(stays, winner, reference_winner)
+    parts = [_gather(winner, part) for part in signal.parts]
+    with torch.no_grad():
         smallest = _smallest(signal.reference, *signal.parts)
         # Not 1 where image and baseline have their maxima at different positions: the difference at the winner is then
         # not that of the output.
-        multiplier = _ratio(change, _gather(winner, signal.whole), torch.ones_like(reference), smallest)
-    return Signal(value, reference, tuple(multiplier * _gather(winner, part) for part in signal.parts))
+        multiplier = _ratio(
+            change, parts[0].detach(), torch.ones_like(reference), smallest, torch.empty_like(value)
+        )
+    return Signal(value, reference, tuple(multiplier * part for part in parts))
 
 
 def _winners(layer: nn.MaxPool2d, values: Tensor) -> tuple[Tensor, Tensor]:
@@ -483,11 +485,12 @@ def _winners(layer: nn.MaxPool2d, values: Tensor) -> tuple[Tensor, Tensor]:
     penalty = (rows % tall)[:, None] * wide + columns % wide
     step = _rounding(values)
     # PyTorch's pooling is several times faster on a CPU if the channels of a pixel are adjacent.
+    adjacent = values.contiguous(memory_format=torch.channels_last)
     (_, positions), (largest, largest_positions) = (
         [
             pooled.contiguous()
             for pooled in functional.max_pool2d(
-                ranked.contiguous(memory_format=torch.channels_last),
+                ranked,
                 layer.kernel_size,
                 layer.stride,
                 layer.padding,
@@ -496,7 +499,7 @@ def _winners(layer: nn.MaxPool2d, values: Tensor) -> tuple[Tensor, Tensor]:
                 return_indices=True,
             )
         ]
-        for ranked in (torch.addcmul(values, penalty.to(values), step, value=-1), values)
+        for ranked in (torch.addcmul(adjacent, penalty.to(values), step, value=-1), adjacent)
     )
     is_smaller = largest - _gather(positions, values) > 2 * step
     return torch.where(is_smaller, largest_positions, positions), largest.contiguous(
