@@ -269,6 +269,12 @@ def _add(layer: nn.Module, a: Signal, b: Signal | Tensor) -> Signal:
     return Signal(a.value + b.value, a.reference + b.reference, parts)
 
 
+def _scale(layer: Scale, signal: Signal) -> Signal:
+    """Multiply by a constant, by the linear rule."""
+    spread = tuple(part * abs(layer.factor) for part in signal.parts[1:])
+    return Signal(layer(signal.value), layer(signal.reference), (layer(signal.whole), *spread))
+
+
 def _product(layer: Multiply | MatMul, a: Any, b: Any) -> Signal:
     """Assign to each factor its effect, averaged over both orders: Δ(ab) = Δa (b + b₀) / 2 + (a + a₀) / 2 Δb.
 
@@ -532,11 +538,12 @@ def _format(values: Tensor) -> torch.memory_format:
 _LAYERS: dict[type[nn.Module], Callable[..., Signal]] = {
     **dict.fromkeys((nn.Conv2d, nn.Linear), _linear),
     nn.MaxPool2d: _max_pool,
-    **dict.fromkeys((nn.AvgPool2d, nn.AdaptiveAvgPool2d, nn.Upsample, Mean, Scale), _each),
+    **dict.fromkeys((nn.AvgPool2d, nn.AdaptiveAvgPool2d, nn.Upsample, Mean), _each),
     Add: _add,
     **dict.fromkeys((Multiply, MatMul), _product),
     nn.Softmax: _softmax,
     nn.LayerNorm: _layer_norm,
+    Scale: _scale,
     SquareRoot: _square_root,
     Reciprocal: _reciprocal,
     **dict.fromkeys((nn.ReLU, nn.LeakyReLU, nn.PReLU, nn.ReLU6, nn.Hardtanh), _activation),

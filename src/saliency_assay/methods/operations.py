@@ -782,7 +782,6 @@ def _resize(mode: str) -> Conversion:
 for _mode, _name in (
     ("nearest", "upsample_nearest2d"),
     ("bilinear", "upsample_bilinear2d"),
-    ("bicubic", "upsample_bicubic2d"),
 ):
     _of(_name, f"{_name}.vec")(_resize(_mode))
 
