@@ -271,7 +271,8 @@ def _add(layer: nn.Module, a: Signal, b: Signal | Tensor) -> Signal:
 
 def _scale(layer: Scale, signal: Signal) -> Signal:
     """Multiply by a constant, by the linear rule."""
-    spread = tuple(part * abs(layer.factor) for part in signal.parts[1:])
+    size: Any = abs(layer.factor)
+    spread = tuple(part * size for part in signal.parts[1:])
     return Signal(layer(signal.value), layer(signal.reference), (layer(signal.whole), *spread))
 
 

@@ -36,7 +36,7 @@ class Multiply(nn.Module):
 class Scale(nn.Module):
     """a ⊙ c with a constant c, a number or a tensor."""
 
-    factor: Tensor | float
+    factor: Any
 
     def __init__(self, factor: Tensor | float) -> None:
         super().__init__()
@@ -47,7 +47,8 @@ class Scale(nn.Module):
 
     def forward(self, values: Tensor) -> Tensor:
         """Multiply values by the constant, whose shape can be broadcast."""
-        return values * self.factor
+        output: Tensor = values * self.factor
+        return output
 
 
 class MatMul(nn.Module):
