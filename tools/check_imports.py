@@ -26,7 +26,6 @@ ORDER = (
 """Order of packages; each imports only from itself and from earlier ones."""
 HOMES = {
     "zarr": {"storage"},
-    "zennit": {"methods"},
     "skimage": {"methods", "metrics", "studies"},
     "snakemake": {"pipeline"},
     "jinja2": {"plotting"},

@@ -26,7 +26,6 @@ RECORDED = (
     "timm",
     "torch",
     "zarr",
-    "zennit",
 )
 """Modules whose versions are recorded in result files, if the process that writes them has imported the modules."""
 

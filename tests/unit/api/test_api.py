@@ -603,7 +603,7 @@ def test_it_needs_only_the_packages_of_the_plain_installation() -> None:
     names -= {"pillow", project["name"]}  # Pillow is a dependency of matplotlib
     module_of = {distribution: module for module, distribution in DISTRIBUTIONS.items()}
     modules = sorted(module_of.get(name, name.replace("-", "_")) for name in names)
-    assert {"skimage", "snakemake", "torchvision", "yaml", "zarr", "zennit"} <= {*modules}
+    assert {"skimage", "snakemake", "torchvision", "yaml", "zarr"} <= {*modules}
     code = f"""
 import sys
 for name in {modules}:

@@ -44,11 +44,11 @@ def test_a_module_named_unlike_its_distribution_has_its_version(
 
 
 def test_loaded_versions_are_those_of_loaded_packages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "zennit", raising=False)
+    monkeypatch.delitem(sys.modules, "timm", raising=False)
     monkeypatch.setitem(sys.modules, "numpy", sys)
     versions = loaded_versions()
     assert versions["numpy"] == version("numpy")
-    assert "zennit" not in versions
+    assert "timm" not in versions
 
 
 def test_a_job_refuses_another_environment_than_the_planned_one(monkeypatch: pytest.MonkeyPatch) -> None:
