@@ -48,7 +48,7 @@ from saliency_assay.methods.relevance_rules import (
 from saliency_assay.models.classifier import kind_of
 from saliency_assay.registry.limits import InputRule, Limits, NonNegativeFloat
 
-_AVERAGES = (nn.AvgPool2d, nn.AdaptiveAvgPool2d, nn.Upsample)
+_AVERAGES = (nn.AvgPool2d, nn.AdaptiveAvgPool2d, nn.Upsample, Mean)
 _BY_GRADIENT = (nn.MaxPool2d,)
 _KNOWN = (*WEIGHTED, nn.ReLU, *_AVERAGES, *_BY_GRADIENT, Scale)
 """Layers with a rule of LRP-αβ and deep Taylor decomposition; others are ReLUs with a maximum, see ``has_rule``."""
@@ -58,7 +58,7 @@ _ACTIVATIONS = (
 )
 _NOT_MONOTONIC = (*(nn.GELU, nn.SiLU, nn.Mish, nn.Hardswish, nn.PReLU, nn.LayerNorm, nn.Softmax, MatMul),)
 _GATES = (nn.Sigmoid, nn.Hardsigmoid)
-_OF_BOTH_SIGNS = (*_KNOWN, *_ACTIVATIONS, Reciprocal, nn.LayerNorm, nn.Softmax, Multiply, MatMul, Mean)
+_OF_BOTH_SIGNS = (*_KNOWN, *_ACTIVATIONS, Reciprocal, nn.LayerNorm, nn.Softmax, Multiply, MatMul)
 """Layers with a rule of LRP-ε, which does not need the positive activations of ReLUs."""
 
 
@@ -104,7 +104,7 @@ class _Rules:
             return self.softmax
         if isinstance(layer, Add):
             return self.additions or self.sums
-        return self.sums if isinstance(layer, (*_AVERAGES, Mean)) else None
+        return self.sums if isinstance(layer, _AVERAGES) else None
 
 
 def lrp_alpha_beta(
