@@ -414,7 +414,7 @@ def calibrate(network: nn.Module, size: int) -> None:
         handle.remove()
 
 
-_ADDED = re.compile(r"(bias|tokens?|pos_embed(ding)?|position_embeddings?|beta|mean)$")
+_ADDED = re.compile(r"(bias|token_projection\.weight|tokens?|pos_embed(ding)?|position_embeddings?|beta|mean)$")
 _NOT_ADDED = re.compile(r"cpb_mlp|rope")
 """Position biases in a softmax of Swin v2, and rotations of queries and keys."""
 

@@ -219,10 +219,6 @@ def each(names: set[str], reason: str) -> dict[str, str]:
     return dict.fromkeys(names, reason)
 
 
-def no_rule(operation: str) -> dict[str, str]:
-    return each(LAYERS | ATTENTION, f"found the operation '{operation}' ")
-
-
 NEEDS_LAYER = each(CAM, r"needs saliency_assay.wrap\(…, cam_layer=…\)")
 OTHER_HEAD = "the head of .* is not average pooling and one linear layer"
 
@@ -242,15 +238,14 @@ NETWORKS = {
         | each({"lrp_alpha_beta", "deep_taylor", *GUIDED}, "found no ReLU in"),
     ),
     "in-place ReLU of a view": network(partial(trained, InPlaceView)),
-    "clamp and maximum": network(partial(trained, Clamped), no_rule("clamp") | NEEDS_LAYER, cam_layer=""),
+    "clamp and maximum": network(partial(trained, Clamped), NEEDS_LAYER, cam_layer=""),
     "changing hook": network(
         partial(hooked, lambda module, inputs, output: 2 * output),
-        each(LAYERS - ATTENTION, "found hooks of Plain that change its logits"),
         is_plain=False,
     ),
     "hook of the network": network(
         root_hook,
-        each(LAYERS - ATTENTION, "found hooks of Plain that change its logits") | {"cam": OTHER_HEAD},
+        {"cam": OTHER_HEAD},
         is_plain=False,
     ),
     "frozen backbone": network(
@@ -259,26 +254,26 @@ NETWORKS = {
         is_plain=False,
     ),
     "scripted part": network(
-        scripted_part, no_rule("forward") | each(CAM, "found 'body' of TorchScript"), cam_layer="body"
+        scripted_part, each(CAM, "found 'body' of TorchScript"), cam_layer="body"
     ),
     "compiled": network(lambda: torch.compile(trained(), backend="aot_eager")),
     "compiled part": network(compiled_part),
     "exported": network(
         exported,
-        no_rule("conv2d.default") | NEEDS_LAYER | {"relative_stability": "the last layer with weights"},
+        NEEDS_LAYER | {"relative_stability": "the last layer with weights"},
         cam_layer="",
     ),
     "data parallel": network(lambda: nn.DataParallel(trained())),
     "checkpointed": network(partial(trained, Checkpointed)),
     "ReLU of its own": network(
         partial(trained, Custom),
-        no_rule("clamp") | each(GUIDED, "found OwnReluBackward, which hides") | NEEDS_LAYER,
+        each(GUIDED, "found OwnReluBackward, which hides") | NEEDS_LAYER,
         cam_layer="",
     ),
     "backward hooks": network(backward_hooks),
     "auxiliary head": network(partial(trained, Auxiliary)),
     "weight norm": network(normed_weights, same_weights=False),
-    "float64 logits": network(partial(trained, Converted), no_rule("double")),
+    "float64 logits": network(partial(trained, Converted)),
 }
 EVERYTHING = {"plain", "transformer"}
 """Networks on which ``make test-ci`` tries every method and metric, not only those of ``OWN_WAY``."""

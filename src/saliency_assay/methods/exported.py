@@ -77,7 +77,7 @@ def exported(network: nn.Module, images: Tensor, known: Collection[str]) -> Expo
     rows = next(prime for prime in PRIMES if not any(size and size % prime == 0 for size in sizes))
     record = partial(_recorded, partial(_logits, network), [images, *weights.values()], list(weights), rows)
     try:
-        with _attributes_restored(network), _paths_recorded(network), uncompiled():
+        with _attributes_restored(network), _paths_recorded(network), _compiled_parts_recorded():
             module = record()
             targets = {node.target for node in _varying(module) if isinstance(node.target, OpOverload)}
             if unknown := [each for each in targets if not _is_known(each, known)]:
@@ -107,9 +107,12 @@ def _recorded(
 ) -> fx.GraphModule:
     """Return the graph of ``function(names, images, *weights)``, whose first tensor are the images."""
     images, *weights = tensors
-    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+    with FakeTensorMode(allow_non_fake_inputs=True):
         example = torch.empty(rows, *images.shape[1:], dtype=images.dtype, device=images.device)
-        fakes = [mode.from_tensor(weight.detach()) for weight in weights]
+        fakes = [
+            torch.empty_strided(each.shape, each.stride(), dtype=each.dtype, device=each.device)
+            for each in weights
+        ]
     with torch.no_grad(), traceback.preserve_node_meta():
         return make_fx(
             partial(function, names),
@@ -185,6 +188,15 @@ def _attributes_restored(network: nn.Module) -> Iterator[None]:
                 value.clear()
                 value.update(content)
             vars(module)[name] = value
+
+
+@contextmanager
+def _compiled_parts_recorded() -> Iterator[None]:
+    """Record what a compiled network or part of it computes; Dynamo would raise an error."""
+    import torch._dynamo
+
+    with uncompiled(), torch._dynamo.config.patch(error_on_nested_fx_trace=False):
+        yield
 
 
 @contextmanager

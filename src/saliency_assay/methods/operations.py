@@ -96,8 +96,10 @@ class Form:
         self.dtype, self.device = images.meta["val"].dtype, images.meta["val"].device
         results: dict[fx.Node, Any] = {images: self._images}
         for node, constant in exported.constants.items():
-            results[node] = constant.value
-            self._row_axes[id(constant.value)] = constant.dimension
+            is_number = constant.value.is_floating_point()
+            value = constant.value.to(self.dtype) if is_number else constant.value
+            results[node] = value
+            self._row_axes[id(value)] = constant.dimension
         for node in operations:
             results[node] = self._converted(node, results)
         self.graph.output(results[exported.output])
@@ -488,6 +490,14 @@ def _clamp(form: Form, a: Any) -> fx.Node | None:
     return form.call(nn.ReLU6() if (low, high) == (0, 6) else nn.Hardtanh(low, high), a.self)
 
 
+@_of("maximum")
+def _maximum_with(form: Form, a: Any) -> fx.Node | None:
+    """Compute max(x, 0)."""
+    x, other = (a.self, a.other) if isinstance(a.self, fx.Node) else (a.other, a.self)
+    is_zero = isinstance(other, Tensor) and not other.any()
+    return form.call(nn.ReLU(), x) if is_zero else None
+
+
 @_of("softmax.int", "_softmax")
 def _softmax(form: Form, a: Any) -> fx.Node | None:
     if a.dim % len(form.shape(a.self)) == form.axis(a.self):
@@ -816,7 +826,9 @@ def _unchanged(form: Form, a: Any) -> Any:
         return None
     if isinstance(a.out, tuple | list):
         return [_input(a), None]
-    return _input(a) if a.out.dtype == form.dtype else None
+    # A conversion to a type of more digits changes no value.
+    is_wide = a.out.dtype.is_floating_point and torch.finfo(a.out.dtype).eps <= torch.finfo(form.dtype).eps
+    return _input(a) if is_wide else None
 
 
 @_of("copy")
