@@ -15,7 +15,7 @@ random images through the Python API. Three methods are also checked in float64:
 Errors are relative to the logit or difference; the explained class is the one where it is largest. Maps are compared
 with those of captum (DeepLIFT, Rescale) and zennit (LRP-ε, LRP-α2β1) for networks of ReLUs, lxt (AttnLRP) for vision
 transformers, and autograd (LRP-ε, see ``Linearized``). A peer's maps count if its own sums hold. Differences are
-relative to the largest value of a map; ``NOTES`` explains those that remain.
+relative to the largest value of a map.
 """
 
 import argparse
@@ -45,6 +45,7 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 import saliency_assay
+from saliency_assay.methods import relevance
 from saliency_assay.methods.canonical import canonical, normalized
 from saliency_assay.methods.deeplift import deeplift
 from saliency_assay.methods.feature_maps import cam_layers
@@ -122,8 +123,8 @@ KINDS: Mapping[str, Mapping[str, str]] = {
 """Expected refusals of each kind of network: of ReLUs alone, of ReLUs and other layers, without ReLU, with attention in
 windows or channels, and with attention of all tokens; a key of ``REASONS`` for each method."""
 
-NOTES: Mapping[tuple[str, str], str] = {}
-"""Why maps differ from those of a peer: a sentence for a network and a peer."""
+MODULES = "torchvision/(alexnet|vgg|resne|squeezenet|googlenet)|timm/densenet"
+"""Networks whose sums and averages have a rule in zennit: they are modules, or those of ``ResNetCanonizer``."""
 
 
 @dataclass(frozen=True)
@@ -414,7 +415,9 @@ def calibrate(network: nn.Module, size: int) -> None:
         handle.remove()
 
 
-_ADDED = re.compile(r"(bias|token_projection\.weight|tokens?|pos_embed(ding)?|position_embeddings?|beta|mean)$")
+_ADDED = re.compile(
+    r"(bias|tokens?|pos_embed(ding)?|position_embeddings?|beta|mean|token_projection\.weight)$"
+)
 _NOT_ADDED = re.compile(r"cpb_mlp|rope")
 """Position biases in a softmax of Swin v2, and rotations of queries and keys."""
 
@@ -461,7 +464,6 @@ def examine(network: Network) -> dict[str, Any]:
     ``methods`` maps each method to its error message, empty if it returns maps. ``sums`` and ``peers`` map to a number,
     or to a message if there is none.
     """
-    start = time.process_time()
     model, images = network_of(network)
     methods = {
         method: _message(model, images, method, parameters)
@@ -475,7 +477,7 @@ def examine(network: Network) -> dict[str, Any]:
             results[kind][name] = measure()
         except Exception as error:  # a peer's, too
             results[kind][name] = f"{type(error).__name__}: {error}".splitlines()[0]
-    seconds = round(time.process_time() - start, 1)
+    seconds = round(time.process_time(), 1)  # with the imports
     return {"methods": methods, **results, "cam_layer": model.cam_layer, "seconds": seconds}
 
 
@@ -543,15 +545,20 @@ def _checks(
 
     yield "sums", "lrp_epsilon", lambda: _sum_error(by_epsilon(), logits)
     yield "peers", "autograd", lambda: _difference(by_epsilon(), by_peer(autograd_epsilon))
-    if network.kind == "relu":
+    is_of_modules = bool(re.match(MODULES, network.name))
+    if is_of_modules:
         yield "peers", "zennit, LRP-ε", lambda: _difference(by_epsilon(), by_peer(zennit_epsilon))
-    if network.kind == "relu" and "lrp_alpha_beta" in runs:
+    if is_of_modules and "lrp_alpha_beta" in runs:
 
         def alpha_beta_difference() -> float:
+            from zennit.rules import Norm
+
             by_peer(
                 zennit_epsilon
             )  # LRP-αβ itself does not keep sums where all inputs of a neuron have one sign
-            maps = lrp_alpha_beta(model, images, classes, generator=none, input_rule="same")
+            # By the project's rule of additions and averages, terms of the other sign than the sum get no relevance.
+            with patch.object(relevance, "share_of_its_sign", partial(Norm, stabilizer=1e-12)):
+                maps = lrp_alpha_beta(model, images, classes, generator=none, input_rule="same")
             return _difference(maps, zennit_alpha_beta(model, images, classes))
 
         yield "peers", "zennit, LRP-αβ", alpha_beta_difference
@@ -790,7 +797,7 @@ def problems(network: Network, result: Mapping[str, Any]) -> list[str]:
     lines += [
         f"{peer}: maps differ by {difference:.1g}"
         for peer, difference in result["peers"].items()
-        if isinstance(difference, float) and not difference <= CLOSE and (network.name, peer) not in NOTES
+        if isinstance(difference, float) and not difference <= CLOSE
     ]
     return lines
 
@@ -847,17 +854,16 @@ def page(results: Results) -> str:
         reasons=list(numbers),
         sums=_largest_errors(results, "sums"),
         peers=_largest_errors(results, "peers"),
-        notes=NOTES,
         minutes=sum(result["seconds"] for result in results.values()) / 60,
     )
 
 
 def _largest_errors(results: Results, kind: str) -> dict[str, tuple[int, float]]:
-    """Return for each sum or peer the number of networks, and the largest value without those of ``NOTES``."""
+    """Return for each sum or peer the number of networks and the largest value."""
     values: dict[str, list[float]] = {}
-    for name, result in results.items():
+    for result in results.values():
         for key, value in result[kind].items():
-            if isinstance(value, float) and (name, key) not in NOTES:
+            if isinstance(value, float):
                 values.setdefault(key, []).append(value)
     return {key: (len(each), max(each)) for key, each in values.items()}
 
