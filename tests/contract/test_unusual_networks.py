@@ -253,9 +253,7 @@ NETWORKS = {
         each((GRADIENTS - LAYERS) | RECOMPUTED | {"random_logit"}, "found no gradient of the logits"),
         is_plain=False,
     ),
-    "scripted part": network(
-        scripted_part, each(CAM, "found 'body' of TorchScript"), cam_layer="body"
-    ),
+    "scripted part": network(scripted_part, each(CAM, "found 'body' of TorchScript"), cam_layer="body"),
     "compiled": network(lambda: torch.compile(trained(), backend="aot_eager")),
     "compiled part": network(compiled_part),
     "exported": network(

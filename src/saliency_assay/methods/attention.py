@@ -21,7 +21,6 @@ from saliency_assay.methods.canonical import canonical_for, check_form, network_
 from saliency_assay.methods.differentiate import check_inputs, check_logits
 from saliency_assay.methods.feature_maps import token_grid, upsampled
 from saliency_assay.methods.relevance import attention_relevance
-from saliency_assay.methods.relevance import attention_relevance
 from saliency_assay.models.classifier import kind_of
 from saliency_assay.registry.limits import Upsampling
 

@@ -299,11 +299,8 @@ class Form:
         with suppress(Unknown):
             convert: Conversion = CONVERSIONS.get(name, _unknown)
             result = convert(self, arguments)
-        shapes = [
-            tuple(value.shape)
-            for value, each in zip(_as_list(node.meta["val"]), _as_list(result), strict=True)
-            if isinstance(each, fx.Node)
-        ]
+        outputs = [] if result is None else zip(_as_list(node.meta["val"]), _as_list(result), strict=True)
+        shapes = [tuple(value.shape) for value, each in outputs if isinstance(each, fx.Node)]
         if {sum(map(self.is_rows, shape)) for shape in shapes} != {1}:
             at = f" ({self._path!r})" if self._path else ""
             raise Unknown(f"found the operation {name.partition('.')[0]!r}{at}")
@@ -747,11 +744,30 @@ def _adaptive_average_pool_1d(form: Form, a: Any) -> fx.Node | None:
 
 @_of("adaptive_max_pool2d")
 def _adaptive_max_pool(form: Form, a: Any) -> Any:
-    sizes = list(zip(form.shape(a.self)[-2:], a.output_size, strict=True))
-    if any(size % parts for size, parts in sizes):
+    """Pool windows whose sizes may differ; in smaller ones, the last position is repeated."""
+    shape, parts = form.shape(a.self), list(a.output_size)
+    if len(shape) != 4:
         return None
-    kernel = tuple(size // parts for size, parts in sizes)
-    return _pooled(form, nn.MaxPool2d(kernel, kernel), a)
+    sizes = list(zip(shape[2:], parts, strict=True))
+    if not any(size % count for size, count in sizes):
+        kernel = tuple(size // count for size, count in sizes)
+        return _pooled(form, nn.MaxPool2d(kernel, kernel), a)
+    windows, values, shape = [], a.self, shape[:2]
+    for axis, (size, count) in zip((2, 4), sizes, strict=True):
+        index = torch.arange(count, device=a.out[0].device)[:, None]
+        start, end = index * size // count, -(-(index + 1) * size // count)
+        width = int((end - start).max())
+        positions = form.constant(torch.minimum(start + torch.arange(width, device=start.device), end - 1))
+        windows.append(width)
+        shape = (*shape, count, width)
+        rest = () if axis == 4 else (sizes[1][0],)
+        at = (*[slice(None)] * axis, positions)
+        values = form.rearrange(operator.getitem, values, at, shape=(*shape, *rest))
+    grid = form.reshape(
+        form.permute(values, (0, 1, 2, 4, 3, 5)), (*shape[:2], math.prod(parts), math.prod(windows))
+    )
+    pooled = form.call(nn.MaxPool2d((1, math.prod(windows))), grid, shape=(*form.shape(grid)[:3], 1))
+    return [form.reshape(pooled, a.out[0].shape), None]
 
 
 def _pooled(form: Form, layer: nn.Module, a: Any) -> Any:

@@ -396,6 +396,7 @@ def copied(net: Refused, x: Tensor) -> Tensor:
         lambda net, x: (
             functional.adaptive_max_pool2d(net.layer(x), 2) + net.layer(x).amax((2, 3), keepdim=True)
         ),
+        lambda net, x: functional.adaptive_max_pool2d(net.layer(x), (3, 5)),
         lambda net, x: net.layer(x).max(-1)[0] + net.layer(x).amax(-1),
         lambda net, x: functional.normalize(net.layer(x)) / (1 + net.layer(x).abs()),
         lambda net, x: functional.group_norm(net.layer(x), 3, net.mean, net.spread),
