@@ -51,6 +51,7 @@ from saliency_assay.methods.deeplift import deeplift
 from saliency_assay.methods.feature_maps import cam_layers
 from saliency_assay.methods.fullgrad import full_gradient
 from saliency_assay.methods.relevance import attnlrp, lrp_alpha_beta, lrp_epsilon
+from saliency_assay.methods.relevance_rules import by_contribution
 from saliency_assay.models.classifier import Classifier, main_output
 from saliency_assay.models.families import family_of
 
@@ -83,14 +84,18 @@ GROUPS: Mapping[str, Mapping[str, dict[str, Any]]] = {
 
 REASONS = {
     "no ReLU": (r"found no ReLU in ", "The network has no ReLU."),
+    "other activation": (
+        r"the rule is defined for ReLU",
+        "The network has other activation functions beside ReLUs.",
+    ),
     "no rule": (
         r"found \w+ \('.*'\) in \w+, which has no rule; .*use lrp_epsilon",
         "The network has layers other than convolutions, linear layers, ReLUs, poolings and additions.",
     ),
     "offset": (
         r"whose offset is not a bias|expected one vector|which permutes dimensions|joins a constant",
-        "The network has layers other than convolutions, linear layers of one vector per image, ReLUs, poolings and "
-        "additions.",
+        "The network has layers other than convolutions, linear layers of one vector per image, activation functions, "
+        "poolings and additions.",
     ),
     "no attention": (r"found no attention in ", "The network has no attention."),
     "other attention": (
@@ -290,6 +295,8 @@ _SMALL_HF: dict[str, Any] = {
     "image_size": 64,
     "patch_size": 16,
 }
+_MIXED_ACTIVATIONS = {"guided_backprop": "other activation"}
+
 NETWORKS = (
     Network("timm/resnet18", "relu"),
     Network("timm/resnest14d", "mixed"),
@@ -299,14 +306,14 @@ NETWORKS = (
     Network("timm/repvgg_a0", "relu"),
     Network("timm/hrnet_w18_small", "relu"),
     Network("timm/ghostnet_050", "mixed"),
-    Network("timm/nf_resnet26", "mixed"),
+    Network("timm/nf_resnet26", "relu"),
     Network("timm/tf_efficientnet_b0", "smooth"),
     Network("timm/tf_efficientnetv2_s", "smooth"),
     Network("timm/tf_mobilenetv3_small_minimal_100", "relu"),
     Network("timm/mobilenetv4_conv_small_035", "relu"),
     Network("timm/mobilevit_xxs", "windows"),
     Network("timm/edgenext_xx_small", "windows"),
-    Network("timm/fastvit_t8", "mixed"),
+    Network("timm/fastvit_t8", "mixed", refusals=_MIXED_ACTIVATIONS),
     Network("timm/convnext_atto", "smooth"),
     Network("timm/convnextv2_atto", "smooth"),
     Network("timm/poolformer_s12", "smooth"),
@@ -340,8 +347,8 @@ NETWORKS = (
     Network("torchvision/inception_v3", "relu", 80, options={"init_weights": False}),
     Network("torchvision/squeezenet1_1", "relu"),
     Network("torchvision/mnasnet0_5", "relu"),
-    Network("torchvision/mobilenet_v2", "mixed", refusals=dict.fromkeys(_SIGNS, "no ReLU")),
-    Network("torchvision/mobilenet_v3_small", "mixed"),
+    Network("torchvision/mobilenet_v2", "relu"),
+    Network("torchvision/mobilenet_v3_small", "mixed", refusals=_MIXED_ACTIVATIONS),
     Network("torchvision/shufflenet_v2_x0_5", "relu"),
     Network("torchvision/efficientnet_b0", "smooth"),
     Network("torchvision/efficientnet_v2_s", "smooth"),
@@ -368,7 +375,9 @@ NETWORKS = (
     Network("hand-written/hooks that change values", "relu"),
     Network("hand-written/several heads", "relu"),
     Network("hand-written/shared layers", "relu"),
-    Network("hand-written/functions", "relu", refusals=dict.fromkeys(_SIGNS, "no rule")),
+    Network(
+        "hand-written/functions", "relu", refusals={**dict.fromkeys(_SIGNS, "no rule"), **_MIXED_ACTIVATIONS}
+    ),
 )
 
 
@@ -551,13 +560,10 @@ def _checks(
     if is_of_modules and "lrp_alpha_beta" in runs:
 
         def alpha_beta_difference() -> float:
-            from zennit.rules import Norm
-
-            by_peer(
-                zennit_epsilon
-            )  # LRP-αβ itself does not keep sums where all inputs of a neuron have one sign
+            # LRP-αβ itself does not keep sums where all inputs of a neuron have one sign.
+            by_peer(zennit_epsilon)
             # By the project's rule of additions and averages, terms of the other sign than the sum get no relevance.
-            with patch.object(relevance, "share_of_its_sign", partial(Norm, stabilizer=1e-12)):
+            with patch.object(relevance, "ShareOfItsSign", by_contribution(1e-12)):
                 maps = lrp_alpha_beta(model, images, classes, generator=none, input_rule="same")
             return _difference(maps, zennit_alpha_beta(model, images, classes))
 
