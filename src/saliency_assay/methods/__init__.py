@@ -349,7 +349,7 @@ METHODS: tuple[Method, ...] = (
         "gradient ⊙ image and gradient ⊙ bias of every layer, each rescaled to [0, 1] and summed",
         signed=False,
         one_channel=True,
-        needs=("gradients", "layers"),
+        needs=("gradients", "relu", "layers"),
     ),
     Method(
         "deeplift",
