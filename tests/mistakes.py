@@ -146,7 +146,7 @@ MISTAKES = (
     ),
     Mistake(
         "LRP for a network with a layer that has no rule",
-        "models.mine: lrp_epsilon: found LocalResponseNorm ('act2') in Plain, which has no rule; valid: ",
+        "models.mine: lrp_epsilon: Plain: found the operation 'avg_pool3d' ('act2'), which has no rule; valid: ",
         custom("local_norm"),
         {"lrp_epsilon": {}},
     ),
@@ -159,7 +159,7 @@ MISTAKES = (
     ),
     Mistake(
         "DeepLIFT for a network with a layer that has no rule",
-        "models.mine: shap: found LocalResponseNorm ('act2') in Plain, which has no rule; valid: ",
+        "models.mine: shap: Plain: found the operation 'avg_pool3d' ('act2'), which has no rule; valid: ",
         custom("local_norm"),
         {"shap": {"method": "deep_shap", "background": 4}},
     ),
