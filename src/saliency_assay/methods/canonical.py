@@ -1,6 +1,6 @@
 """Canonical form of a network for the methods that follow its layers: a graph of known layers.
 
-LRP, DeepLIFT, FullGrad and the attention methods go from layer to layer. The operations that ``torch.export`` records
+LRP, DeepLIFT, FullGrad and the attention methods go from layer to layer. The operations that a forward pass records
 become modules, every call a separate one; BatchNorm is folded into the convolution before it, and attention of any
 library is a softmax between two matrix products. The network itself is not modified: the canonical form shares the
 unchanged weights.
@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from threading import RLock
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
@@ -37,6 +38,8 @@ from saliency_assay.models.state import State, checksums, state_of
 
 UNFOLDED = "unfolded_pair"
 """Key of ``fx.GraphModule.meta``: True if two logits of one output are a layer of their own, see ``_fold_pair``."""
+ADDS_IMAGES = "adds_images"
+"""Key of ``fx.GraphModule.meta``: True if the first dimension of every addition is that of the images."""
 MERGES_ROWS = "merges_rows"
 """Key of ``fx.GraphModule.meta``: True if images share a dimension with other values, such as windows."""
 HOOKS_ROUNDING = 1e-6
@@ -57,10 +60,12 @@ class _Analysis:
     network: fx.GraphModule
     lacks_hooks: bool
     """True if the network can only be analyzed without its hooks."""
-    compared: set[str] = field(default_factory=set)
-    """Methods whose logits ``check_form`` has compared."""
+    compared: set[tuple[str, bool]] = field(default_factory=set)
+    """Methods whose logits ``check_form`` has compared, each for one image or for several."""
 
 
+_LOCK = RLock()
+"""Held while a network is recorded, since PyTorch's recording is of the process and not of a thread."""
 _ANALYSES: WeakKeyDictionary[nn.Module, _Analysis] = WeakKeyDictionary()
 
 
@@ -133,7 +138,8 @@ def check_form(method: str, model: nn.Module, images: Tensor, logits: Tensor) ->
         ValueError: they are not.
     """
     analysis, name = _analysis(model, images), kind_of(network_of(model))
-    if images.is_meta or (method in analysis.compared and not analysis.lacks_hooks):
+    key = method, len(images) > 1
+    if images.is_meta or (key in analysis.compared and not analysis.lacks_hooks):
         return
     expected = logits_of(model, images)
     if analysis.lacks_hooks:
@@ -149,7 +155,7 @@ def check_form(method: str, model: nn.Module, images: Tensor, logits: Tensor) ->
             f"{method}: the layers of {name}, exported, do not return its logits; expected standard layers in one "
             "precision, without branches; or use integrated_gradients"
         )
-    analysis.compared.add(method)
+    analysis.compared.add(key)
 
 
 # ---------------------------------------------------------------------------------------------- analysis
@@ -181,7 +187,7 @@ def _exported(network: nn.Module, images: Tensor) -> tuple[fx.GraphModule, bool]
     has_hooks = any(True for _ in _hooks(network))
     for hooks in (nullcontext(), _without_hooks(network)) if has_hooks else (nullcontext(),):
         try:
-            with hooks:
+            with _LOCK, hooks:
                 operations = exported(network, images, CONVERSIONS)
         except NotTraced as error:
             failure: NotTraced = error
@@ -224,7 +230,7 @@ def _in_canonical_form(network: nn.Module, operations: Any) -> fx.GraphModule:
             "rearrangements within images"
         ) from None
     module = fx.GraphModule(form.root, form.graph, "CanonicalNetwork")
-    module.meta[MERGES_ROWS] = form.merges_rows
+    module.meta[MERGES_ROWS], module.meta[ADDS_IMAGES] = form.merges_rows, form.adds_images
     module.graph.eliminate_dead_code()
     _fold_norms(module)
     if getattr(network, "is_binary", False):

@@ -318,21 +318,48 @@ def _constants(
     """Compute the arguments of ``varying`` nodes that do not depend on the images.
 
     Where a shape depends on the number of images, it is that for one image.
-    """
 
-    def for_one_image(entry: Any) -> Any:
+    Raises:
+        NotTraced: a constant differs between images.
+    """
+    varying = dict.fromkeys(varying)
+    arguments = {source for node in varying for source in node.all_input_nodes}.difference(varying)
+    evaluate = partial(_evaluated, module, varying, values, rows)
+    constants = {
+        node: Constant(value, _dimension(node, rows))
+        for node, value in evaluate(arguments, images=1).items()
+        if isinstance(value, Tensor)
+    }
+    for_each = {node for node, constant in constants.items() if constant.dimension is not None}
+    for node, value in evaluate(for_each, images=2).items():
+        constant = constants[node]
+        twice = torch.cat([constant.value] * 2, constant.dimension or 0)
+        if not value.is_meta and not torch.equal(value, twice):
+            raise NotTraced(f"found {node.name!r}, which differs between images and does not depend on them")
+    return constants
+
+
+def _evaluated(
+    module: fx.GraphModule,
+    varying: Collection[fx.Node],
+    values: Mapping[str, Tensor],
+    rows: int,
+    nodes: Collection[fx.Node],
+    images: int,
+) -> dict[fx.Node, Any]:
+    """Return the values of ``nodes`` for a number of images."""
+
+    def size(entry: Any) -> Any:
         is_size = isinstance(entry, int) and not isinstance(entry, bool) and entry and entry % rows == 0
-        return entry // rows if is_size else entry
+        return entry // rows * images if is_size else entry
 
     def value_of(node: fx.Node) -> Any:
         if node in env:
             return env[node]
         like = node.meta["val"]  # of an operation that uses the shape alone
-        return torch.empty(tuple(map(for_one_image, like.shape)), dtype=like.dtype, device=like.device)
+        return torch.empty(tuple(map(size, like.shape)), dtype=like.dtype, device=like.device)
 
-    varying = dict.fromkeys(varying)
-    arguments = {source for node in varying for source in node.all_input_nodes}.difference(varying)
-    needed = _ancestors(arguments, varying)
+    needed = _ancestors(nodes, varying)
     written = {
         node: _same_memory(node.args[0]) | {node.args[0]} for node in module.graph.nodes if _writes(node)
     }
@@ -352,16 +379,11 @@ def _constants(
                 f"found the operation {short_name(node.target)!r}, which is random; expected none"
             )
         args, kwargs = (
-            fx.node.map_aggregate(fx.node.map_arg(each, value_of), for_one_image)
-            for each in (node.args, node.kwargs)
+            fx.node.map_aggregate(fx.node.map_arg(each, value_of), size) for each in (node.args, node.kwargs)
         )
         function: Any = node.target
         env[node] = function(*args, **kwargs)
-    return {
-        node: Constant(env[node], _dimension(node, rows))
-        for node in arguments
-        if isinstance(env[node], Tensor)
-    }
+    return {node: env[node] for node in nodes}
 
 
 def _dimension(node: fx.Node, rows: int) -> int | None:

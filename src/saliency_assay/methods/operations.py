@@ -10,7 +10,6 @@ import operator
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any, TypeAlias
 
@@ -76,6 +75,8 @@ class Form:
         self.graph = fx.Graph()
         self.merges_rows = False
         """True if images share a dimension with other values anywhere, such as the windows of an image."""
+        self.adds_images = True
+        """True if the first dimension of every sum of two activations is that of the images."""
         self._rows = exported.rows
         self._shapes: dict[fx.Node, tuple[int, ...]] = {}
         self.operation = ""
@@ -178,7 +179,7 @@ class Form:
         return self.permute(node, order)
 
     def item(self, node: fx.Node, axis: int, index: int | slice) -> fx.Node:
-        """Read a position or a slice of one dimension; None if that is the dimension of the images."""
+        """Read a position or a slice of one dimension other than that of the images."""
         shape = list(self.shape(node))
         axis %= len(shape)
         if isinstance(index, slice):
@@ -199,7 +200,9 @@ class Form:
             b = torch.tensor(float(b), dtype=self.dtype, device=self.device)
         if isinstance(b, Tensor):
             b = self.constant(b)
-        return self.call(Add(), a, b, shape=self._broadcast(a, b))
+        shape = self._broadcast(a, b)
+        self.adds_images &= shape[0] == self._rows
+        return self.call(Add(), a, b, shape=shape)
 
     def product(self, a: Any, b: Any) -> fx.Node:
         """Multiply two factors, which are as in ``sum``."""
@@ -232,6 +235,8 @@ class Form:
             shifted = clipped.args[0] if self._is_call(clipped, nn.ReLU6) else None
             if shifted is not None and self._is_call(shifted, Add) and self._is_constant(shifted.args[1], 3):
                 x = shifted.args[0]
+                if self.shape(x) != self.shape(a):
+                    return None
                 if len(factors) == 1:
                     return self.call(nn.Hardsigmoid(), x)
                 if x in factors:
@@ -250,7 +255,7 @@ class Form:
     def quotient(self, a: Any, b: Any) -> fx.Node:
         """Divide two factors, which are as in ``sum``."""
         if not isinstance(b, fx.Node):
-            return self.product(a, 1 / b)
+            return self.product(a, 1 / (b.to(self.dtype) if isinstance(b, Tensor) else b))
         return self.product(self.call(Reciprocal(), b), a)
 
     def mean(self, node: fx.Node, axes: Sequence[int] | None, keepdim: bool) -> fx.Node:
@@ -295,13 +300,17 @@ class Form:
             },
             out=node.meta["val"],
         )
-        result = None
-        with suppress(Unknown):
-            convert: Conversion = CONVERSIONS.get(name, _unknown)
+        convert: Conversion = CONVERSIONS.get(name, _unknown)
+        try:
             result = convert(self, arguments)
+        except (
+            Exception
+        ):  # arguments, such as constants with a row for each image, that a conversion does not expect
+            result = None
         outputs = [] if result is None else zip(_as_list(node.meta["val"]), _as_list(result), strict=True)
-        shapes = [tuple(value.shape) for value, each in outputs if isinstance(each, fx.Node)]
-        if {sum(map(self.is_rows, shape)) for shape in shapes} != {1}:
+        pairs = [(tuple(value.shape), each) for value, each in outputs if isinstance(each, fx.Node)]
+        shapes = [shape for shape, each in pairs if self.shape(each) == shape]
+        if len(shapes) < len(pairs) or {sum(map(self.is_rows, shape)) for shape in shapes} != {1}:
             at = f" ({self._path!r})" if self._path else ""
             raise Unknown(f"found the operation {name.partition('.')[0]!r}{at}")
         self.merges_rows |= any(
@@ -395,7 +404,8 @@ def _batch_norm(form: Form, a: Any) -> Any:
 
 @_of("layer_norm", "native_layer_norm")
 def _layer_norm(form: Form, a: Any) -> Any:
-    if isinstance(a.weight, fx.Node) or isinstance(a.bias, fx.Node):
+    first = len(form.shape(a.input)) - len(a.normalized_shape)
+    if isinstance(a.weight, fx.Node) or isinstance(a.bias, fx.Node) or form.axis(a.input) >= first:
         return None
     result = form.call(layer_norm(a.normalized_shape, a.weight, a.bias, a.eps), a.input)
     return [result, None, None] if isinstance(a.out, tuple | list) else result
@@ -491,7 +501,7 @@ def _clamp(form: Form, a: Any) -> fx.Node | None:
 def _maximum_with(form: Form, a: Any) -> fx.Node | None:
     """Compute max(x, 0)."""
     x, other = (a.self, a.other) if isinstance(a.self, fx.Node) else (a.other, a.self)
-    is_zero = isinstance(other, Tensor) and not other.any()
+    is_zero = isinstance(other, Tensor) and not other.any() and form.shape(x) == tuple(a.out.shape)
     return form.call(nn.ReLU(), x) if is_zero else None
 
 
@@ -528,7 +538,9 @@ def _subtract_from(form: Form, a: Any) -> fx.Node:
 
 
 def _scaled(form: Form, value: Any, factor: float) -> Any:
-    return form.product(value, factor) if isinstance(value, fx.Node) else value * factor
+    if isinstance(value, fx.Node):
+        return form.product(value, factor)
+    return value if factor == 1 else value * factor
 
 
 @_of("neg")
@@ -728,12 +740,14 @@ def _max_pool(form: Form, a: Any) -> Any:
 @_of("avg_pool2d")
 def _average_pool(form: Form, a: Any) -> fx.Node:
     options = a.ceil_mode, a.count_include_pad, a.divisor_override
+    _check_pooled(form, a)
     layer = nn.AvgPool2d(pair(a.kernel_size), pair(a.stride or a.kernel_size), pair(a.padding), *options)
     return form.call(layer, a.self, shape=a.out.shape)
 
 
 @_of("adaptive_avg_pool2d")
 def _adaptive_average_pool(form: Form, a: Any) -> fx.Node:
+    _check_pooled(form, a)
     return form.call(nn.AdaptiveAvgPool2d(tuple(a.output_size)), a.self, shape=a.out.shape)
 
 
@@ -770,8 +784,15 @@ def _adaptive_max_pool(form: Form, a: Any) -> Any:
     return [form.reshape(pooled, a.out[0].shape), None]
 
 
+def _check_pooled(form: Form, a: Any) -> None:
+    """Check that pooling is not over images."""
+    if form.axis(a.self) >= len(form.shape(a.self)) - 2:
+        raise Unknown
+
+
 def _pooled(form: Form, layer: nn.Module, a: Any) -> Any:
     """Return the result of pooling, and None for the indices of an operation that returns them."""
+    _check_pooled(form, a)
     has_indices = isinstance(a.out, tuple | list)
     pooled = form.call(layer, a.self, shape=(a.out[0] if has_indices else a.out).shape)
     return [pooled, None] if has_indices else pooled
@@ -799,8 +820,16 @@ def _resize(mode: str) -> Conversion:
     def convert(form: Form, a: Any) -> fx.Node | None:
         x = _input(a)
         options = {"align_corners": a.align_corners} if hasattr(a, "align_corners") else {}
+        scales = getattr(a, "scale_factors", None) or (
+            getattr(a, "scales_h", None),
+            getattr(a, "scales_w", None),
+        )
+        sizes = zip(form.shape(x)[2:], a.out.shape[2:], scales, strict=True)
+        # With a factor that does not give a whole number of pixels, PyTorch samples at other positions.
+        if form.axis(x) != 0 or any(scale and size * scale != new for size, new, scale in sizes):
+            return None
         layer = nn.Upsample(size=tuple(a.out.shape[2:]), mode=mode, **options)
-        return form.call(layer, x, shape=a.out.shape) if form.axis(x) == 0 else None
+        return form.call(layer, x, shape=a.out.shape)
 
     return convert
 
@@ -1010,7 +1039,7 @@ def _pad_with_values(form: Form, a: Any) -> fx.Node:
 @_of("index.Tensor", "index_select")
 def _index(form: Form, a: Any) -> fx.Node | None:
     """Read positions that do not depend on the images."""
-    indices = [None] * a.dim + [a.index] if hasattr(a, "index") else list(a.indices)
+    indices = [None] * (a.dim % len(a.out.shape)) + [a.index] if hasattr(a, "index") else list(a.indices)
     is_constant = not any(isinstance(each, fx.Node) for each in indices)
     at_rows = indices[form.axis(a.self)] if form.axis(a.self) < len(indices) else None
     if (

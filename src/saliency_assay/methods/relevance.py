@@ -17,6 +17,7 @@ from torch import Tensor, fx, nn
 
 from saliency_assay.methods.attention_layers import attention_layers, outputs_of
 from saliency_assay.methods.canonical import (
+    ADDS_IMAGES,
     UNFOLDED,
     canonical_for,
     check_form,
@@ -94,6 +95,8 @@ class _Rules:
 
     def of(self, layer: nn.Module) -> Wrapper | None:
         """Return the rule of a layer, None for its gradient."""
+        if isinstance(layer, Scale) and self.scale is WSquared:
+            return PassOn  # equal to w² / w² of the only input
         if _is_scale(layer) or isinstance(layer, LinearNorm | Scale):
             return self.scale
         if isinstance(layer, WEIGHTED):
@@ -212,6 +215,11 @@ def attention_relevance(method: str, model: nn.Module, images: Tensor, targets: 
         additions=ByTotal,
         softmax=PassOn,
     )
+    if not canonical_for(method, model, images).meta[ADDS_IMAGES]:
+        raise ValueError(
+            f"{method}: found additions in {kind_of(network_of(model))} in which images are not the first dimension; "
+            "expected [images, tokens, width], as with batch_first=True; or use attnlrp"
+        )
     names = [str(softmax.target) for softmax, _ in attention_layers(canonical_for(method, model, images))]
     network = _prepared((method,), model, images, rules)
     layers = [network.get_submodule(name) for name in names]

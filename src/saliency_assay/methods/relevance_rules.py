@@ -215,7 +215,10 @@ class WSquared(PixelRule):
 
     def forward(self, *inputs: Tensor) -> Tensor:
         """Return the layer's output."""
-        ones = [_PassOn.apply(values, torch.ones_like) for values in inputs]
+        ones = [
+            _PassOn.apply(values, torch.ones_like if values.requires_grad else torch.zeros_like)
+            for values in inputs  # a constant has no share
+        ]
         sums = self.layer(*ones) if self.weight is None else self.product(ones[0], self.weight)
         output: Tensor = _Distribute.apply(self.layer(*(values.detach() for values in inputs)), (1.0,), sums)
         return output

@@ -2,8 +2,9 @@
 
 from collections.abc import Hashable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from itertools import chain
+from types import SimpleNamespace
 from typing import Any
 from weakref import ref
 
@@ -120,6 +121,10 @@ def _comparable(value: Any, depth: int = 4) -> Hashable:
     if type(value) in _PLAIN:
         plain: Hashable = value
         return plain
+    if type(value) is Tensor and value.layout == torch.strided:
+        return identity(value)
+    if isinstance(value, SimpleNamespace) or (is_dataclass(value) and not isinstance(value, type)):
+        value = vars(value)
     if depth == 0 or not isinstance(value, dict | tuple | list):
         return id(value)
     entries = chain.from_iterable(value.items()) if isinstance(value, dict) else value

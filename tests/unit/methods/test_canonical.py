@@ -5,6 +5,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -247,6 +248,17 @@ def test_timm_attention_that_is_not_fused() -> None:
     exact(canonical(network, images)(images).detach(), network(images).detach(), tolerance=1e-4, floor=1e-6)
 
 
+class Scaled(ConvNet):
+    """Logits times a tensor that is no buffer and an option that is no attribute of the module."""
+
+    def __init__(self) -> None:
+        super().__init__(3)
+        self.factor, self.options = torch.tensor(2.0), SimpleNamespace(factor=0.5)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return super().forward(images) * self.factor * self.options.factor
+
+
 def scaled(network: nn.Module) -> None:
     with torch.no_grad():
         network.body[0].weight.mul_(2)
@@ -267,6 +279,8 @@ def softened(network: nn.Module) -> None:
 
 
 CHANGES = {
+    "a tensor of the forward pass": lambda network: network.factor.mul_(3),
+    "an option": lambda network: setattr(network.options, "factor", 3.0),
     "in place": scaled,
     "an optimizer's step": learned,
     "another parameter": replaced,
@@ -279,7 +293,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_changed_network_gives_a_new_result(change: str) -> None:
-    network = with_random_state(ConvNet(3), seed=3)
+    network = with_random_state(Scaled(), seed=3)
     before = canonical(network, IMAGES)
     with torch.no_grad():
         logits = network(IMAGES)
@@ -354,6 +368,11 @@ class Refused(nn.Module):
         (lambda net, x: functional.dropout(net.layer(x), 0.5), "dropout"),
         (lambda net, x: functional.linear(x, net.layer(x)[0, 0]), "select"),
         (lambda net, x: net.layer(x) * torch.rand_like(x), "rand_like"),
+        (
+            lambda net, x: functional.interpolate(net.layer(x), scale_factor=1.3, mode="bilinear"),
+            "upsample_bilinear2d",
+        ),
+        (lambda net, x: functional.avg_pool2d(net.layer(x).transpose(0, 2)[:2], 3), "avg_pool2d"),
     ],
 )
 def test_unknown_operations_are_refused(forward: object, operation: str) -> None:
@@ -397,6 +416,9 @@ def copied(net: Refused, x: Tensor) -> Tensor:
             functional.adaptive_max_pool2d(net.layer(x), 2) + net.layer(x).amax((2, 3), keepdim=True)
         ),
         lambda net, x: functional.adaptive_max_pool2d(net.layer(x), (3, 5)),
+        lambda net, x: net.layer(x).transpose(0, 1).index_select(-1, torch.tensor([2, 1])) / torch.tensor(3),
+        lambda net, x: (functional.relu6(net.layer(x)[:, :1] + 3 * torch.ones(3, 1, 1)) / 6).sum(1),
+        lambda net, x: net.layer(x).flatten(2).reshape(-1, 64) + net.mean.repeat(len(x))[:, None],
         lambda net, x: net.layer(x).max(-1)[0] + net.layer(x).amax(-1),
         lambda net, x: functional.normalize(net.layer(x)) / (1 + net.layer(x).abs()),
         lambda net, x: functional.group_norm(net.layer(x), 3, net.mean, net.spread),
