@@ -241,3 +241,24 @@ def test_attention_that_cannot_be_rolled_out_is_refused() -> None:
     model.token_grid = (4, 4)
     with pytest.raises(ValueError, match=r"^token_grid: found 4 × 4 for 10 tokens"):
         attention_rollout(model, IMAGES, TARGETS, generator=generator())
+
+
+class TokensFirst(nn.Module):
+    """Tokens ``[T, N, width]`` with a residual connection."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.patches, self.head = nn.Conv2d(3, 8, PATCH, PATCH), nn.Linear(8, CLASSES)
+        self.attention = nn.MultiheadAttention(8, HEADS)
+
+    def forward(self, images: Tensor) -> Tensor:
+        tokens = self.patches(images).flatten(2).permute(2, 0, 1)
+        tokens = tokens + self.attention(tokens, tokens, tokens, need_weights=False)[0]
+        return self.head(tokens.mean(0))
+
+
+def test_sums_over_an_image_need_images_in_the_first_dimension() -> None:
+    model = classifier(TokensFirst(), "")
+    gradient_weighted_attention(model, IMAGES, TARGETS, generator=generator())
+    with pytest.raises(ValueError, match=r"^transformer_attribution: .* images are not the first dimension"):
+        transformer_attribution(model, IMAGES, TARGETS, generator=generator())

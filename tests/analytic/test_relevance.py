@@ -716,3 +716,28 @@ def test_refuses_a_network_that_returns_no_logits(method: Method) -> None:
     with pytest.raises(ValueError, match=r"^model: returned float64 \[6, 4, 10, 10\]"):
         explain(method, network, IMAGES, TARGETS)
     assert state_of(network) == before
+
+
+class Negated(nn.Module):
+    """Features that are multiplied by −1 in ``forward``, or by negated weights of the head."""
+
+    def __init__(self, in_forward: bool) -> None:
+        super().__init__()
+        self.convolution, self.head = nn.Conv2d(3, 4, 3, bias=False), nn.Linear(4, CLASSES, bias=False)
+        self.in_forward = in_forward
+
+    def forward(self, images: Tensor) -> Tensor:
+        features = nn.functional.relu(self.convolution(images))
+        if self.in_forward:
+            return self.head((-1 * features).mean((2, 3)))
+        return nn.functional.linear(features.mean((2, 3)), -self.head.weight)
+
+
+@pytest.mark.parametrize("rule", ["z_plus", "w_squared"])
+def test_a_negative_factor_is_that_of_the_weights_behind_it(rule: str) -> None:
+    first, second = (with_random_state(Negated(in_forward), 3) for in_forward in (True, False))
+    maps = [
+        deep_taylor(network, IMAGES, TARGETS, generator=generator(), rule=rule) for network in (first, second)
+    ]
+    assert maps[0].abs().sum((1, 2, 3)).min() > 0
+    exact(maps[0], maps[1], tolerance=1e-8, floor=1e-12)
