@@ -3,9 +3,19 @@
 import pytest
 from benchmarks import coverage
 
+IN_CI = {
+    *("timm/tf_efficientnet_b0", "timm/mobilevit_xxs", "timm/levit_128s", "timm/beit_base_patch16_224"),
+    *("torchvision/swin_t", "torchvision/vit_b_16", "torchvision/googlenet"),
+}
 
-@pytest.mark.slow
-@pytest.mark.parametrize("network", coverage.NETWORKS, ids=lambda network: network.name)
+
+def marked(network: coverage.Network) -> object:
+    is_quick = network.name in IN_CI or network.library == "hand-written"
+    marks = [pytest.mark.slow] if is_quick else [pytest.mark.slow, pytest.mark.exhaustive]
+    return pytest.param(network, id=network.name, marks=marks)
+
+
+@pytest.mark.parametrize("network", map(marked, coverage.NETWORKS))
 def test_methods_run_or_refuse_as_stated(network: coverage.Network) -> None:
     if not coverage.is_installed(network):
         pytest.skip(f"{network.library} is not installed")
