@@ -15,7 +15,7 @@ def marked(network: coverage.Network) -> object:
     return pytest.param(network, id=network.name, marks=marks)
 
 
-@pytest.mark.parametrize("network", map(marked, coverage.NETWORKS))
+@pytest.mark.parametrize("network", [marked(network) for network in coverage.NETWORKS])
 def test_methods_run_or_refuse_as_stated(network: coverage.Network) -> None:
     if not coverage.is_installed(network):
         pytest.skip(f"{network.library} is not installed")
