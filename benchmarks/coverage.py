@@ -1,8 +1,8 @@
 """Methods on 60 networks of timm, torchvision, Hugging Face and hand-written code: which run, and whether sums hold.
 
-    python benchmarks/coverage.py                     # measure what is missing, write docs/coverage.json and the page
+    python benchmarks/coverage.py                     # measure what is missing, write build/coverage.json and the page
     python benchmarks/coverage.py --networks timm/    # measure these again
-    python benchmarks/coverage.py --table             # write docs/coverage.md from docs/coverage.json alone
+    python benchmarks/coverage.py --table             # write docs/coverage.md from build/coverage.json alone
 
 Each network has random weights, runs in a process of its own, and is saved when it is done. Each method explains two
 random images through the Python API. Three methods are also checked in float64:
@@ -57,7 +57,7 @@ from saliency_assay.models.families import family_of
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS, PAGE, TEMPLATE = (
-    ROOT / name for name in ("docs/coverage.json", "docs/coverage.md", "benchmarks/coverage.md.jinja")
+    ROOT / name for name in ("build/coverage.json", "docs/coverage.md", "benchmarks/coverage.md.jinja")
 )
 CLASSES, COUNT, MINUTES = 10, 2, 10
 TOLERANCE, CLOSE = 1e-5, 1e-4
@@ -905,6 +905,7 @@ def main() -> None:
             print(f"{network.name}: {error}", flush=True)
             continue
         stored = {each.name: stored[each.name] for each in NETWORKS if each.name in stored}
+        options.results.parent.mkdir(parents=True, exist_ok=True)
         options.results.write_text(json.dumps(stored, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         print(
             network.name,

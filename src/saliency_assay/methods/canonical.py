@@ -79,7 +79,7 @@ def canonical(model: nn.Module, images: Tensor) -> fx.GraphModule:
     last call is analyzed again, unless it was written through ``Parameter.data``, see ``forget_if_written``.
 
     Raises:
-        ValueError: the network cannot be exported, is in training mode, or uses an operation without a layer; the
+        ValueError: the network cannot be recorded, is in training mode, or uses an operation without a layer; the
             message names the operation.
     """
     return _analysis(model, images).network

@@ -82,19 +82,21 @@ def exported(network: nn.Module, images: Tensor, known: Collection[str]) -> Expo
             targets = {node.target for node in _varying(module) if isinstance(node.target, OpOverload)}
             if unknown := [each for each in targets if not _is_known(each, known)]:
                 module = record(_decompositions(unknown))
-    except NotTraced:
+        _replace_writes(module)
+        varying = _varying(module)
+        placeholders = [node.name for node in module.graph.find_nodes(op="placeholder")]
+        with torch.inference_mode(False), torch.no_grad():
+            values = dict(
+                zip(placeholders[1:], (weight.detach() for weight in weights.values()), strict=True)
+            )
+            constants = _constants(module, varying, values, rows)
+    except (NotTraced, torch.OutOfMemoryError):
         raise
     except Exception as error:  # a forward may raise anything
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise NotTraced(
             f"its layers cannot be traced ({reason}); expected a forward without branches that depend on values"
         ) from error
-    _replace_writes(module)
-    varying = _varying(module)
-    placeholders = [node.name for node in module.graph.find_nodes(op="placeholder")]
-    with torch.inference_mode(False), torch.no_grad():
-        values = dict(zip(placeholders[1:], (weight.detach() for weight in weights.values()), strict=True))
-        constants = _constants(module, varying, values, rows)
     return Exported(varying, _output(module), constants, rows)
 
 
@@ -228,15 +230,10 @@ def _replace_writes(module: fx.GraphModule) -> None:
     Raises:
         NotTraced: some read the memory through a view, so that they cannot be redirected.
     """
-    order, varying = {}, set[fx.Node]()
-    for number, node in enumerate(module.graph.nodes):
-        order[node] = number
-        depends = not varying.isdisjoint(node.all_input_nodes) and _packet(node) not in _SHAPES_ALONE
-        if number == 0 or depends:
-            varying.add(node)
-    for node in filter(_writes, order):
-        if node not in varying:
-            continue
+    order = {node: number for number, node in enumerate(module.graph.nodes)}
+    varying = _dependent(module)
+    written: list[Any] = [node for node in varying if _writes(node)]
+    for node in written:
         name, overload = node.target._schema.name.removeprefix("aten::"), node.target._overloadname
         packet = getattr(torch.ops.aten, name.removesuffix("_"), None)
         source = node.args[0]
@@ -289,12 +286,18 @@ def _output(module: fx.GraphModule) -> fx.Node:
 
 def _varying(module: fx.GraphModule) -> list[fx.Node]:
     """Return the nodes whose values depend on the images and that the logits need, in order."""
-    needed, varying = _ancestors([_output(module)]), dict[fx.Node, None]()
+    needed = _ancestors([_output(module)])
+    return [node for node in _dependent(module) if node in needed]
+
+
+def _dependent(module: fx.GraphModule) -> dict[fx.Node, None]:
+    """Return the nodes whose values depend on the images, in order."""
+    dependent: dict[fx.Node, None] = {}
     for node in module.graph.nodes:
-        depends = any(source in varying for source in node.all_input_nodes)
-        if not varying or (node in needed and depends and _packet(node) not in _SHAPES_ALONE):
-            varying[node] = None  # the first node is the placeholder of the images
-    return list(varying)
+        depends = any(source in dependent for source in node.all_input_nodes)
+        if not dependent or (depends and _packet(node) not in _SHAPES_ALONE):
+            dependent[node] = None  # the first node is the placeholder of the images
+    return dependent
 
 
 def _packet(node: fx.Node) -> str:

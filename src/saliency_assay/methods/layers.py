@@ -9,14 +9,6 @@ from typing import Any, TypeVar
 from torch import Tensor, nn
 
 
-class Sum(nn.Module):
-    """The sum over the last dimension, as a layer, so that relevance can be distributed among its terms."""
-
-    def forward(self, terms: Tensor) -> Tensor:
-        """Sum ``[..., n]`` to ``[...]``."""
-        return terms.sum(-1)
-
-
 class Add(nn.Module):
     """a + b, as at the end of a residual connection, or the addition of a constant such as a position embedding."""
 

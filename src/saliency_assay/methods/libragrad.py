@@ -9,6 +9,7 @@ from saliency_assay.methods.attention import network_with_attention, on_grid
 from saliency_assay.methods.canonical import check_form, network_of, normalized, signals
 from saliency_assay.methods.differentiate import check_inputs, check_logits
 from saliency_assay.methods.layers import Add, MatMul, Mean, Multiply, Reciprocal, Scale
+from saliency_assay.methods.relevance_rules import LinearNorm
 from saliency_assay.methods.residual_stream import embedded_patches
 from saliency_assay.models.classifier import kind_of
 from saliency_assay.registry.limits import Upsampling
@@ -124,7 +125,7 @@ class _Balanced(fx.Interpreter):
         """Return the output of a layer, with the gradient by its rule."""
         layer = self.module.get_submodule(target)
         if isinstance(layer, nn.LayerNorm):
-            return _normalized(args[0], layer)
+            return LinearNorm(layer)(args[0])
         if isinstance(layer, _GATED):
             return args[0] * _gate(args[0].detach(), layer)
         output = layer(*args)
@@ -133,16 +134,6 @@ class _Balanced(fx.Interpreter):
         if target in self.products:
             output.register_hook(lambda gradient: gradient / 2)
         return output
-
-
-def _normalized(values: Tensor, norm: nn.LayerNorm) -> Tensor:
-    """Return the output of LayerNorm with a constant standard deviation."""
-    axes = tuple(range(-len(norm.normalized_shape), 0))
-    centered = values - values.mean(axes, keepdim=True)
-    normalized = centered * (centered.detach().square().mean(axes, keepdim=True) + norm.eps).rsqrt()
-    if norm.weight is not None:
-        normalized = normalized * norm.weight
-    return normalized if norm.bias is None else normalized + norm.bias
 
 
 def _gate(values: Tensor, activation: nn.Module) -> Tensor:

@@ -303,9 +303,8 @@ class Form:
         convert: Conversion = CONVERSIONS.get(name, _unknown)
         try:
             result = convert(self, arguments)
-        except (
-            Exception
-        ):  # arguments, such as constants with a row for each image, that a conversion does not expect
+        # Arguments may be other than a conversion expects, such as constants with a row for each image.
+        except Exception:
             result = None
         outputs = [] if result is None else zip(_as_list(node.meta["val"]), _as_list(result), strict=True)
         pairs = [(tuple(value.shape), each) for value, each in outputs if isinstance(each, fx.Node)]

@@ -215,12 +215,13 @@ def attention_relevance(method: str, model: nn.Module, images: Tensor, targets: 
         additions=ByTotal,
         softmax=PassOn,
     )
-    if not canonical_for(method, model, images).meta[ADDS_IMAGES]:
+    form = canonical_for(method, model, images)
+    if not form.meta[ADDS_IMAGES]:
         raise ValueError(
             f"{method}: found additions in {kind_of(network_of(model))} in which images are not the first dimension; "
             "expected [images, tokens, width], as with batch_first=True; or use attnlrp"
         )
-    names = [str(softmax.target) for softmax, _ in attention_layers(canonical_for(method, model, images))]
+    names = [str(softmax.target) for softmax, _ in attention_layers(form)]
     network = _prepared((method,), model, images, rules)
     layers = [network.get_submodule(name) for name in names]
     pixels = normalized(model, images).detach().requires_grad_()

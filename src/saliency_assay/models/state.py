@@ -123,7 +123,8 @@ def _comparable(value: Any, depth: int = 4) -> Hashable:
         return plain
     if type(value) is Tensor and value.layout == torch.strided:
         return identity(value)
-    if isinstance(value, SimpleNamespace) or (is_dataclass(value) and not isinstance(value, type)):
+    is_record = isinstance(value, SimpleNamespace) or (is_dataclass(value) and not isinstance(value, type))
+    if is_record and hasattr(value, "__dict__"):  # which dataclasses with slots lack
         value = vars(value)
     if depth == 0 or not isinstance(value, dict | tuple | list):
         return id(value)
