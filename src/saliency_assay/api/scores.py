@@ -1,7 +1,7 @@
 """Scores of saliency maps in memory by a registered or custom metric."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +56,7 @@ class Scores(dict[str, Array]):
         """Name of the metric."""
         self.parameters = choice.parameters
         """Parameters of the metric; of a custom metric only those that were passed."""
-        labels = _labels_of(choice)
+        labels = labels_of(choice)
         self.labels = {
             " ".join(key).strip(): labels.score(key[0], f"{choice.name} {key[1]}".strip()) for key in keys
         }
@@ -138,6 +138,129 @@ def score(
     """
     pixels = images_of(images)
     classes, scored_maps = targets_of(targets, len(pixels)), maps_of(maps, pixels)
+    classifier = classifier_of(model, pixels)
+    bound = bind_metric(
+        metric,
+        classifier,
+        normalized=normalizes(model),
+        mean=mean,
+        mask=mask,
+        method=method,
+        randomized_model=randomized_model,
+        finetuned_model=finetuned_model,
+        **parameters,
+    )
+    if method_seed is not None and "explain" not in bound.takes:
+        raise ValueError(f"method_seed: {bound.choice.name} computes no maps")
+    check_targets(classes, len(pixels), classifier.classes)
+    image_inputs: dict[str, Any] = {} if mask is None else {"mask": mask_of(mask, pixels)}
+    explainer = None
+    if method is not None:
+        bound_method = bind(method, classifier, has_mean=normalizes(model))
+        explained_seed = integer_of(seed if method_seed is None else method_seed, "method_seed")
+        explainer = Explainer(bound_method.function, bound_method.arguments, explained_seed)
+    batching: dict[str, Any] = {
+        "seed": integer_of(seed, "seed"),
+        "batch_size": integer_of(batch_size, "batch_size"),
+    }
+    if bound.has_responses:
+        image_inputs["responses"] = bound.responses(classifier, pixels, classes, image_inputs, **batching)
+    blocks = bound.score(classifier, pixels, classes, scored_maps, image_inputs, explainer, **batching)
+    return Scores(bound.choice, list(blocks))
+
+
+@dataclass(frozen=True)
+class BoundMetric:
+    """A metric with its parameters and the inputs that all images share."""
+
+    choice: Choice[Metric]
+    takes: tuple[str, ...]
+    """Inputs in addition to its parameters that it takes."""
+    shared_inputs: Mapping[str, Any]
+
+    @property
+    def has_responses(self) -> bool:
+        """True if it needs model responses, which are the same for the maps of all methods."""
+        return self.choice.record is not None and "responses" in self.takes
+
+    @property
+    def names(self) -> list[str]:
+        """Names of its scores."""
+        record = self.choice.record
+        return [score_record.name for score_record in record.scores] if record else [self.choice.name]
+
+    def responses(
+        self,
+        classifier: Classifier,
+        pixels: Any,
+        classes: npt.NDArray[np.int64],
+        image_inputs: Mapping[str, Any],
+        **batching: Any,
+    ) -> dict[str, npt.NDArray[Any]]:
+        """Return its model responses, for the image input ``responses``; see ``engine.model_responses``."""
+        assert self.choice.record
+        inputs = MetricInputs(image_inputs, self.shared_inputs)
+        function = resolve(self.choice.record.responses)
+        blocks = list(
+            model_responses(
+                function, self.choice.parameters, classifier, pixels, classes, inputs=inputs, **batching
+            )
+        )
+        return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
+
+    def score(
+        self,
+        classifier: Classifier,
+        pixels: Any,
+        classes: npt.NDArray[np.int64],
+        maps: Any,
+        image_inputs: Mapping[str, Any],
+        explainer: Explainer | None,
+        **batching: Any,
+    ) -> Iterator[Scored]:
+        """Yield the scores of maps in batches; see ``engine.score``."""
+        inputs = MetricInputs(image_inputs, self.shared_inputs, explainer)
+        return score_batches(
+            self.choice.function,
+            self.choice.parameters,
+            classifier,
+            pixels,
+            classes,
+            maps,
+            names=self.names,
+            inputs=inputs,
+            **batching,
+        )
+
+
+def bind_metric(
+    metric: str | Callable[..., Any],
+    classifier: Classifier,
+    *,
+    normalized: bool,
+    mean: Any = None,
+    mask: object = None,
+    method: object = None,
+    randomized_model: nn.Module | None = None,
+    finetuned_model: nn.Module | None = None,
+    **parameters: Any,
+) -> BoundMetric:
+    """Return a metric with its parameters and shared inputs, checked against its signature and the classifier.
+
+    Args:
+        metric: a registered name, ``package.module:name``, or a function.
+        classifier: the explained model.
+        normalized: True if the classifier has the mean of its training images.
+        mean: the mean of the data set, ``[C]``.
+        mask: not None if images have masks.
+        method: not None if the method of the maps is known.
+        randomized_model: the network with random weights.
+        finetuned_model: the network after fine-tuning.
+        parameters: parameters of the metric.
+
+    Raises:
+        ValueError: see ``score``.
+    """
     optional_inputs = {
         "mean": mean,
         "mask": mask,
@@ -160,53 +283,27 @@ def score(
     required = {
         key: value for key, value in optional_inputs.items() if value is not None or key not in defaults
     }
-    _check_optional_inputs(choice.name, takes, required, method_seed)
-    classifier = classifier_of(model, pixels)
-    check_targets(classes, len(pixels), classifier.classes)
+    _check_optional_inputs(choice.name, takes, required)
+    channels = len(classifier.mean.flatten())
     shared_inputs: dict[str, Any] = {}
     if "mean" in takes and mean is None:
-        is_unknown = choice.record is None and not normalizes(model)
+        is_unknown = choice.record is None and not normalized
         if is_unknown and "mean" in defaults:
             shared_inputs["mean"] = defaults["mean"]
         elif is_unknown:
-            raise ValueError(
-                f"{choice.name}: mean: missing, expected the data set's mean [{pixels.shape[1]}]"
-            )
-        check_mean(choice, normalizes(model), "mean= or saliency_assay.wrap")
+            raise ValueError(f"{choice.name}: mean: missing, expected the data set's mean [{channels}]")
+        check_mean(choice, normalized, "mean= or saliency_assay.wrap")
     if mean is not None:
-        shared_inputs["mean"] = mean_of(mean, pixels.shape[1]).to(classifier.device)
+        shared_inputs["mean"] = mean_of(mean, channels).to(classifier.device)
     if randomized_model is not None:
         check_differentiable(choice.name, classifier)
     for key in ("randomized_model", "finetuned_model"):
         if optional_inputs[key] is not None:
             shared_inputs[key] = _other_classifier(key, optional_inputs[key], classifier)
-    image_inputs: dict[str, Any] = {} if mask is None else {"mask": mask_of(mask, pixels)}
-    explainer = None
-    if method is not None:
-        bound = bind(method, classifier, has_mean=normalizes(model))
-        explained_seed = integer_of(seed if method_seed is None else method_seed, "method_seed")
-        explainer = Explainer(bound.function, bound.arguments, explained_seed)
-    inputs = MetricInputs(image_inputs, shared_inputs, explainer)
-    batching: dict[str, Any] = {
-        "seed": integer_of(seed, "seed"),
-        "batch_size": integer_of(batch_size, "batch_size"),
-    }
-    model_inputs = choice.parameters, classifier, pixels, classes
-    if choice.record and "responses" in takes:
-        responses = list(
-            model_responses(resolve(choice.record.responses), *model_inputs, inputs=inputs, **batching)
-        )
-        image_inputs["responses"] = {
-            name: np.concatenate([block[name] for block in responses]) for name in responses[0]
-        }
-    names = [score_record.name for score_record in choice.record.scores] if choice.record else [choice.name]
-    blocks = list(
-        score_batches(choice.function, *model_inputs, scored_maps, names=names, inputs=inputs, **batching)
-    )
-    return Scores(choice, blocks)
+    return BoundMetric(choice, takes, shared_inputs)
 
 
-def _labels_of(choice: Choice[Metric]) -> Labels:
+def labels_of(choice: Choice[Metric]) -> Labels:
     """Return the labels of a metric's scores, as for an entry of the configuration without a label."""
     record, name = choice.record, choice.name
     label = label_of(name, None, record)
@@ -251,7 +348,7 @@ def _without_baseline(choice: Choice[Metric], record: Metric, passed: Mapping[st
 
 
 def _check_optional_inputs(
-    name: str, takes: tuple[str, ...], inputs: Mapping[str, Any], method_seed: int | None
+    name: str, takes: tuple[str, ...], inputs: Mapping[str, Any]
 ) -> None:
     """Check that the metric has all the inputs that it takes, and no input that it would ignore.
 
@@ -265,8 +362,6 @@ def _check_optional_inputs(
             raise ValueError(f"{argument}: {name} takes none; valid: {valid}")
         if value is None and key in takes and description:
             raise ValueError(f"{name}: {argument}: missing, expected {description}")
-    if method_seed is not None and "explain" not in takes:
-        raise ValueError(f"method_seed: {name} computes no maps")
 
 
 def _other_classifier(name: str, model: object, classifier: Classifier) -> Classifier:
