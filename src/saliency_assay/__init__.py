@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     from saliency_assay import plot as plot
     from saliency_assay.api.agreement import Assessment as Assessment
     from saliency_assay.api.agreement import assess as assess
+    from saliency_assay.api.benchmark import benchmark as benchmark
     from saliency_assay.api.choices import workflow_seed as workflow_seed
     from saliency_assay.api.maps import attribute as attribute
     from saliency_assay.api.networks import load_model as load_model
     from saliency_assay.api.networks import wrap as wrap
+    from saliency_assay.api.results import Benchmark as Benchmark
     from saliency_assay.api.scores import Scores as Scores
     from saliency_assay.api.scores import score as score
 
@@ -27,9 +29,11 @@ SNAKEFILE = str(ROOT / "workflow/Snakefile")
 
 _MODULES = {
     "Assessment": "api.agreement",
+    "Benchmark": "api.results",
     "Scores": "api.scores",
     "assess": "api.agreement",
     "attribute": "api.maps",
+    "benchmark": "api.benchmark",
     "load_model": "api.networks",
     "score": "api.scores",
     "workflow_seed": "api.choices",

@@ -5,16 +5,20 @@ colors and markers of the report.
 """
 
 from collections.abc import Iterable, Mapping
+from textwrap import fill
 from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import torch
 from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from saliency_assay.api.agreement import Assessment
-from saliency_assay.api.inputs import Arrays, images_of, maps_of, mask_of
+from saliency_assay.api.inputs import Array, Arrays, images_of, maps_of, mask_of
+from saliency_assay.api.results import Benchmark
 from saliency_assay.api.scores import Scores
 from saliency_assay.methods import METHODS
 from saliency_assay.metrics import METRICS
@@ -24,10 +28,11 @@ from saliency_assay.plotting.gallery import show_image, show_map
 from saliency_assay.plotting.palette import looks
 from saliency_assay.plotting.statistics import mean_and_band
 from saliency_assay.plotting.style import styled
-from saliency_assay.plotting.text import NO_SCORE, better
+from saliency_assay.plotting.text import NO_SCORE, better, with_minus_signs
 from saliency_assay.registry.labels import Labels, label_of, method_places
 from saliency_assay.registry.records import record_of, unknown
 from saliency_assay.reliability.figures import CELL, show_correlations
+from saliency_assay.reliability.order_tables import Rule
 from saliency_assay.runtime.job import printable
 from saliency_assay.studies.fidelity.curves import perturbed_shares
 
@@ -50,8 +55,14 @@ def ranks(assessment: Assessment, ax: Axes | None = None) -> Axes:
         assessment: result of ``saliency_assay.assess``.
         ax: axes to plot on.
     """
-    order = assessment.order.sort_values(["rank", "rank_low", "rank_high"], kind="stable")
-    ends, labels = order[["rank", "rank_low", "rank_high"]].to_numpy(np.float64), _labels(order.index)
+    return _plot_ranks(
+        assessment.order, _labels(assessment.order.index), assessment.label, assessment.rank_level, ax
+    )
+
+
+def _plot_ranks(order: pd.DataFrame, labels: Labels, label: str, level: float, ax: Axes | None) -> Axes:
+    order = order.sort_values(["rank", "rank_low", "rank_high"], kind="stable")
+    ends = order[["rank", "rank_low", "rank_high"]].to_numpy(np.float64)
     ax = ax or _axes(6, 0.35 * len(order) + 1.2)
     for row, look in enumerate(looks(list(order.index), labels).values()):
         rank, low, high = ends[row]
@@ -64,9 +75,8 @@ def ranks(assessment: Assessment, ax: Axes | None = None) -> Axes:
     ax.set_xlim(0.8, len(order) + 0.2)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.grid(visible=True, axis="x", color=plt.rcParams["grid.color"])
-    under = f" under {assessment.label}" if assessment.label else ""
-    level = f"{100 * assessment.rank_level:.4g} %"
-    ax.set_xlabel(f"rank{under} (1 is best)\nwith simultaneous {level} confidence sets")
+    under = f" under {label}" if label else ""
+    ax.set_xlabel(f"rank{under} (1 is best)\nwith simultaneous {100 * level:.4g} % confidence sets")
     return ax
 
 
@@ -92,15 +102,27 @@ def curves(scores: Mapping[str, Scores], ax: Axes | None = None, *, curve: str =
         raise ValueError(
             f"scores: found {metrics}, expected results of score under one of {', '.join(CURVES)}"
         )
-    first, record = next(iter(scores.values())), record_of(METRICS, metric, "metric")
+    first = next(iter(scores.values()))
     name = curve or next(iter(first.curves))
     if name not in first.curves:
         raise ValueError(unknown("curve", name, first.curves))
-    labels = _labels(scores)
+    means = {method: mean_and_band(each.curves[name]) for method, each in scores.items()}
+    return _plot_curves(means, _labels(scores), metric, name, str(first.parameters["output"]), ax)
+
+
+def _plot_curves(
+    means: Mapping[str, tuple[Array, Array]],
+    labels: Labels,
+    metric: str,
+    name: str,
+    output: str,
+    ax: Axes | None,
+) -> Axes:
+    """Plot means and half widths of their bands, by method."""
+    record = record_of(METRICS, metric, "metric")
     ax = ax or _axes(6.4, 4)
-    for method, look in looks(list(scores), labels).items():
-        values = scores[method].curves[name]
-        mean, half = mean_and_band(values)
+    for method, look in looks(list(means), labels).items():
+        mean, half = means[method]
         x = np.arange(len(mean)) if metric == "aopc" else perturbed_shares(name, len(mean))
         line = {**look.line(), "markevery": max(1, len(x) // 8), "markersize": 5}
         label = labels.method(method)
@@ -111,7 +133,7 @@ def curves(scores: Mapping[str, Scores], ax: Axes | None = None, *, curve: str =
     )
     ax.set_xlabel(CURVES[metric])
     direction = "higher" if name == "lerf" or metric == "insertion" else "lower"
-    ax.set_ylabel(f"output ({first.parameters['output']}), mean and 95 % band\n{better(direction)}")
+    ax.set_ylabel(f"output{f' ({output})' if output else ''}, mean and 95 % band\n{better(direction)}")
     ax.legend()
     return ax
 
@@ -193,6 +215,103 @@ def agreement(assessment: Assessment, ax: Axes | None = None) -> Axes:
         [labels.method(method) for method in table.index],
         f"Spearman's ρ over images{of_score}\n(1: both rank images alike)",
     )
+    return ax
+
+
+@styled()
+def ranks_of_benchmark(benchmark: Benchmark, metric: str = "", ax: Axes | None = None) -> Axes:
+    """Plot the rank set of each method under one metric of a benchmark; see ``Benchmark.plot``."""
+    pair = benchmark.score_name(metric)
+    rows = benchmark.ranks
+    rows = rows[(rows["metric"] == pair[0]) & (rows["variant"] == pair[1])].set_index("method")
+    rows = rows.assign(rank=rows["win_rate"].rank(ascending=False, method="min"))
+    return _plot_ranks(rows, benchmark.labels, benchmark.labels.score(*pair), Rule().level, ax)
+
+
+@styled()
+def curves_of_benchmark(benchmark: Benchmark, metric: str, ax: Axes | None = None, curve: str = "") -> Axes:
+    """Plot the mean curves of a benchmark; see ``Benchmark.plot``.
+
+    Raises:
+        ValueError: the metric has no perturbation curves.
+    """
+    entry = next((each for each in benchmark.metrics if each.name == metric), None)
+    name, means = benchmark.curve(metric, curve)
+    registered = entry.registered if entry else ""
+    if registered not in CURVES:
+        raise ValueError(f"metric: found {metric!r}, expected one of {', '.join(CURVES)}")
+    return _plot_curves(means, benchmark.labels, registered, name, "", ax)
+
+
+@styled()
+def maps_of_benchmark(
+    benchmark: Benchmark, ax: Axes | None = None, images: int = 4, titles: Iterable[object] = ()
+) -> Axes:
+    """Plot the maps of the first images of a benchmark; see ``Benchmark.plot``."""
+    pixels, by_method, mask, targets = benchmark.kept()
+    shown = {name: each[:images] for name, each in by_method.items()}
+    names = list(titles) or [f"class {target}" for target in targets[:images]]
+    return maps(pixels[:images], shown, ax, titles=names, mask=None if mask is None else mask[:images])
+
+
+@styled()
+def heat_map(benchmark: Benchmark, ax: Axes | None = None) -> Axes:
+    """Plot the rank sets of all methods under all metrics of a benchmark, with means and 95 % intervals.
+
+    The lightness of a cell follows the middle of its rank set, and its saturation decreases with the size of the set.
+    Hatched cells are not significantly better than every baseline. The last row is Krippendorff's α of each metric.
+    """
+    content = benchmark.heat_map
+    rows = [*content.methods, *content.baselines]
+    ax = ax or _axes(1.9 + 1.35 * len(content.columns), 0.9 + 0.42 * (len(rows) + 1))
+    for row, method in enumerate(rows):
+        for column, cell in enumerate(method.cells):
+            if cell is None or not cell.mean:
+                ax.text(
+                    column,
+                    row,
+                    "failed" if cell is None else "no score",
+                    ha="center",
+                    va="center",
+                    fontsize=7,
+                )
+                continue
+            hatch = "///" if cell.hatched else None
+            ax.add_patch(
+                Rectangle(
+                    (column - 0.48, row - 0.46),
+                    0.96,
+                    0.92,
+                    facecolor=cell.background,
+                    hatch=hatch,
+                    edgecolor=(1, 1, 1, 0.4),
+                    linewidth=0,
+                )
+            )
+            text: dict[str, Any] = {"color": cell.color, "ha": "center", "va": "center"}
+            ax.text(column, row - 0.14, cell.ranks, fontsize=9, **text)
+            ax.text(column, row + 0.24, with_minus_signs(cell.mean), fontsize=5.5, **text)
+    for column, each in enumerate(content.columns):
+        alpha = each.alpha.value if each.alpha else ""
+        ax.text(column, len(rows), alpha or "–", ha="center", va="center", fontsize=8)
+    marks = [*("" for _ in content.methods), *(" (baseline)" for _ in content.baselines)]
+    ax.set_yticks(
+        range(len(rows) + 1),
+        [*(f"{row.method}{mark}" for row, mark in zip(rows, marks, strict=True)), "Krippendorff's α"],
+        fontsize=8,
+    )
+    ax.set_xticks(
+        range(len(content.columns)),
+        [f"{fill(each.name, 16)} {each.arrow}" for each in content.columns],
+        fontsize=8,
+    )
+    ax.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0)
+    if any(cell and cell.hatched for method in rows for cell in method.cells):
+        ax.set_xlabel("hatched: not significantly better than every baseline", fontsize=7)
+    ax.set_xlim(-0.5, len(content.columns) - 0.5)
+    ax.set_ylim(len(rows) + 0.5, -0.5)
+    ax.grid(visible=False)
+    ax.spines[:].set_visible(False)
     return ax
 
 

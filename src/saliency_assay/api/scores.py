@@ -347,9 +347,7 @@ def _without_baseline(choice: Choice[Metric], record: Metric, passed: Mapping[st
     )
 
 
-def _check_optional_inputs(
-    name: str, takes: tuple[str, ...], inputs: Mapping[str, Any]
-) -> None:
+def _check_optional_inputs(name: str, takes: tuple[str, ...], inputs: Mapping[str, Any]) -> None:
     """Check that the metric has all the inputs that it takes, and no input that it would ignore.
 
     Raises:

@@ -1,0 +1,591 @@
+"""Many methods under many metrics in one call, by the engines of the workflow."""
+
+import logging
+import re
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from inspect import signature
+from itertools import chain
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from tqdm import tqdm
+
+from saliency_assay.api.choices import Bound, bind
+from saliency_assay.api.identity import identity_of, identity_of_record, model_digest
+from saliency_assay.api.image_blocks import ImageBlock, image_blocks, image_count, read_batches
+from saliency_assay.api.inputs import Arrays, images_of, integer_of
+from saliency_assay.api.networks import Model, Prediction, classifier_of, normalizes
+from saliency_assay.api.results import Benchmark, Cell, CellKey, Failure, MethodEntry, MetricEntry
+from saliency_assay.api.scores import SINGLE, BoundMetric, bind_metric
+from saliency_assay.methods import METHODS, Method, engine
+from saliency_assay.methods.cost import Map, passes
+from saliency_assay.methods.inputs import map_seed
+from saliency_assay.metrics.engine import Explainer, metric_seed, table_of
+from saliency_assay.models.classifier import Classifier
+from saliency_assay.registry.directions import VALID, Direction
+from saliency_assay.registry.labels import label_of, score_labels
+from saliency_assay.registry.properties import OTHER
+from saliency_assay.registry.records import resolve
+from saliency_assay.runtime.provenance import fingerprint
+from saliency_assay.runtime.shards import BLOCK
+
+log = logging.getLogger(__name__)
+
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
+SECONDS_BETWEEN_SAVES = 10.0
+METHODS_OF_NETWORKS = ("gradient", "gradient_x_input", "integrated_gradients", "smoothgrad", "random")
+METHODS_OF_FUNCTIONS = ("occlusion", "rise", "random")
+DEFAULT_METRICS = ("deletion", "insertion", "complexity")
+UNKNOWN_PASSES = 2.0
+"""Passes of one image by which the bar counts a method or metric that does not state them."""
+
+Entries = str | Callable[..., Any] | Iterable[Any] | Mapping[str, Any] | None
+
+
+def benchmark(
+    model: Model,
+    data: Any,
+    methods: Entries = None,
+    metrics: Entries = None,
+    *,
+    targets: Any = None,
+    masks: Any = None,
+    groups: Any = None,
+    seeds: int | Sequence[int] = (0,),
+    batch_size: int = 64,
+    device: str | torch.device | None = None,
+    mean: Any = None,
+    background: Arrays | None = None,
+    randomized_model: nn.Module | None = None,
+    finetuned_model: nn.Module | None = None,
+    keep: int = 8,
+    path: str | Path | None = None,
+    progress: bool = True,
+    model_name: str = "model",
+    data_name: str = "data",
+) -> Benchmark:
+    """Score the maps of many methods under many metrics, and rank the methods.
+
+    The images are read in batches, so that memory does not grow with their number. A method or metric that raises an
+    exception is listed in ``failures``, and the others continue. Ctrl-C ends the computation and returns the scores
+    that are complete.
+
+    Args:
+        model: a network that takes images in [0, 1] (``wrap`` turns a network for normalized images into one), or a
+            function ``[B, C, H, W] -> [B, K]`` for methods and metrics that use only predictions.
+        data: images ``[N, C, H, W]``, uint8 or floating point in [0, 1]; a tuple ``(images, targets[, masks])``; a
+            ``Dataset`` or ``DataLoader`` of ``(image, target[, mask])``; or an iterable of batches of these.
+        methods: registered names, functions, or dictionaries with the key ``method`` and parameters; or all of these by
+            names of your choice, ``{name: …}``, as in a configuration. By default a small selection for ``model``.
+        metrics: the same with the key ``metric``. A custom metric needs the key ``direction``: ``higher``, ``lower`` or
+            ``target X``. Both kinds of dictionaries may have a ``label``.
+        targets: explained classes: one for all images, ``[N]``, or ``[N, T]`` for several of each image; ``"label"``
+            for those in ``data``; or ``"predicted"``. By default those in ``data``, otherwise the predicted ones.
+        masks: for localization metrics the object's pixels, bool ``[N, H, W]``, if ``data`` has none.
+        groups: for images that are not independent, the group of each, ``[N]``, such as the patient.
+        seeds: seeds of the random numbers of methods and metrics.
+        batch_size: number of images that the model processes together.
+        device: where to compute; by default the device of the model, which it is returned to at the end.
+        mean: the mean of the data set, ``[C]``, for ``fill: mean``; by default the classifier's.
+        background: images that represent the absence of features, for methods that take them.
+        randomized_model: the network with random weights, for metrics that compare with it.
+        finetuned_model: the network after fine-tuning, for metrics that evaluate it.
+        keep: number of images whose maps are kept, for ``plot.maps`` and ``save``.
+        path: folder in which results are saved, at least every ten seconds. Scores that it already contains are not
+            computed again if images, weights, the source code of the function and its settings are unchanged. Results
+            of other methods and metrics in it are kept, so that a method can be added.
+        progress: True for a progress bar on stderr.
+        model_name: name of the model in tables and random seeds. With the names of a configuration and
+            ``load_model``, maps and scores equal those of the workflow.
+        data_name: the same for the data set.
+
+    Raises:
+        ValueError: a method, metric, parameter or the data are not valid, an input that a metric needs is missing, or
+            no score could be computed.
+        ModuleNotFoundError: ``path`` requires packages that are not installed.
+
+    >>> import torch, saliency_assay
+    >>> network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(16, 3))
+    >>> images = torch.rand(12, 1, 4, 4)
+    >>> result = saliency_assay.benchmark(network, images, ["gradient", "random"], ["deletion"], progress=False)
+    >>> list(result.ranks["method"])
+    ['gradient', 'random']
+    """
+    for name, value in (("model_name", model_name), ("data_name", data_name)):
+        _check_name(name, value)
+    chosen_seeds = tuple(integer_of(seed, "seeds") for seed in ([seeds] if np.ndim(seeds) == 0 else seeds))  # type: ignore[union-attr]
+    if not chosen_seeds or len(set(chosen_seeds)) < len(chosen_seeds):
+        raise ValueError(f"seeds: found {list(chosen_seeds)}, expected at least one, each once")
+    if integer_of(batch_size, "batch_size") < 1:
+        raise ValueError(f"batch_size: found {batch_size}, expected at least 1")
+    if not 0 <= integer_of(keep, "keep") <= BLOCK:
+        raise ValueError(f"keep: found {keep}, expected 0 to {BLOCK}")
+    batches = read_batches(data, batch_size)
+    first = next(batches)
+    with _on_device(model, device):
+        classifier = classifier_of(model, images_of(first[0], "data"))
+        with_mean = normalizes(model)
+        inputs: dict[str, Any] = {"mean": mean}
+        inputs |= {"randomized_model": randomized_model, "finetuned_model": finetuned_model}
+        inputs |= {"mask": first[2] if masks is None else masks, "method": True}
+        run = _Run(
+            classifier,
+            _bind_methods(methods, classifier, background, with_mean=with_mean),
+            _bind_metrics(metrics, classifier, inputs, with_mean=with_mean),
+            chosen_seeds,
+            batch_size,
+            keep,
+            Names(model_name, data_name),
+            None if path is None else Path(path),
+        )
+        blocks = image_blocks(
+            chain([first], batches),
+            classifier,
+            targets=targets,
+            masks=masks,
+            groups=groups,
+            batch_size=batch_size,
+        )
+        return run.results(blocks, image_count(data, targets), progress=progress)
+
+
+@dataclass(frozen=True)
+class _Method:
+    """A method that is ready to compute maps."""
+
+    entry: MethodEntry
+    bound: Bound
+    noise_group: str
+    is_deterministic: bool
+    passes: float
+
+    def digest(self) -> str:
+        """Return what identifies its code and settings."""
+        return _digest(self.entry.registered, METHODS, self.bound.function, self.bound.arguments)
+
+
+@dataclass(frozen=True)
+class _Metric:
+    """A metric that is ready to score maps."""
+
+    entry: MetricEntry
+    bound: BoundMetric
+    noise_group: str
+    passes: float
+
+    def digest(self) -> str:
+        """Return what identifies its code, settings and inputs."""
+        choice = self.bound.choice
+        settings = {**choice.parameters, **self.bound.shared_inputs}
+        return _digest(self.entry.registered, SINGLE, choice.function, settings)
+
+
+def _digest(
+    registered: str, records: Iterable[Any], function: Callable[..., Any], settings: Mapping[str, Any]
+) -> str:
+    record = next((record for record in records if record.name == registered), None)
+    code = identity_of(function) if record is None else identity_of_record(record.function)
+    return fingerprint([code, identity_of(dict(settings))])
+
+
+def _entries(choices: Entries, default: Sequence[str], key: str) -> dict[str, dict[str, Any]]:
+    """Return the settings of each method or metric by name; the name or function is under ``key``.
+
+    Raises:
+        ValueError: an entry is of another type, has no ``key``, or has the name of another one.
+    """
+    if choices is None:
+        choices = default
+    if isinstance(choices, str) or callable(choices):
+        choices = [choices]
+    named = [*choices.items()] if isinstance(choices, Mapping) else [("", choice) for choice in choices]
+    entries: dict[str, dict[str, Any]] = {}
+    for name, choice in named:
+        entry = dict(choice) if isinstance(choice, Mapping) else {key: choice}
+        if key not in entry and not name:
+            raise ValueError(f"{key}s: found {sorted(entry)}, expected the key {key}: a name or a function")
+        function = entry.setdefault(key, name)
+        if not isinstance(function, str) and not callable(function):
+            raise ValueError(
+                f"{key}s: found {type(function).__name__}, expected a name, a function or a dictionary"
+            )
+        default_name = function.rpartition(":")[2] if isinstance(function, str) else _name_of(function)
+        name = str(name or default_name)
+        _check_name(f"{key}s", name)
+        if name in entries:
+            raise ValueError(f"{key}s: found {name} twice; name them: {{{name!r}: …, '{name}_2': …}}")
+        entries[name] = entry
+    if not entries:
+        raise ValueError(f"{key}s: found none, expected at least one")
+    return entries
+
+
+def _check_name(place: str, name: str) -> None:
+    if not NAME.fullmatch(name):
+        raise ValueError(
+            f"{place}: found the name {name!r}, expected letters, digits and _ . + - (it names files)"
+        )
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    name = str(getattr(function, "__name__", type(function).__name__))
+    return name if NAME.fullmatch(name) else "custom"
+
+
+def _bind_methods(
+    choices: Entries, classifier: Classifier, background: Arrays | None, *, with_mean: bool
+) -> list[_Method]:
+    is_function = isinstance(classifier.network, Prediction)
+    default = METHODS_OF_FUNCTIONS if is_function else METHODS_OF_NETWORKS
+    if classifier.cam_layer and not is_function:
+        default = (*default[:-1], "gradcam", default[-1])
+    methods = []
+    for name, entry in _entries(choices, default, "method").items():
+        label, function = entry.pop("label", None), entry.pop("method")
+        record = _record(function, METHODS)
+        takes = record.takes if record else _signature(function)
+        if "background" in takes and "background" not in entry and background is not None:
+            entry["background"] = background
+        bound = bind(function, classifier, has_mean=with_mean, **entry)
+        registered = record.name if record else ""
+        is_baseline = record is not None and not record.uses_model
+        described = MethodEntry(name, label_of(name, label, record), registered, is_baseline)
+        group = (record.noise_group or record.name) if record else _reference(function)
+        is_deterministic = record is not None and not record.stochastic
+        methods.append(
+            _Method(described, bound, group, is_deterministic, _passes(record, entry, bound, classifier))
+        )
+    return methods
+
+
+def _bind_metrics(
+    choices: Entries, classifier: Classifier, inputs: Mapping[str, Any], *, with_mean: bool
+) -> list[_Metric]:
+    metrics = []
+    for name, entry in _entries(choices, DEFAULT_METRICS, "metric").items():
+        label, function = entry.pop("label", None), entry.pop("metric")
+        record = _record(function, SINGLE)
+        takes = set(record.takes if record else _signature(function))
+        takes |= {"method"} if "explain" in takes else set()
+        direction, measures = entry.pop("direction", None), entry.pop("measures", OTHER)
+        if record and direction is not None:
+            raise ValueError(f"metrics: {name}: direction: found with a registered metric, which has its own")
+        if not record and direction is None:
+            raise ValueError(f"metrics: {name}: direction: missing; valid: {VALID}")
+        taken = {key: value for key, value in inputs.items() if key in takes}
+        bound = bind_metric(function, classifier, normalized=with_mean, **taken, **entry)
+        label = label_of(name, label, record)
+        described = MetricEntry(
+            name,
+            label,
+            record.name if record else "",
+            {each.name: str(each.direction) for each in record.scores}
+            if record
+            else {name: str(Direction(direction))},
+            {each.name: each.range for each in record.scores} if record else {name: (-inf, inf)},
+            record.measures if record else str(measures),
+            score_labels({each.name: each.label for each in record.scores}, label, record.label)
+            if record
+            else {name: label},
+            dict(record.sub_variants) if record else {},
+            record.summary if record else "",
+        )
+        group = (record.noise_group or record.name) if record else _reference(function)
+        metrics.append(_Metric(described, bound, group, UNKNOWN_PASSES))
+    return metrics
+
+
+def _record(function: Any, records: Iterable[Any]) -> Any:
+    return (
+        next((record for record in records if record.name == function), None)
+        if isinstance(function, str)
+        else None
+    )
+
+
+def _signature(function: Any) -> tuple[str, ...]:
+    """Return the names of a custom function's arguments."""
+    return tuple(signature(resolve(function) if isinstance(function, str) else function).parameters)
+
+
+def _reference(function: Any) -> str:
+    return function if isinstance(function, str) else _name_of(function)
+
+
+def _passes(record: Method | None, entry: Mapping[str, Any], bound: Bound, classifier: Classifier) -> float:
+    """Return the passes of one image, for the progress bar."""
+    if record is None or record.passes is None:
+        return UNKNOWN_PASSES
+    numbers = {key: value for key, value in bound.arguments.items() if isinstance(value, int | float | str)}
+    background = len(entry["background"]) if "background" in entry else 0
+    try:
+        return passes(record.passes, Map(numbers, (224, 224), 64, background=background))
+    except (KeyError, ValueError):
+        return UNKNOWN_PASSES
+
+
+@contextmanager
+def _on_device(model: Any, device: str | torch.device | None) -> Iterator[None]:
+    """Move a network to ``device`` within the context.
+
+    Raises:
+        ValueError: the model is a function, or the device is not available.
+    """
+    if device is None:
+        yield
+        return
+    if not isinstance(model, nn.Module):
+        raise ValueError(
+            "device: found a function as the model, expected device=None; the function chooses its device"
+        )
+    tensors = [*model.parameters(), *model.buffers()]
+    before = tensors[0].device if tensors else torch.device("cpu")
+    try:
+        model.to(device)
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(f"device: found {str(device)!r}: {str(error).splitlines()[0]}") from None
+    try:
+        yield
+    finally:
+        model.to(before)
+
+
+@dataclass(frozen=True)
+class Names:
+    """Names of model and data set in tables and random seeds."""
+
+    model: str
+    data: str
+
+
+class _Run:
+    """The computation of a benchmark, block by block."""
+
+    def __init__(
+        self,
+        classifier: Classifier,
+        methods: Sequence[_Method],
+        metrics: Sequence[_Metric],
+        seeds: Sequence[int],
+        batch_size: int,
+        keep: int,
+        names: Names,
+        path: Path | None,
+    ) -> None:
+        self.classifier, self.methods, self.metrics = classifier, methods, metrics
+        self.seeds, self.batch_size, self.path, self.names = seeds, batch_size, path, names
+        self.result = Benchmark(
+            names.model,
+            names.data,
+            [method.entry for method in methods],
+            [metric.entry for metric in metrics],
+            list(seeds),
+            keep,
+        )
+        self.files, self.earlier = _files_of(path), None
+        self.digests: dict[str, str] = {}
+        if self.files and path:
+            self.files.check_folder(path)
+            self.earlier = self.files.load(path) if self.files.is_saved(path) else None
+            self.digests = {f"methods {each.entry.name}": each.digest() for each in methods}
+            self.digests |= {f"metrics {each.entry.name}": each.digest() for each in metrics}
+            self.digests["model"] = model_digest(classifier)
+        self.saved = time.monotonic()
+
+    def results(self, blocks: Iterator[ImageBlock], images: int | None, *, progress: bool) -> Benchmark:
+        """Compute all scores, and return them; after Ctrl-C those that are complete.
+
+        Raises:
+            ValueError: no score could be computed.
+        """
+        result = self.result
+        weights = sum(
+            len(self.seeds) * (each.passes + sum(one.passes for one in self.metrics)) for each in self.methods
+        )
+        bar = _Bar(self.classifier, None if images is None else weights * images, enabled=progress)
+        try:
+            for block in blocks:
+                self._score(block, bar)
+            result.complete = True
+        except KeyboardInterrupt:
+            warnings.warn(f"interrupted: {result.state_text()}", stacklevel=3)
+        finally:
+            bar.close()
+            if self.path:
+                result.save(self.path)
+        for failure in result.failures_found:
+            warnings.warn(str(failure), stacklevel=3)
+        if result.complete and not result.cells:
+            raise ValueError(str(result.failures_found[0]))
+        return result
+
+    def _score(self, block: ImageBlock, bar: "_Bar") -> None:
+        """Compute the scores of one block of images, by all methods and metrics."""
+        inputs = fingerprint([block.digest(), self.digests["model"]]) if self.path else ""
+        self.result.add_images(block, inputs)
+        self._take_over(block, inputs)
+        responses: dict[tuple[int, str], Any] = {}
+        for method in self.methods:
+            maps: Any = None
+            for seed in self.seeds:
+                if maps is not None and method.is_deterministic:  # of another seed, and the same for this one
+                    bar.skip(method.passes * len(block.targets))
+                else:
+                    maps = None
+                for metric in self.metrics:
+                    key = CellKey(seed, method.entry.name, metric.entry.name, block.number)
+                    weight = metric.passes * len(block.targets)
+                    if key in self.result.cells or self.result.has_failed(key):
+                        bar.skip(weight)
+                        continue
+                    if maps is None:
+                        maps = self._maps(method, seed, block, inputs, bar)
+                    if maps is None:
+                        break
+                    with bar.cell(f"{method.entry.label}: {metric.entry.label}", weight):
+                        self._add_cell(key, method, metric, block, maps, responses, inputs)
+                if maps is None and self.result.needs_maps(seed, method.entry.name, block.start):
+                    maps = self._maps(method, seed, block, inputs, bar)
+                elif maps is None:
+                    bar.skip(method.passes * len(block.targets))
+                if maps is not None:
+                    digest = self.digests.get(f"methods {method.entry.name}", "")
+                    self.result.keep_maps(seed, method.entry.name, block.start, maps, digest)
+                self.result.pending = None
+                self._save_at_times()
+
+    def _take_over(self, block: ImageBlock, inputs: str) -> None:
+        """Take over the cells of an earlier run whose images, model, functions and settings are the same."""
+        if self.earlier is None:
+            return
+        stale = self.result.take_over(self.earlier, block, inputs, self.digests)
+        if stale:
+            log.info("%s: %d results of other images, weights or settings are replaced", self.path, stale)
+
+    def _maps(self, method: _Method, seed: int, block: ImageBlock, inputs: str, bar: "_Bar") -> Any:
+        """Return the maps of a block, None if the method fails."""
+        name = method.entry.name
+        digest = fingerprint([inputs, self.digests.get(f"methods {name}", ""), name, seed])
+        weight = method.passes * len(block.targets)
+        if self.earlier and self.earlier.pending and self.earlier.pending[0] == digest:
+            bar.skip(weight)
+            self.result.pending = self.earlier.pending
+            return self.earlier.pending[1]
+        noise = map_seed(seed, self.names.model, self.names.data, method.noise_group)
+        try:
+            with bar.cell(f"{method.entry.label}: maps", weight):
+                blocks = engine.attribute(
+                    method.bound.function,
+                    method.bound.arguments,
+                    self.classifier,
+                    block.pixels,
+                    block.targets,
+                    seed=noise,
+                    batch_size=self.batch_size,
+                    finite=not method.bound.registered,
+                    offset=block.start,
+                )
+                maps = np.concatenate([each["map"] for each in blocks])
+        except Exception as error:  # a failed method is a result; the others continue
+            self.result.fail(Failure.of(name, "", error))
+            return None
+        self.result.pending = (digest, maps)
+        return maps
+
+    def _add_cell(
+        self,
+        key: CellKey,
+        method: _Method,
+        metric: _Metric,
+        block: ImageBlock,
+        maps: Any,
+        responses: dict[tuple[int, str], Any],
+        inputs: str,
+    ) -> None:
+        name = metric.entry.name
+        batching: dict[str, Any] = {"batch_size": self.batch_size, "offset": block.start}
+        batching["seed"] = metric_seed(key.seed, self.names.model, self.names.data, metric.noise_group)
+        of_images: dict[str, Any] = {"mask": block.mask} if "mask" in metric.bound.takes else {}
+        explainer = None
+        if "explain" in metric.bound.takes:
+            noise = map_seed(key.seed, self.names.model, self.names.data, method.noise_group)
+            explainer = Explainer(method.bound.function, method.bound.arguments, noise)
+        arguments = self.classifier, block.pixels, block.targets
+        try:
+            if metric.bound.has_responses:
+                if (key.seed, name) not in responses:
+                    responses[key.seed, name] = metric.bound.responses(*arguments, of_images, **batching)
+                of_images["responses"] = responses[key.seed, name]
+            scored = list(metric.bound.score(*arguments, maps, of_images, explainer, **batching))
+        except Exception as error:  # as above
+            self.result.fail(Failure.of(key.method, name, error))
+            return
+        images = np.arange(block.start, block.start + len(block.targets))
+        table = table_of(scored, images, name)
+        if not metric.entry.registered:
+            table["metric"] = name
+        digests = (self.digests.get(f"methods {key.method}", ""), self.digests.get(f"metrics {name}", ""))
+        curves = {
+            curve: np.concatenate([each.curves[curve].numpy() for each in scored])
+            for curve in scored[0].curves
+        }
+        self.result.cells[key] = Cell.of(table, curves, inputs, *digests)
+        self._save_at_times()
+
+    def _save_at_times(self) -> None:
+        if self.files and self.path and time.monotonic() - self.saved > SECONDS_BETWEEN_SAVES:
+            self.files.save_scores(self.result, self.path)
+            self.saved = time.monotonic()
+
+
+def _files_of(path: Path | None) -> Any:
+    """Return the module that saves results; it requires pyarrow and zarr, which are imported before any computation."""
+    return None if path is None else import_module("saliency_assay.api.benchmark_files")
+
+
+class _Bar:
+    """A progress bar that counts passes of images through the model, with the name of what runs."""
+
+    def __init__(self, classifier: Classifier, total: float | None, *, enabled: bool) -> None:
+        self.classifier = classifier
+        layout = (
+            "{desc} {percentage:3.0f}% |{bar}| {elapsed} elapsed, {remaining} left"
+            if total
+            else "{desc} {elapsed}"
+        )
+        self.bar = tqdm(total=total, disable=not enabled, bar_format=layout, mininterval=0.5, leave=False)
+
+    @contextmanager
+    def cell(self, text: str, weight: float) -> Iterator[None]:
+        """Count the passes of one method or metric, which are ``weight`` at its end."""
+        self.bar.set_description_str(text)
+        done = 0.0
+
+        def count(_: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+            nonlocal done
+            step = min(float(len(next(iter((*args, *kwargs.values()))))), weight - done)
+            done += step
+            self.bar.update(step)
+
+        handle = self.classifier.register_forward_pre_hook(count, with_kwargs=True)
+        try:
+            yield
+        finally:
+            handle.remove()
+            self.bar.update(weight - done)
+
+    def skip(self, weight: float) -> None:
+        """Count what need not be computed."""
+        self.bar.update(weight)
+
+    def close(self) -> None:
+        self.bar.close()

@@ -1,0 +1,186 @@
+"""Files of a benchmark: a score table and Zarr stores in the formats of the workflow, and its settings in JSON."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, astuple
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from saliency_assay.api.results import (
+    STUDY,
+    Benchmark,
+    Cell,
+    CellKey,
+    Failure,
+    MethodEntry,
+    MetricEntry,
+    Moments,
+)
+from saliency_assay.data.splits import TEST
+from saliency_assay.runtime.atomic import replacing
+from saliency_assay.runtime.shards import BLOCK
+from saliency_assay.storage import GROUP, score_tables, zarr_store
+
+FORMAT = 1
+SCORES, CURVES, FACTS = "scores.parquet", "curves.npz", "benchmark.json"
+IMAGES, MAPS, PENDING = "images.zarr.zip", "maps/seed{seed}/{method}.zarr.zip", "pending.zarr.zip"
+"""Names of the files; those of images, maps, and maps whose scores are not complete are Zarr stores."""
+OF_CELL = ["image", "metric", "variant", "score"]
+
+
+def is_saved(folder: Path) -> bool:
+    """Return True if a benchmark is saved in ``folder``."""
+    return (folder / FACTS).is_file()
+
+
+def check_folder(folder: Path) -> None:
+    """Check that a benchmark can be saved in ``folder``, and create it.
+
+    Raises:
+        ValueError: it is a file, or a folder with other content.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"path: found the file {folder}, expected a folder")
+    if folder.is_dir() and any(folder.iterdir()) and not is_saved(folder):
+        raise ValueError(f"path: found the folder {folder} with other files, expected a new or empty folder")
+    folder.mkdir(parents=True, exist_ok=True)
+
+
+def save(result: Benchmark, folder: Path) -> None:
+    """Save a benchmark in ``folder``; each file is written atomically.
+
+    Raises:
+        ValueError: see ``check_folder``.
+    """
+    check_folder(folder)
+    save_scores(result, folder)
+    if result.pixels is not None:
+        _save_maps(result, folder, result.pixels)
+    if result.pending is None:
+        (folder / PENDING).unlink(missing_ok=True)
+    else:
+        identity, maps = result.pending
+        zarr_store.write(folder / PENDING, [{"map": maps}], kind="pending", attributes={"identity": identity})
+
+
+def save_scores(result: Benchmark, folder: Path) -> None:
+    """Save scores, curves and settings, but no images and maps."""
+    tables = [cell.table.assign(method=key.method, seed=key.seed) for key, cell in result.cells.items()]
+    table = pd.concat(tables or [pd.DataFrame(columns=[*OF_CELL, "method", "seed"])], ignore_index=True)
+    table = table.assign(study=STUDY, data=result.data, model=result.model)
+    if GROUP in result.image_rows:
+        table[GROUP] = np.asarray(result.image_rows[GROUP])[table["image"].astype(np.int64)]
+    score_tables.write(folder / SCORES, table)
+    curves = {
+        json.dumps([*key, name]): np.stack(astuple(moments))
+        for key, cell in result.cells.items()
+        for name, moments in cell.curves.items()
+    }
+    with replacing(folder / CURVES) as temporary, temporary.open("wb") as file:
+        np.savez(file, **curves)  # type: ignore[arg-type]  # a stub takes them for another argument
+    facts = {
+        "format": FORMAT,
+        **{name: getattr(result, name) for name in ("model", "data", "seeds", "keep", "complete", "inputs")},
+        "methods": [asdict(each) for each in result.methods],
+        "metrics": [asdict(each) for each in result.metrics],
+        "failures": [asdict(each) for each in result.failures_found],
+        "images": result.image_rows,
+        "cells": [[*key, cell.inputs, cell.method, cell.metric] for key, cell in result.cells.items()],
+    }
+    with replacing(folder / FACTS) as temporary:
+        temporary.write_text(json.dumps(facts), encoding="utf-8")
+
+
+def load(folder: Path) -> Benchmark:
+    """Load the benchmark in ``folder``.
+
+    Raises:
+        ValueError: there is none, or a file is damaged or of another version.
+    """
+    file = folder / FACTS
+    if not file.is_file():
+        raise ValueError(f"{folder}: found no {FACTS}, expected a folder in which a benchmark was saved")
+    try:
+        facts = json.loads(file.read_text(encoding="utf-8"))
+        if facts["format"] != FORMAT:
+            raise ValueError(f"{file}: found format {facts['format']}, expected {FORMAT}")
+        result = Benchmark(
+            facts["model"],
+            facts["data"],
+            methods=[MethodEntry(**each) for each in facts["methods"]],
+            metrics=[_metric_entry(each) for each in facts["metrics"]],
+            failures_found=[Failure(**each) for each in facts["failures"]],
+            seeds=facts["seeds"],
+            keep=facts["keep"],
+            complete=facts["complete"],
+        )
+        result.image_rows, result.inputs = facts["images"], facts["inputs"]
+        digests = {CellKey(*each[:4]): each[4:] for each in facts["cells"]}
+    except (KeyError, TypeError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ValueError(f"{file}: is damaged: {type(error).__name__}: {error}") from None
+    tables, curves = _tables(folder), _curves(folder)
+    for key, of_cell in digests.items():
+        if key in tables:  # the files are written one after the other
+            result.cells[key] = Cell(tables[key], curves.get(key, {}), *of_cell)
+    _load_maps(result, folder)
+    return result
+
+
+def _metric_entry(facts: Mapping[str, Any]) -> MetricEntry:
+    ranges = {score: (float(low), float(high)) for score, (low, high) in facts["ranges"].items()}
+    return MetricEntry(**{**facts, "ranges": ranges})
+
+
+def _tables(folder: Path) -> dict[CellKey, pd.DataFrame]:
+    table = score_tables.read([folder / SCORES])
+    entry, block = table["variant"].str.partition(" ")[0], table["image"] // BLOCK
+    keys = zip(table["seed"], table["method"], entry, block, strict=True)
+    rows: dict[CellKey, list[int]] = {}
+    for row, key in enumerate(keys):
+        rows.setdefault(CellKey(*key), []).append(row)
+    return {key: table[OF_CELL].iloc[of_cell].reset_index(drop=True) for key, of_cell in rows.items()}
+
+
+def _curves(folder: Path) -> dict[CellKey, dict[str, Moments]]:
+    curves: dict[CellKey, dict[str, Moments]] = {}
+    try:
+        with np.load(folder / CURVES) as archive:
+            for name in archive.files:
+                *key, curve = json.loads(name)
+                curves.setdefault(CellKey(*key), {})[curve] = Moments(*archive[name])
+    except (OSError, ValueError, TypeError) as error:
+        raise ValueError(f"{folder / CURVES}: is missing or damaged: {error}") from None
+    return curves
+
+
+def _save_maps(result: Benchmark, folder: Path, pixels: np.ndarray[Any, Any]) -> None:
+    targets = np.asarray(result.image_rows["target"][: len(pixels)], dtype=np.int64)
+    arrays = {"image": pixels, "label_class": targets, "split": np.full(len(pixels), TEST, dtype=np.uint8)}
+    arrays |= {} if result.mask is None else {"mask": result.mask}
+    classes = {"class": [str(number) for number in range(int(targets.max()) + 1)]}
+    zarr_store.write(folder / IMAGES, [arrays], kind="data", attributes={"classes": classes})
+    for (seed, method), maps in result.maps.items():
+        rows = {"image": np.arange(len(maps)), "target": targets[: len(maps)], "map": maps}
+        attributes = {"digests": result.map_digests[seed, method]}
+        file = folder / MAPS.format(seed=seed, method=method)
+        zarr_store.write(file, [rows], kind="maps", attributes=attributes)
+
+
+def _load_maps(result: Benchmark, folder: Path) -> None:
+    if (folder / IMAGES).is_file():
+        with zarr_store.open_store(folder / IMAGES, kind="data") as data:
+            result.pixels = data["image"][:]
+            result.mask = data["mask"][:] if "mask" in data.names else None
+    for seed in result.seeds:
+        for method in result.methods:
+            file = folder / MAPS.format(seed=seed, method=method.name)
+            if file.is_file():
+                with zarr_store.open_store(file, kind="maps") as maps:
+                    result.maps[seed, method.name] = maps["map"][:]
+                    result.map_digests[seed, method.name] = list(maps.attributes["digests"])
+    if (folder / PENDING).is_file():
+        with zarr_store.open_store(folder / PENDING, kind="pending") as store:
+            result.pending = (str(store.attributes["identity"]), store["map"][:])

@@ -1,0 +1,578 @@
+"""The result of a benchmark: scores, ranks, pairs of methods, agreement, figures, and files."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from saliency_assay.methods import METHODS
+from saliency_assay.plotting.page import page_templates
+from saliency_assay.registry.labels import Labels, method_places
+from saliency_assay.registry.records import unknown
+from saliency_assay.reliability.agreement import agreement_table
+from saliency_assay.reliability.order_tables import Rule, order_tables
+from saliency_assay.reliability.reliability_tables import rankings_table, reliability_table
+from saliency_assay.reliability.variance import GROUPS
+from saliency_assay.report.export.export import study_tex, tidy_table
+from saliency_assay.report.pages.heat_map import HeatMap, heat_map
+from saliency_assay.report.pages.study import StudyResult
+from saliency_assay.storage import GROUP
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from saliency_assay.api.image_blocks import ImageBlock
+
+STUDY = "benchmark"
+"""Name of the study in score tables."""
+TEMPLATES = Path(__file__).with_name("templates")
+RESAMPLES = 10_000
+LEVEL = 0.999
+"""Confidence level of the intervals of α, as in the workflow."""
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class MethodEntry:
+    """A method of a benchmark."""
+
+    name: str
+    label: str
+    registered: str
+    """Name of the registered method; empty for a custom one."""
+    is_baseline: bool
+    """True if it does not use the model."""
+
+
+@dataclass(frozen=True)
+class MetricEntry:
+    """A metric of a benchmark."""
+
+    name: str
+    label: str
+    registered: str
+    """Name of the registered metric; empty for a custom one."""
+    directions: dict[str, str]
+    """Direction of each of its scores."""
+    ranges: dict[str, tuple[float, float]]
+    """Smallest and largest possible value of each of its scores."""
+    measures: str
+    """Property of a map that it measures."""
+    score_labels: dict[str, str]
+    sub_variants: dict[str, str]
+    """Labels of sub-variants, see ``registry.labels``."""
+    summary: str
+
+
+class CellKey(NamedTuple):
+    """Seed, method, metric and number of the block of images of a cell."""
+
+    seed: int
+    method: str
+    metric: str
+    block: int
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Number, mean and sum of squared deviations of the values at each point of a curve; NaN is not counted."""
+
+    count: Array
+    mean: Array
+    squares: Array
+
+    @classmethod
+    def of(cls, values: Array) -> "Moments":
+        """Return the moments of ``[n, points]``."""
+        count = (~np.isnan(values)).sum(0).astype(np.float64)
+        mean = np.nansum(values, 0, dtype=np.float64) / np.maximum(count, 1)
+        return cls(count, mean, np.nansum((values - mean) ** 2, 0))
+
+    def __add__(self, other: "Moments") -> "Moments":
+        count = self.count + other.count
+        step = (other.mean - self.mean) * other.count / np.maximum(count, 1)
+        squares = self.squares + other.squares + step * (other.mean - self.mean) * self.count
+        return Moments(count, self.mean + step, squares)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Scores of a block of images by one method under one metric."""
+
+    table: pd.DataFrame
+    """Rows of ``image, metric, variant, score``."""
+    curves: dict[str, Moments]
+    inputs: str
+    """Digest of images, targets, masks and model; empty without a path, as the others."""
+    method: str
+    """Digest of the code and settings of the method."""
+    metric: str
+    """Digest of the code and settings of the metric."""
+
+    @classmethod
+    def of(cls, table: pd.DataFrame, curves: Mapping[str, Array], *digests: str) -> "Cell":
+        """Return a cell with the moments of ``curves``, ``[n, points]`` by name."""
+        return cls(table, {name: Moments.of(values) for name, values in curves.items()}, *digests)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A method, or a metric of the maps of a method, that raised an exception."""
+
+    method: str
+    metric: str
+    """Empty if the method itself failed."""
+    error: str
+
+    @classmethod
+    def of(cls, method: str, metric: str, error: Exception) -> "Failure":
+        """Return the failure with the first line of the message."""
+        lines = str(error).strip().splitlines()
+        return cls(method, metric, lines[0] if lines else type(error).__name__)
+
+    def __str__(self) -> str:
+        of_metric = f", {self.metric}" if self.metric else ""
+        return f"{self.method}{of_metric}: failed: {self.error}"
+
+
+class Agreement(NamedTuple):
+    """Agreement on the order of the methods."""
+
+    images: pd.DataFrame
+    """For each metric Krippendorff's α with the images as raters, see ``reliability_tables.reliability_table``."""
+    metrics: pd.DataFrame
+    """For each pair of metrics Spearman's ρ over methods within images, see ``reliability_tables.rankings_table``."""
+
+
+@dataclass
+class Benchmark:
+    """Scores of methods under metrics, with everything that follows from them.
+
+    ``saliency_assay.benchmark`` and ``Benchmark.load`` return it. In a notebook, it is displayed as a heat map of rank
+    sets and three sentences.
+    """
+
+    model: str
+    data: str
+    methods: list[MethodEntry]
+    metrics: list[MetricEntry]
+    seeds: list[int]
+    keep: int = 8
+    complete: bool = False
+    """False if the computation was interrupted."""
+    cells: dict[CellKey, Cell] = field(default_factory=dict, repr=False)
+    failures_found: list[Failure] = field(default_factory=list)
+    pending: tuple[str, Array] | None = field(default=None, repr=False)
+    """Maps whose scores are not complete, with what identifies them."""
+
+    def __post_init__(self) -> None:
+        self.image_rows: dict[str, list[Any]] = {"image": [], "source": [], "target": []}
+        self.inputs: list[str] = []
+        self.pixels: Array | None = None
+        self.mask: Array | None = None
+        self.maps: dict[tuple[int, str], Array] = {}
+        self.map_digests: dict[tuple[int, str], list[str]] = {}
+
+    @property
+    def images(self) -> pd.DataFrame:
+        """A row for each explained image: ``image``, its number in ``scores``; ``source``, its position in the data;
+        ``target``; and ``group`` if images have groups."""
+        return pd.DataFrame(self.image_rows)
+
+    @property
+    def failures(self) -> pd.DataFrame:
+        """Methods and metrics that raised an exception: ``method, metric, error``; their scores are left out."""
+        return pd.DataFrame(
+            [asdict(each) for each in self.failures_found], columns=["method", "metric", "error"]
+        )
+
+    @cached_property
+    def scores(self) -> pd.DataFrame:
+        """The score table, with a row for each image, score, method and seed.
+
+        Its columns are those of the workflow: ``study, data, model, seed, method, metric`` (the name of the score),
+        ``variant`` (the name of the metric, followed by that of the variant), ``image, score``, and ``group``.
+        """
+        columns = ["study", "data", "model", "seed", "method", "metric", "variant", "image", "score"]
+        groups = self.image_rows.get(GROUP)
+        places = {each.name: place for place, each in enumerate(self.methods)}
+        metrics = {each.name: place for place, each in enumerate(self.metrics)}
+        ordered = sorted(
+            filter(lambda key: not self.has_failed(key), self.cells),
+            key=lambda key: (metrics[key.metric], places[key.method], key.seed, key.block),
+        )
+        tables = [self.cells[key].table.assign(method=key.method, seed=key.seed) for key in ordered]
+        if not tables:
+            return pd.DataFrame(columns=columns)
+        table = pd.concat(tables, ignore_index=True).assign(study=STUDY, data=self.data, model=self.model)
+        # A score has its blocks in one piece, as in the workflow, whatever the number of its variants.
+        order = {
+            pair: place
+            for place, pair in enumerate(dict.fromkeys(zip(table["metric"], table["variant"], strict=True)))
+        }
+        of_rows = [order[pair] for pair in zip(table["metric"], table["variant"], strict=True)]
+        table = table.assign(_place=of_rows, _method=table["method"].map(places))
+        table = table.sort_values(["_place", "_method", "seed", "image"], kind="stable", ignore_index=True)[
+            columns
+        ]
+        return table if groups is None else table.assign(**{GROUP: np.asarray(groups)[table["image"]]})
+
+    @cached_property
+    def ranks(self) -> pd.DataFrame:
+        """A row for each score and method: its mean with a 95 % interval, and its rank set.
+
+        The rank set is ``rank_low`` to ``rank_high``. For all columns see ``reliability.order_tables.order_tables``.
+        """
+        return self._order_and_pairs[0]
+
+    @cached_property
+    def pairs(self) -> pd.DataFrame:
+        """A row for each score and pair of methods: ``difference`` of means, ``wins``, the probability that the first
+        method has the better score on an image, and the adjusted p-values ``difference_p`` and ``wins_p``.
+
+        For all columns see ``reliability.order_tables.order_tables``.
+        """
+        return self._order_and_pairs[1]
+
+    @cached_property
+    def agreement(self) -> Agreement:
+        """Agreement of images on the order of the methods, for each score, and of each pair of scores."""
+        reliability = reliability_table(
+            self.scores,
+            self.directions,
+            self.baselines,
+            resamples=RESAMPLES,
+            level=LEVEL,
+            clusters=self._clusters,
+        )
+        return Agreement(
+            reliability, rankings_table(self.scores, self.directions, self.baselines, self._clusters)
+        )
+
+    @property
+    def directions(self) -> dict[str, str]:
+        """Direction of each score."""
+        return {score: direction for each in self.metrics for score, direction in each.directions.items()}
+
+    @property
+    def baselines(self) -> list[str]:
+        """Methods that do not use the model."""
+        return [each.name for each in self.methods if each.is_baseline]
+
+    @cached_property
+    def labels(self) -> Labels:
+        """Labels of methods, metrics and scores."""
+        registered = {record.name: record.uses_model for record in METHODS}
+        entries = {each.name: (each.registered, not each.is_baseline) for each in self.methods}
+        return Labels(
+            methods={each.name: each.label for each in self.methods},
+            metrics={each.name: each.label for each in self.metrics},
+            scores={score: label for each in self.metrics for score, label in each.score_labels.items()},
+            entry_scores={each.name: each.score_labels for each in self.metrics},
+            sub_variants={each.name: each.sub_variants for each in self.metrics},
+            studies={STUDY: f"{self.model} on {self.data}"},
+            places=method_places(entries, registered),
+        )
+
+    @property
+    def plot(self) -> "Plots":
+        """Figures: ``plot.ranks()``, ``plot.heat_map()``, ``plot.curves()`` and ``plot.maps()``."""
+        return Plots(self)
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write a row for each score and method, with means, rank sets, tests and reliability, as a CSV file."""
+        self._tidy.to_csv(path, index=False)
+
+    def to_latex(self) -> str:
+        """Return a table of methods × scores with means, intervals, rank sets and α; it requires booktabs."""
+        return study_tex(STUDY, self._tidy, [], level=LEVEL, labels=self.labels)
+
+    @cached_property
+    def summary(self) -> list[str]:
+        """Sentences on the result, the answer first."""
+        words = [self._study.answer, *self._study.warnings] if len(self.scores) else []
+        return words if self.complete else [f"Interrupted: {self.state_text()}.", *words]
+
+    @cached_property
+    def heat_map(self) -> HeatMap:
+        """Cells of the heat map of rank sets."""
+        study = self._study
+        return heat_map(
+            study.tables["order"],
+            study.tables["reliability"],
+            study.names,
+            study.measured,
+            title=f"{self.model} on {self.data}: rank sets of the methods",
+            level=LEVEL,
+        )
+
+    def _repr_html_(self) -> str:
+        content = None if self.scores.empty else self.heat_map
+        template = page_templates(TEMPLATES).get_template("benchmark.html.j2")
+        return template.render(heat=content, sentences=self.summary[:3])
+
+    def state_text(self) -> str:
+        """Return the number of complete scores in words."""
+        count = len(self.cells) - sum(map(self.has_failed, self.cells))
+        images = len(self.image_rows["image"])
+        methods = len({(key.method, key.seed) for key in self.cells})
+        return f"{count} pairs of a method and a metric are complete, of {methods} methods and up to {images} images"
+
+    def save(self, path: str | Path) -> None:
+        """Save everything in the folder ``path``, in the formats of the workflow.
+
+        ``scores.parquet`` is a score table, ``images.zarr.zip`` a data set and ``maps/seed{seed}/{method}.zarr.zip``
+        are the maps of the images that were kept.
+
+        Raises:
+            ValueError: ``path`` is a file, or a folder with other content.
+            ModuleNotFoundError: pyarrow or zarr is not installed.
+        """
+        from saliency_assay.api import benchmark_files  # requires pyarrow and zarr
+
+        benchmark_files.save(self, Path(path))
+
+    @staticmethod
+    def load(path: str | Path) -> "Benchmark":
+        """Load a benchmark that was saved in the folder ``path``.
+
+        Raises:
+            ValueError: there is none, or a file is damaged or of another version.
+            ModuleNotFoundError: pyarrow or zarr is not installed.
+        """
+        from saliency_assay.api import benchmark_files
+
+        return benchmark_files.load(Path(path))
+
+    def add_images(self, block: "ImageBlock", inputs: str) -> None:
+        """Record the images of the next block; the first ``keep`` are kept."""
+        self._reset()
+        count = len(block.targets)
+        self.image_rows["image"] += range(block.start, block.start + count)
+        self.image_rows["source"] += block.source.tolist()
+        self.image_rows["target"] += block.targets.tolist()
+        if block.groups is not None:
+            self.image_rows.setdefault(GROUP, []).extend(block.groups.tolist())
+        self.inputs.append(inputs)
+        if block.start == 0 and self.keep:
+            self.pixels = block.pixels[: self.keep].cpu().numpy()
+            self.mask = None if block.mask is None else block.mask[: self.keep]
+
+    def take_over(
+        self, earlier: "Benchmark", block: "ImageBlock", inputs: str, digests: Mapping[str, str]
+    ) -> int:
+        """Add the cells and maps of an earlier result for a block that are still valid; return the number of others.
+
+        Entries of the earlier result that were not requested are added to this one.
+        """
+        stale = 0
+        for key, cell in earlier.cells.items():
+            if key.block != block.number:
+                continue
+            method = digests.get(f"methods {key.method}", cell.method)
+            metric = digests.get(f"metrics {key.metric}", cell.metric)
+            if (cell.inputs, cell.method, cell.metric) != (inputs, method, metric):
+                stale += 1
+                continue
+            if key.seed in self.seeds:
+                self._add_entries(earlier, key)
+                self.cells[key] = cell
+        if block.start == 0:
+            for (seed, name), maps in earlier.maps.items():
+                stored = earlier.map_digests.get((seed, name), ["", ""])
+                known = any(each.name == name for each in self.methods)
+                is_current = stored == [inputs, digests.get(f"methods {name}", stored[1])]
+                if (
+                    known
+                    and seed in self.seeds
+                    and is_current
+                    and len(maps) >= min(self.keep, len(block.targets))
+                ):
+                    self.maps[seed, name], self.map_digests[seed, name] = maps[: self.keep], stored
+        return stale
+
+    def _add_entries(self, earlier: "Benchmark", key: CellKey) -> None:
+        if all(each.name != key.method for each in self.methods):
+            self.methods += [each for each in earlier.methods if each.name == key.method]
+        if all(each.name != key.metric for each in self.metrics):
+            self.metrics += [each for each in earlier.metrics if each.name == key.metric]
+
+    def keep_maps(self, seed: int, method: str, start: int, maps: Array, digest: str = "") -> None:
+        """Keep the maps of the first ``keep`` images."""
+        if start == 0 and self.keep:
+            self.maps[seed, method] = maps[: self.keep].copy()
+            self.map_digests[seed, method] = [self.inputs[0], digest]
+
+    def needs_maps(self, seed: int, method: str, start: int) -> bool:
+        """Return True if maps to keep are missing."""
+        has_failed = any(each.method == method and not each.metric for each in self.failures_found)
+        return start == 0 and self.keep > 0 and (seed, method) not in self.maps and not has_failed
+
+    def fail(self, failure: Failure) -> None:
+        """Record a failure."""
+        if failure not in self.failures_found:
+            self.failures_found.append(failure)
+
+    def has_failed(self, key: CellKey) -> bool:
+        """Return True if the method of a cell has failed, or its metric for this method."""
+        return any(
+            each.method == key.method and each.metric in ("", key.metric) for each in self.failures_found
+        )
+
+    def score_name(self, metric: str) -> tuple[str, str]:
+        """Return metric and variant, as in tables, of a score, a metric with one score, or its label.
+
+        Raises:
+            ValueError: there is no such score, or the metric has several.
+        """
+        pairs = list(dict.fromkeys(zip(self.scores["metric"], self.scores["variant"], strict=True)))
+        named = {pair: {pair[0], pair[1], self.labels.score(*pair)} for pair in pairs}
+        of_entry = [pair for pair in pairs if pair[1].partition(" ")[0] == metric]
+        matches = [pair for pair in pairs if metric in named[pair]] or of_entry
+        if not metric and len(pairs) == 1:
+            matches = pairs
+        if len(matches) != 1:
+            valid = [
+                pair[0] if pair[0] == pair[1] else self.labels.score(*pair) for pair in (matches or pairs)
+            ]
+            if not metric or matches:
+                raise ValueError(f"metric: found {metric!r}, valid: {', '.join(valid)}")
+            raise ValueError(unknown("metric", metric, valid))
+        return matches[0]
+
+    def kept(self, seed: int | None = None) -> tuple[Array, dict[str, Array], Array | None, list[int]]:
+        """Return images, maps by label, masks and targets of the images that were kept.
+
+        Raises:
+            ValueError: none were kept.
+        """
+        first = self.seeds[0] if seed is None else seed
+        maps = {
+            each.label: self.maps[first, each.name]
+            for each in self.methods
+            if (first, each.name) in self.maps
+        }
+        if self.pixels is None or not maps:
+            raise ValueError("no maps were kept; pass keep= to benchmark")
+        count = min(map(len, maps.values()))
+        mask = None if self.mask is None else self.mask[:count]
+        targets = self.image_rows["target"][:count]
+        return self.pixels[:count], {name: each[:count] for name, each in maps.items()}, mask, targets
+
+    def curve(self, metric: str, name: str = "") -> tuple[str, dict[str, tuple[Array, Array]]]:
+        """Return the name of a curve and, for each method, its mean and the half width of its 95 % band.
+
+        Raises:
+            ValueError: the metric has no curves, or not this one.
+        """
+        of_metric = {
+            key: cell.curves for key, cell in self.cells.items() if key.metric == metric and cell.curves
+        }
+        if not of_metric:
+            valid = list(dict.fromkeys(key.metric for key, cell in self.cells.items() if cell.curves))
+            raise ValueError(
+                f"metric: found {metric!r}, valid are those with curves: {', '.join(valid) or 'none'}"
+            )
+        names = list(next(iter(of_metric.values())))
+        if name and name not in names:
+            raise ValueError(unknown("curve", name, names))
+        chosen, total = name or names[0], dict[str, Moments]()
+        for key, curves in of_metric.items():
+            total[key.method] = total[key.method] + curves[chosen] if key.method in total else curves[chosen]
+        return chosen, {method: _band(moments) for method, moments in total.items()}
+
+    def _reset(self) -> None:
+        for name in ("scores", "ranks", "pairs", "agreement", "summary", "heat_map", "labels"):
+            self.__dict__.pop(name, None)
+        for name in ("_order_and_pairs", "_tidy", "_study", "_clusters"):
+            self.__dict__.pop(name, None)
+
+    @cached_property
+    def _clusters(self) -> dict[str, Array]:
+        return (
+            {GROUPS: pd.factorize(pd.Series(self.image_rows[GROUP]))[0]} if GROUP in self.image_rows else {}
+        )
+
+    @cached_property
+    def _order_and_pairs(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        ranges = {score: limits for each in self.metrics for score, limits in each.ranges.items()}
+        return order_tables(
+            self.scores, self.directions, self.baselines, clusters=self._clusters, ranges=ranges, rule=Rule()
+        )
+
+    @cached_property
+    def _tidy(self) -> pd.DataFrame:
+        return tidy_table(STUDY, "fidelity", self.ranks.assign(seeds=1), self.agreement.images)
+
+    @cached_property
+    def _study(self) -> StudyResult:
+        """The result in the form that the pages of the report take."""
+        classes = np.asarray(self.image_rows["target"])
+        # As for a model that the workflow does not train: its seeds are those of random numbers.
+        tables = {"order": self.ranks.assign(seeds=1), "pairs": self.pairs.copy()}
+        for name, column in (
+            ("order", "method"),
+            ("order", "lead_over"),
+            ("pairs", "method"),
+            ("pairs", "other"),
+        ):
+            tables[name][column] = tables[name][column].map(self.labels.method, na_action="ignore")
+        tables |= {"reliability": self.agreement.images, "rankings": self.agreement.metrics}
+        tables["agreement"] = agreement_table(self.scores, self.directions, classes, clusters=self._clusters)
+        return StudyResult(
+            name=STUDY,
+            label=self.labels.study(STUDY),
+            page="",
+            question="",
+            data=self.data,
+            models=[self.model],
+            labels=self.labels,
+            score_summaries={score: each.summary for each in self.metrics for score in each.directions},
+            measured={score: each.measures for each in self.metrics for score in each.directions},
+            methods=[each.label for each in self.methods],
+            tables=tables,
+            level=LEVEL,
+        )
+
+
+class Plots:
+    """Figures of a benchmark; each function plots on axes, by default those of a new figure, and returns them."""
+
+    def __init__(self, benchmark: Benchmark) -> None:
+        self._benchmark = benchmark
+
+    def ranks(self, metric: str = "", ax: "Axes | None" = None) -> Any:
+        """Plot the rank set of each method under one metric, which may be left out if there is only one."""
+        return self._module.ranks_of_benchmark(self._benchmark, metric, ax)
+
+    def heat_map(self, ax: "Axes | None" = None) -> Any:
+        """Plot the rank sets of all methods under all metrics, with means and intervals."""
+        return self._module.heat_map(self._benchmark, ax)
+
+    def curves(self, metric: str, ax: "Axes | None" = None, *, curve: str = "") -> Any:
+        """Plot the model's output as pixels are removed or inserted: means over images with their 95 % bands."""
+        return self._module.curves_of_benchmark(self._benchmark, metric, ax, curve)
+
+    def maps(self, ax: "Axes | None" = None, *, images: int = 4, titles: Sequence[object] = ()) -> Any:
+        """Plot the maps of the first images, by default with their targets as titles."""
+        return self._module.maps_of_benchmark(self._benchmark, ax, images, titles)
+
+    @property
+    def _module(self) -> Any:
+        # Matplotlib is imported on first use, as by the package itself.
+        return import_module("saliency_assay.plot")
+
+
+def _band(moments: Moments) -> tuple[Array, Array]:
+    """Return the mean and the half width of its 95 % interval by the normal approximation."""
+    count = moments.count
+    mean = np.where(count > 0, moments.mean, np.nan)
+    half = 1.96 * np.sqrt(moments.squares / np.maximum(count - 1, 1) / np.maximum(count, 1))
+    return mean, np.where(count > 1, half, np.nan)
