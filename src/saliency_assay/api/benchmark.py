@@ -279,7 +279,8 @@ def _bind_metrics(
         direction, measures = entry.pop("direction", None), entry.pop("measures", OTHER)
         if record and direction is not None:
             raise ValueError(f"metrics: {name}: direction: found with a registered metric, which has its own")
-        if not record and direction is None:
+        is_custom = callable(function) or ":" in function
+        if is_custom and direction is None:
             raise ValueError(f"metrics: {name}: direction: missing; valid: {VALID}")
         taken = {key: value for key, value in inputs.items() if key in takes}
         bound = bind_metric(function, classifier, normalized=with_mean, **taken, **entry)
@@ -313,7 +314,9 @@ def _record(function: Any, records: Iterable[Any]) -> Any:
 
 
 def _signature(function: Any) -> tuple[str, ...]:
-    """Return the names of a custom function's arguments."""
+    """Return the names of a custom function's arguments; none of an unknown name, which is refused later."""
+    if isinstance(function, str) and ":" not in function:
+        return ()
     return tuple(signature(resolve(function) if isinstance(function, str) else function).parameters)
 
 

@@ -121,7 +121,7 @@ def load(folder: Path) -> Benchmark:
         digests = {CellKey(*each[:4]): each[4:] for each in facts["cells"]}
     except (KeyError, TypeError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise ValueError(f"{file}: is damaged: {type(error).__name__}: {error}") from None
-    tables, curves = _tables(folder), _curves(folder)
+    tables, curves = _tables(folder) if digests else {}, _curves(folder)
     for key, of_cell in digests.items():
         if key in tables:  # the files are written one after the other
             result.cells[key] = Cell(tables[key], curves.get(key, {}), *of_cell)

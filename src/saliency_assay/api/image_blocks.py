@@ -251,8 +251,8 @@ def _classes(
         return logits(classifier, pixels, batch_size=batch_size).argmax(1).numpy()[:, None]
     values = labels if targets is None or isinstance(targets, str) else targets
     if values is targets and np.ndim(values) == 0:
-        return np.full((len(pixels), 1), integer_of(values, "targets"), dtype=np.int64)
-    if values is targets:
+        values = np.full(len(pixels), integer_of(values, "targets"))
+    elif values is targets:
         values = values[selection]
     classes = np.asarray(values.detach().cpu() if isinstance(values, Tensor) else values)
     if classes.dtype.kind not in "iu" or classes.ndim not in (1, 2) or len(classes) != len(pixels):

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 
 from saliency_assay.api.inputs import integer_of, numbers_of
-from saliency_assay.methods.canonical import forget_if_written
 from saliency_assay.methods.differentiate import describe_tensor
 from saliency_assay.methods.engine import pixels_of
 from saliency_assay.models import ARCHITECTURES
@@ -221,6 +220,9 @@ def classifier_of(model: Model, images: Tensor) -> Classifier:
         ValueError: the model is neither a network nor a function, does not take the images, or returns no logits.
     """
     if isinstance(model, nn.Module):
+        # Not with the module, because its conversions take a third of the time to import the Python API.
+        from saliency_assay.methods.canonical import forget_if_written
+
         forget_if_written(model.network if isinstance(model, Classifier) else model)
     if isinstance(model, Classifier):
         tried = (model.network, model.device, tuple(images.shape[2:]))

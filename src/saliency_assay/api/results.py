@@ -1,7 +1,7 @@
 """The result of a benchmark: scores, ranks, pairs of methods, agreement, figures, and files."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -9,32 +9,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from saliency_assay.methods import METHODS
-from saliency_assay.plotting.page import page_templates
 from saliency_assay.registry.labels import Labels, method_places
 from saliency_assay.registry.records import unknown
-from saliency_assay.reliability.agreement import agreement_table
-from saliency_assay.reliability.order_tables import Rule, order_tables
-from saliency_assay.reliability.reliability_tables import rankings_table, reliability_table
-from saliency_assay.reliability.variance import GROUPS
-from saliency_assay.report.export.export import study_tex, tidy_table
-from saliency_assay.report.pages.heat_map import HeatMap, heat_map
-from saliency_assay.report.pages.study import StudyResult
 from saliency_assay.storage import GROUP
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
     from saliency_assay.api.image_blocks import ImageBlock
+    from saliency_assay.report.pages.heat_map import HeatMap
 
 STUDY = "benchmark"
 """Name of the study in score tables."""
-TEMPLATES = Path(__file__).with_name("templates")
-RESAMPLES = 10_000
-LEVEL = 0.999
-"""Confidence level of the intervals of α, as in the workflow."""
 
 Array = npt.NDArray[Any]
 
@@ -106,7 +95,7 @@ class Moments:
 class Cell:
     """Scores of a block of images by one method under one metric."""
 
-    table: pd.DataFrame
+    table: "pd.DataFrame"
     """Rows of ``image, metric, variant, score``."""
     curves: dict[str, Moments]
     inputs: str
@@ -117,7 +106,7 @@ class Cell:
     """Digest of the code and settings of the metric."""
 
     @classmethod
-    def of(cls, table: pd.DataFrame, curves: Mapping[str, Array], *digests: str) -> "Cell":
+    def of(cls, table: "pd.DataFrame", curves: Mapping[str, Array], *digests: str) -> "Cell":
         """Return a cell with the moments of ``curves``, ``[n, points]`` by name."""
         return cls(table, {name: Moments.of(values) for name, values in curves.items()}, *digests)
 
@@ -145,9 +134,9 @@ class Failure:
 class Agreement(NamedTuple):
     """Agreement on the order of the methods."""
 
-    images: pd.DataFrame
+    images: "pd.DataFrame"
     """For each metric Krippendorff's α with the images as raters, see ``reliability_tables.reliability_table``."""
-    metrics: pd.DataFrame
+    metrics: "pd.DataFrame"
     """For each pair of metrics Spearman's ρ over methods within images, see ``reliability_tables.rankings_table``."""
 
 
@@ -181,51 +170,27 @@ class Benchmark:
         self.map_digests: dict[tuple[int, str], list[str]] = {}
 
     @property
-    def images(self) -> pd.DataFrame:
+    def images(self) -> "pd.DataFrame":
         """A row for each explained image: ``image``, its number in ``scores``; ``source``, its position in the data;
         ``target``; and ``group`` if images have groups."""
-        return pd.DataFrame(self.image_rows)
+        return self._tables.image_table(self)  # type: ignore[no-any-return]
 
     @property
-    def failures(self) -> pd.DataFrame:
+    def failures(self) -> "pd.DataFrame":
         """Methods and metrics that raised an exception: ``method, metric, error``; their scores are left out."""
-        return pd.DataFrame(
-            [asdict(each) for each in self.failures_found], columns=["method", "metric", "error"]
-        )
+        return self._tables.failure_table(self)  # type: ignore[no-any-return]
 
     @cached_property
-    def scores(self) -> pd.DataFrame:
+    def scores(self) -> "pd.DataFrame":
         """The score table, with a row for each image, score, method and seed.
 
         Its columns are those of the workflow: ``study, data, model, seed, method, metric`` (the name of the score),
         ``variant`` (the name of the metric, followed by that of the variant), ``image, score``, and ``group``.
         """
-        columns = ["study", "data", "model", "seed", "method", "metric", "variant", "image", "score"]
-        groups = self.image_rows.get(GROUP)
-        places = {each.name: place for place, each in enumerate(self.methods)}
-        metrics = {each.name: place for place, each in enumerate(self.metrics)}
-        ordered = sorted(
-            filter(lambda key: not self.has_failed(key), self.cells),
-            key=lambda key: (metrics[key.metric], places[key.method], key.seed, key.block),
-        )
-        tables = [self.cells[key].table.assign(method=key.method, seed=key.seed) for key in ordered]
-        if not tables:
-            return pd.DataFrame(columns=columns)
-        table = pd.concat(tables, ignore_index=True).assign(study=STUDY, data=self.data, model=self.model)
-        # A score has its blocks in one piece, as in the workflow, whatever the number of its variants.
-        order = {
-            pair: place
-            for place, pair in enumerate(dict.fromkeys(zip(table["metric"], table["variant"], strict=True)))
-        }
-        of_rows = [order[pair] for pair in zip(table["metric"], table["variant"], strict=True)]
-        table = table.assign(_place=of_rows, _method=table["method"].map(places))
-        table = table.sort_values(["_place", "_method", "seed", "image"], kind="stable", ignore_index=True)[
-            columns
-        ]
-        return table if groups is None else table.assign(**{GROUP: np.asarray(groups)[table["image"]]})
+        return self._tables.score_table(self)  # type: ignore[no-any-return]
 
     @cached_property
-    def ranks(self) -> pd.DataFrame:
+    def ranks(self) -> "pd.DataFrame":
         """A row for each score and method: its mean with a 95 % interval, and its rank set.
 
         The rank set is ``rank_low`` to ``rank_high``. For all columns see ``reliability.order_tables.order_tables``.
@@ -233,7 +198,7 @@ class Benchmark:
         return self._order_and_pairs[0]
 
     @cached_property
-    def pairs(self) -> pd.DataFrame:
+    def pairs(self) -> "pd.DataFrame":
         """A row for each score and pair of methods: ``difference`` of means, ``wins``, the probability that the first
         method has the better score on an image, and the adjusted p-values ``difference_p`` and ``wins_p``.
 
@@ -244,17 +209,7 @@ class Benchmark:
     @cached_property
     def agreement(self) -> Agreement:
         """Agreement of images on the order of the methods, for each score, and of each pair of scores."""
-        reliability = reliability_table(
-            self.scores,
-            self.directions,
-            self.baselines,
-            resamples=RESAMPLES,
-            level=LEVEL,
-            clusters=self._clusters,
-        )
-        return Agreement(
-            reliability, rankings_table(self.scores, self.directions, self.baselines, self._clusters)
-        )
+        return self._tables.agreement(self)  # type: ignore[no-any-return]
 
     @property
     def directions(self) -> dict[str, str]:
@@ -288,35 +243,25 @@ class Benchmark:
 
     def to_csv(self, path: str | Path) -> None:
         """Write a row for each score and method, with means, rank sets, tests and reliability, as a CSV file."""
-        self._tidy.to_csv(path, index=False)
+        self._tables.tidy(self).to_csv(path, index=False)
 
     def to_latex(self) -> str:
         """Return a table of methods × scores with means, intervals, rank sets and α; it requires booktabs."""
-        return study_tex(STUDY, self._tidy, [], level=LEVEL, labels=self.labels)
+        return self._tables.latex(self)  # type: ignore[no-any-return]
 
     @cached_property
     def summary(self) -> list[str]:
         """Sentences on the result, the answer first."""
-        words = [self._study.answer, *self._study.warnings] if len(self.scores) else []
+        words: list[str] = self._tables.sentences(self) if self.cells else []
         return words if self.complete else [f"Interrupted: {self.state_text()}.", *words]
 
     @cached_property
-    def heat_map(self) -> HeatMap:
+    def heat_map(self) -> "HeatMap":
         """Cells of the heat map of rank sets."""
-        study = self._study
-        return heat_map(
-            study.tables["order"],
-            study.tables["reliability"],
-            study.names,
-            study.measured,
-            title=f"{self.model} on {self.data}: rank sets of the methods",
-            level=LEVEL,
-        )
+        return self._tables.heat_map_of(self)  # type: ignore[no-any-return]
 
     def _repr_html_(self) -> str:
-        content = None if self.scores.empty else self.heat_map
-        template = page_templates(TEMPLATES).get_template("benchmark.html.j2")
-        return template.render(heat=content, sentences=self.summary[:3])
+        return self._tables.notebook_html(self)  # type: ignore[no-any-return]
 
     def state_text(self) -> str:
         """Return the number of complete scores in words."""
@@ -488,58 +433,27 @@ class Benchmark:
             total[key.method] = total[key.method] + curves[chosen] if key.method in total else curves[chosen]
         return chosen, {method: _band(moments) for method, moments in total.items()}
 
+    @property
+    def _tables(self) -> Any:
+        # Imported on first use, because pandas and scipy take longer to import than a small benchmark to run.
+        return import_module("saliency_assay.api.benchmark_tables")
+
     def _reset(self) -> None:
-        for name in ("scores", "ranks", "pairs", "agreement", "summary", "heat_map", "labels"):
-            self.__dict__.pop(name, None)
-        for name in ("_order_and_pairs", "_tidy", "_study", "_clusters"):
-            self.__dict__.pop(name, None)
-
-    @cached_property
-    def _clusters(self) -> dict[str, Array]:
-        return (
-            {GROUPS: pd.factorize(pd.Series(self.image_rows[GROUP]))[0]} if GROUP in self.image_rows else {}
-        )
-
-    @cached_property
-    def _order_and_pairs(self) -> tuple[pd.DataFrame, pd.DataFrame]:
-        ranges = {score: limits for each in self.metrics for score, limits in each.ranges.items()}
-        return order_tables(
-            self.scores, self.directions, self.baselines, clusters=self._clusters, ranges=ranges, rule=Rule()
-        )
-
-    @cached_property
-    def _tidy(self) -> pd.DataFrame:
-        return tidy_table(STUDY, "fidelity", self.ranks.assign(seeds=1), self.agreement.images)
-
-    @cached_property
-    def _study(self) -> StudyResult:
-        """The result in the form that the pages of the report take."""
-        classes = np.asarray(self.image_rows["target"])
-        # As for a model that the workflow does not train: its seeds are those of random numbers.
-        tables = {"order": self.ranks.assign(seeds=1), "pairs": self.pairs.copy()}
-        for name, column in (
-            ("order", "method"),
-            ("order", "lead_over"),
-            ("pairs", "method"),
-            ("pairs", "other"),
+        for name in (
+            "scores",
+            "ranks",
+            "pairs",
+            "agreement",
+            "summary",
+            "heat_map",
+            "labels",
+            "_order_and_pairs",
         ):
-            tables[name][column] = tables[name][column].map(self.labels.method, na_action="ignore")
-        tables |= {"reliability": self.agreement.images, "rankings": self.agreement.metrics}
-        tables["agreement"] = agreement_table(self.scores, self.directions, classes, clusters=self._clusters)
-        return StudyResult(
-            name=STUDY,
-            label=self.labels.study(STUDY),
-            page="",
-            question="",
-            data=self.data,
-            models=[self.model],
-            labels=self.labels,
-            score_summaries={score: each.summary for each in self.metrics for score in each.directions},
-            measured={score: each.measures for each in self.metrics for score in each.directions},
-            methods=[each.label for each in self.methods],
-            tables=tables,
-            level=LEVEL,
-        )
+            self.__dict__.pop(name, None)
+
+    @cached_property
+    def _order_and_pairs(self) -> "tuple[pd.DataFrame, pd.DataFrame]":
+        return self._tables.order_and_pairs(self)  # type: ignore[no-any-return]
 
 
 class Plots:

@@ -1,0 +1,157 @@
+"""Tables, sentences and pages of a benchmark, by the functions that make those of the workflow's report."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy import ndarray as Array
+
+from saliency_assay.api.results import STUDY, Agreement, Benchmark
+from saliency_assay.plotting.page import page_templates
+from saliency_assay.reliability.agreement import agreement_table
+from saliency_assay.reliability.order_tables import Rule, order_tables
+from saliency_assay.reliability.reliability_tables import (
+    rankings_table,
+    reliability_table,
+)
+from saliency_assay.reliability.variance import GROUPS
+from saliency_assay.report.export.export import study_tex, tidy_table
+from saliency_assay.report.pages.heat_map import HeatMap, heat_map
+from saliency_assay.report.pages.study import StudyResult
+from saliency_assay.storage import GROUP
+
+TEMPLATES = Path(__file__).with_name("templates")
+RESAMPLES, LEVEL = 10_000, 0.999
+"""Resamples and confidence level of the intervals of α, as in the workflow."""
+COLUMNS = ["study", "data", "model", "seed", "method", "metric", "variant", "image", "score"]
+SENTENCES = 3
+"""Most sentences below the heat map in a notebook."""
+
+
+def image_table(result: Benchmark) -> pd.DataFrame:
+    """Return ``Benchmark.images``."""
+    return pd.DataFrame(result.image_rows)
+
+
+def failure_table(result: Benchmark) -> pd.DataFrame:
+    """Return ``Benchmark.failures``."""
+    return pd.DataFrame(list(map(asdict, result.failures_found)), columns=["method", "metric", "error"])
+
+
+def score_table(result: Benchmark) -> pd.DataFrame:
+    """Return ``Benchmark.scores``: metrics, methods, seeds and images in their order."""
+    places = {each.name: place for place, each in enumerate(result.methods)}
+    metrics = {each.name: place for place, each in enumerate(result.metrics)}
+    keys = sorted(
+        (key for key in result.cells if not result.has_failed(key)),
+        key=lambda key: (metrics[key.metric], places[key.method], key.seed, key.block),
+    )
+    if not keys:
+        return pd.DataFrame(columns=COLUMNS)
+    tables = [result.cells[key].table.assign(method=key.method, seed=key.seed) for key in keys]
+    table = pd.concat(tables, ignore_index=True).assign(study=STUDY, data=result.data, model=result.model)
+    # A score has its rows in one piece, as in the workflow, whatever the number of its variants.
+    score = table.groupby(["metric", "variant"], sort=False).ngroup()
+    table = table.assign(_score=score, _method=table["method"].map(places))
+    table = table.sort_values(["_score", "_method", "seed", "image"], kind="stable", ignore_index=True)
+    groups = result.image_rows.get(GROUP)
+    return (
+        table[COLUMNS] if groups is None else table[COLUMNS].assign(group=np.asarray(groups)[table["image"]])
+    )
+
+
+def order_and_pairs(result: Benchmark) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return ``Benchmark.ranks`` and ``Benchmark.pairs``."""
+    ranges = {score: limits for each in result.metrics for score, limits in each.ranges.items()}
+    return order_tables(
+        result.scores,
+        result.directions,
+        result.baselines,
+        clusters=_clusters(result),
+        ranges=ranges,
+        rule=Rule(),
+    )
+
+
+def agreement(result: Benchmark) -> Agreement:
+    """Return ``Benchmark.agreement``."""
+    scored, clusters = (result.scores, result.directions, result.baselines), _clusters(result)
+    by_images = reliability_table(*scored, resamples=RESAMPLES, level=LEVEL, clusters=clusters)
+    return Agreement(by_images, rankings_table(*scored, clusters))
+
+
+def tidy(result: Benchmark) -> pd.DataFrame:
+    """Return ranks and reliability in one table, as ``saliency-assay table`` writes it."""
+    return tidy_table(STUDY, STUDY, _ranks(result), result.agreement.images)
+
+
+def latex(result: Benchmark) -> str:
+    """Return the same as a LaTeX table."""
+    return study_tex(STUDY, tidy(result), [], level=LEVEL, labels=result.labels)
+
+
+def sentences(result: Benchmark) -> list[str]:
+    """Return the answer of a benchmark in one sentence, and sentences on its limits."""
+    study = _study(result)
+    return [study.answer, *study.warnings]
+
+
+def heat_map_of(result: Benchmark) -> HeatMap:
+    """Return the cells of the heat map of rank sets."""
+    study = _study(result)
+    return heat_map(
+        study.tables["order"],
+        study.tables["reliability"],
+        study.names,
+        study.measured,
+        title=f"{study.label}: rank sets of the methods",
+        level=LEVEL,
+    )
+
+
+def notebook_html(result: Benchmark) -> str:
+    """Return the heat map and the first sentences as HTML."""
+    content = result.heat_map if result.cells else None
+    template = page_templates(TEMPLATES).get_template("benchmark.html.j2")
+    return template.render(heat=content, sentences=result.summary[:SENTENCES])
+
+
+def _clusters(result: Benchmark) -> dict[str, Array]:
+    groups = result.image_rows.get(GROUP)
+    return {} if groups is None else {GROUPS: pd.factorize(pd.Series(groups, dtype=object))[0]}
+
+
+def _ranks(result: Benchmark) -> pd.DataFrame:
+    """Return the ranks without the number of seeds, which are not those of trainings; see ``results.study_result``."""
+    return result.ranks.assign(seeds=1)
+
+
+def _study(result: Benchmark) -> StudyResult:
+    """Return a benchmark in the form that the pages of the report take."""
+    labels = result.labels
+    tables = {"order": _ranks(result), "pairs": result.pairs.copy()}
+    for name, column in (
+        *(("order", "method"), ("order", "lead_over"), ("pairs", "method"), ("pairs", "other")),
+    ):
+        tables[name][column] = tables[name][column].map(labels.method, na_action="ignore")
+    tables |= {"reliability": result.agreement.images, "rankings": result.agreement.metrics}
+    targets = np.asarray(result.image_rows["target"])
+    tables["agreement"] = agreement_table(
+        result.scores, result.directions, targets, clusters=_clusters(result)
+    )
+    of_scores = {score: each for each in result.metrics for score in each.directions}
+    return StudyResult(
+        name=STUDY,
+        label=labels.study(STUDY),
+        page="",
+        question="",
+        data=result.data,
+        models=[result.model],
+        labels=labels,
+        score_summaries={score: each.summary for score, each in of_scores.items()},
+        measured={score: each.measures for score, each in of_scores.items()},
+        methods=[each.label for each in result.methods],
+        tables=tables,
+        level=LEVEL,
+    )

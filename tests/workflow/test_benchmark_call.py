@@ -1,0 +1,59 @@
+"""``saliency_assay.benchmark`` with the model and images of a run gives the maps and scores of the run, bit for bit."""
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from checkout import Checkout
+
+import saliency_assay
+from saliency_assay.storage import score_tables
+from saliency_assay.storage.zarr_store import open_store
+
+METHODS = {"gradient": {}, "smooth": {"method": "smoothgrad", "base": "gradcam", "samples": 2}}
+METRICS = {
+    "faithfulness": {"pixels": 10},
+    "infidelity": {"metric": "infidelity_square", "largest": 2},
+    "sensitivity": {"metric": "sensitivity_max", "samples": 2},
+}
+
+
+def digest(values: np.ndarray) -> str:
+    return hashlib.sha256(np.ascontiguousarray(values)).hexdigest()
+
+
+def test_equal_seeds_give_the_numbers_of_the_workflow(smallest_once: Checkout, tmp_path: Path) -> None:
+    results = smallest_once.root / "results"
+    model = saliency_assay.load_model(results / "models/digits/seed0/weights.pt")
+    maps = {name: results / f"maps/digits/seed0/digits/{name}.zarr.zip" for name in METHODS}
+    with open_store(maps["gradient"], kind="maps") as store:
+        numbers, targets = store["image"][:], store["target"][:]
+    with open_store(results / "data/digits.zarr.zip", kind="data") as data:
+        images = data["image"][numbers]
+    result = saliency_assay.benchmark(
+        model,
+        (images, targets),
+        METHODS,
+        METRICS,
+        model_name="digits",
+        data_name="digits",
+        keep=len(images),
+        path=tmp_path / "benchmark",
+        progress=False,
+    )
+    for name, path in maps.items():
+        own = tmp_path / f"benchmark/maps/seed0/{name}.zarr.zip"
+        with open_store(path, kind="maps") as expected, open_store(own, kind="maps") as actual:
+            assert digest(actual["map"][:]) == digest(expected["map"][:])
+    keys = ["method", "metric", "variant", "image"]
+    table = score_tables.read([results / "tables/digits/scores.parquet"])
+    own_table = result.scores.assign(image=numbers[result.scores["image"]])
+    expected_scores, scores = (
+        each.sort_values(keys, ignore_index=True)[[*keys, "score"]] for each in (table, own_table)
+    )
+    pd.testing.assert_frame_equal(scores, expected_scores, check_exact=True)
+    order = pd.read_csv(results / "tables/digits/order.csv")
+    columns = ["method", "metric", "mean", "low", "high", "win_rate", "rank_low", "rank_high"]
+    sorted_order, ranks = (each.sort_values(["metric", "method"]) for each in (order, result.ranks))
+    np.testing.assert_allclose(ranks[columns[2:]], sorted_order[columns[2:]])
