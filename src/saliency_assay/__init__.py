@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from saliency_assay.api.networks import wrap as wrap
     from saliency_assay.api.scores import Scores as Scores
     from saliency_assay.api.scores import score as score
+    from saliency_assay.api.tables import methods as methods
+    from saliency_assay.api.tables import metrics as metrics
 
 __version__ = "0.2.0"
 
@@ -35,15 +37,17 @@ _MODULES = {
     "workflow_seed": "api.choices",
     "wrap": "api.networks",
 }
+_SUBMODULES = ("methods", "metrics", "plot")
+"""Modules that are imported on use; ``methods`` and ``metrics`` can also be called (``registry.callable``)."""
 
 
 def __getattr__(name: str) -> Any:
-    if name == "plot":
-        return import_module("saliency_assay.plot")
+    if name in _SUBMODULES:
+        return import_module(f"saliency_assay.{name}")
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"saliency_assay.{_MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_MODULES, "plot"])
+    return sorted({*globals(), *_MODULES, *_SUBMODULES})
