@@ -26,7 +26,7 @@ from saliency_assay.plotting.statistics import mean_and_band
 from saliency_assay.plotting.style import styled
 from saliency_assay.plotting.text import NO_SCORE, better
 from saliency_assay.registry.labels import Labels, label_of, method_places
-from saliency_assay.registry.records import record_of, unknown
+from saliency_assay.registry.records import ALIASES, record_of, unknown
 from saliency_assay.reliability.figures import CELL, show_correlations
 from saliency_assay.runtime.job import printable
 from saliency_assay.studies.fidelity.curves import perturbed_shares
@@ -200,9 +200,10 @@ def _labels(methods: Iterable[Any]) -> Labels:
     """Return the labels and places of methods, as for entries of the configuration without a label."""
     records = {record.name: record for record in METHODS}
     names = [str(method) for method in methods]
+    full_names = {name: ALIASES.get(name, name) for name in names}
     entries = {name: (name, records[name].uses_model) if name in records else ("", True) for name in names}
     return Labels(
-        methods={name: label_of(name, None, records.get(name)) for name in names},
+        methods={name: label_of(full, None, records.get(full)) for name, full in full_names.items()},
         places=method_places(entries, {name: record.uses_model for name, record in records.items()}),
     )
 

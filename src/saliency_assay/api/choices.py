@@ -17,7 +17,7 @@ from saliency_assay.methods.inputs import map_seed
 from saliency_assay.metrics import METRICS, Metric
 from saliency_assay.metrics.engine import metric_seed
 from saliency_assay.models.classifier import Classifier
-from saliency_assay.registry.records import record_of, resolve, unknown, with_defaults
+from saliency_assay.registry.records import ALIASES, record_of, resolve, unknown, with_defaults
 from saliency_assay.registry.signatures import GENERATOR
 
 Explaining: TypeAlias = str | Callable[..., Tensor] | Mapping[str, Any]
@@ -51,7 +51,8 @@ def resolve_choice(
 
     Args:
         kind: ``method`` or ``metric``, for error messages.
-        choice: a registered name, a reference ``package.module:name``, or a function.
+        choice: a registered name or one of ``registry.records.ALIASES``, a reference ``package.module:name``, or a
+            function.
         records: all registered methods or metrics.
         values: parameters by name.
         positional: names of the positional arguments of a custom function.
@@ -62,12 +63,12 @@ def resolve_choice(
     """
     values = {key: value.item() if isinstance(value, np.generic) else value for key, value in values.items()}
     if isinstance(choice, str) and ":" not in choice:
-        record = record_of(records, choice, kind)
+        record = _record_of(records, choice, kind)
         try:
             parameters = with_defaults(record.parameters, values, record.check)
         except ValueError as error:
-            raise ValueError(f"{choice}: {error}") from None
-        return Choice(choice, resolve(record.function), parameters, record)
+            raise ValueError(f"{record.name}: {error}") from None
+        return Choice(record.name, resolve(record.function), parameters, record)
     function = resolve(choice) if isinstance(choice, str) else choice
     if not callable(function):
         expected = f"the name of a {kind}, a function or package.module:name"
@@ -82,6 +83,17 @@ def resolve_choice(
             f"{name}: {error}; expected ({', '.join([*positional, '*', GENERATOR])}, …)"
         ) from None
     return Choice(name, function, values, None)
+
+
+def _record_of(records: Iterable[R], name: str, kind: str) -> R:
+    """Return the record called ``name``, which may be an alias.
+
+    Raises:
+        ValueError: there is no such record.
+    """
+    records = tuple(records)
+    is_alias = ALIASES.get(name) in {record.name for record in records}
+    return record_of(records, ALIASES[name] if is_alias else name, kind)
 
 
 @dataclass(frozen=True)
@@ -223,7 +235,7 @@ def workflow_seed(
         raise ValueError("workflow_seed: expected either method or metric")
     seed = integer_of(seed, "seed")
     if method is not None:
-        record = None if ":" in method else record_of(METHODS, method, "method")
+        record = None if ":" in method else _record_of(METHODS, method, "method")
         return map_seed(seed, model, data, (record.noise_group or record.name) if record else method)
     assert metric is not None
     if ":" in metric:

@@ -92,6 +92,31 @@ def test_maps_are_those_of_the_workflows_caller(model: Classifier) -> None:
     assert not np.array_equal(maps, other)
 
 
+def test_an_alias_is_the_method(model: Classifier) -> None:
+    np.testing.assert_array_equal(
+        attribute("ig", model, steps=3), attribute("integrated_gradients", model, steps=3)
+    )
+    smoothed = attribute("sg", model, base={"method": "gxi"}, samples=2, seed=4)
+    np.testing.assert_array_equal(
+        smoothed, attribute("smoothgrad", model, base="gradient_x_input", samples=2, seed=4)
+    )
+    names = {"model": "m", "data": "d"}
+    assert saliency_assay.workflow_seed(0, method="sg", **names) == saliency_assay.workflow_seed(
+        0, method="vargrad", **names
+    )
+    by_alias, by_name = (
+        score("random_logit", model, MAPS, method=method)["random_logit"]
+        for method in ("gbp", "guided_backprop")
+    )
+    np.testing.assert_array_equal(by_alias, by_name)
+    with pytest.raises(ValueError, match=r"^guided_backprop: unknown parameter"):
+        attribute("gbp", model, steps=3)
+    with pytest.raises(ValueError, match=r"^unknown metric 'ig'; valid: "):
+        score("ig", model, MAPS)
+    with pytest.raises(ValueError, match="unknown method 'ig'; did you mean 'integrated_gradients'"):
+        read({**TINY, "methods": {"ig": {}}}, catalog=CATALOG, source="some.yaml")
+
+
 def test_a_network_is_taken_as_it_is(network: nn.Module) -> None:
     before = state_of(network)
     maps = saliency_assay.attribute("gradient", network, IMAGES, TARGETS.tolist())
