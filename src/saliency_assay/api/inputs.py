@@ -40,20 +40,20 @@ def images_of(images: Arrays, name: str = "images") -> Tensor:
 
 
 def targets_of(targets: Any, images: int) -> npt.NDArray[np.int64]:
-    """Return the class of each image, int64 ``[N]``.
+    """Return the class of each image, int64 ``[N]``; a single class is that of all images.
 
     Raises:
-        ValueError: there is not one integer for each of ``images`` images.
+        ValueError: there is neither one integer nor one for each of ``images`` images.
     """
     classes = np.asarray(_to_tensor(targets, "targets").detach().cpu())
-    if classes.shape != (images,) or classes.dtype.kind not in "iu":
+    if classes.shape not in ((), (images,)) or classes.dtype.kind not in "iu":
         description = f"{classes.dtype} {list(classes.shape)}"
         raise ValueError(
-            f"targets: found {description}, expected an integer class for each of {images} images"
+            f"targets: found {description}, expected an integer class for each of {images} images, or one for all"
         )
     if classes.max() > np.iinfo(np.int64).max:
         raise ValueError(f"targets: found class {classes.max()}, expected a class of the model")
-    return classes.astype(np.int64)
+    return np.full(images, classes, dtype=np.int64)
 
 
 def numbers_of(values: Any, name: str) -> list[float]:
@@ -140,4 +140,4 @@ def _to_tensor(values: Any, name: str) -> Tensor:
             f"{name}: found {type(values).__name__} of {array.dtype}, expected an array or a tensor"
         )
     # torch supports only the machine's byte order, and no negative strides, as of ``images[:, ::-1]``.
-    return torch.tensor(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("=")), device="cpu")
+    return torch.tensor(np.array(array, dtype=array.dtype.newbyteorder("="), order="C"), device="cpu")

@@ -105,7 +105,7 @@ def score(
         model: a network that takes images in [0, 1] (``wrap`` turns a network for normalized images into one); or any
             function ``[B, C, H, W] -> [B, K]`` if the metric needs no gradients and no weights.
         images: ``[N, C, H, W]``, uint8 or floating point in [0, 1].
-        targets: the explained class of each image, ``[N]``.
+        targets: the explained class of each image, ``[N]``, or of all images.
         maps: ``[N, C or 1, H, W]`` or ``[N, H, W]``, signed as the method returns them; scored as float32.
         seed: seed of the metric's noise, which is the same for any ``batch_size``.
         batch_size: number of images that are scored together.

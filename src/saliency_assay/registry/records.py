@@ -144,8 +144,8 @@ ALIASES = {
     "sg": "smoothgrad",
     "smooth_grad": "smoothgrad",
 }
-"""Other names of methods, which the Python API accepts and error messages suggest; none that several methods could have,
-such as ``shap``."""
+"""Other names of methods, which the Python API accepts and error messages suggest. ``shap`` is missing, because several
+methods could have it."""
 
 
 def unknown(kind: str, name: object, valid: Iterable[str]) -> str:

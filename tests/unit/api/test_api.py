@@ -117,6 +117,17 @@ def test_an_alias_is_the_method(model: Classifier) -> None:
         read({**TINY, "methods": {"ig": {}}}, catalog=CATALOG, source="some.yaml")
 
 
+@pytest.mark.parametrize("target", [3, np.int32(3), torch.tensor(3), np.uint8(3)])
+def test_a_single_class_is_that_of_all_images(model: Classifier, target: Any) -> None:
+    each = [3] * len(IMAGES)
+    maps = saliency_assay.attribute("gradient", model, IMAGES, target)
+    np.testing.assert_array_equal(maps, saliency_assay.attribute("gradient", model, IMAGES, each))
+    scores, expected = (
+        saliency_assay.score("deletion", model, IMAGES, targets, MAPS) for targets in (target, each)
+    )
+    np.testing.assert_array_equal(scores["deletion"], expected["deletion"])
+
+
 def test_a_network_is_taken_as_it_is(network: nn.Module) -> None:
     before = state_of(network)
     maps = saliency_assay.attribute("gradient", network, IMAGES, TARGETS.tolist())
