@@ -155,6 +155,7 @@ def bind(
     if record:
         _check_needs(record, classifier)
     check_mean(choice, has_mean)
+    check_outputs(choice, classifier)
     smoothed_method = None
     if base is not None:
         bound_base = bind(base, classifier, has_mean=has_mean)
@@ -181,6 +182,23 @@ def check_mean(choice: Choice[Any], has_mean: bool, remedy: str = "saliency_assa
                 f"{choice.name}: {key}: found 'mean', but the model stores no mean of its images; pass it with "
                 f"{remedy}, or choose: {valid}"
             )
+
+
+def check_outputs(choice: Choice[Any], classifier: Classifier) -> None:
+    """Check that a registered method or metric does not use probabilities of a model with one output.
+
+    Raises:
+        ValueError: it does, or explains other classes: both would be constant.
+    """
+    if choice.record is None or classifier.classes > 1:
+        return
+    output = choice.parameters.get("output")
+    if output in ("probability", "accuracy"):
+        raise ValueError(
+            f"{choice.name}: output: found {output!r} of a single logit, which is always 1; expected output='logit'"
+        )
+    if getattr(choice.record, "several_classes", False):
+        raise ValueError(f"{choice.name}: found a model with a single logit, expected several classes")
 
 
 def takes_of(choice: Choice[Any], offered: Iterable[str]) -> tuple[str, ...]:

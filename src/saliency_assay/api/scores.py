@@ -9,9 +9,17 @@ import numpy as np
 import numpy.typing as npt
 from torch import nn
 
-from saliency_assay.api.choices import Choice, Explaining, bind, check_mean, resolve_choice, takes_of
+from saliency_assay.api.choices import (
+    Choice,
+    Explaining,
+    bind,
+    check_mean,
+    check_outputs,
+    resolve_choice,
+    takes_of,
+)
 from saliency_assay.api.inputs import Arrays, images_of, integer_of, maps_of, mask_of, mean_of, targets_of
-from saliency_assay.api.networks import Model, check_differentiable, classifier_of, normalizes, wrap
+from saliency_assay.api.networks import Model, check_differentiable, classifier_of, normalizes, wrap_like
 from saliency_assay.methods.engine import check_targets
 from saliency_assay.metrics import METRICS, Metric
 from saliency_assay.metrics.engine import Explainer, MetricInputs, model_responses, table_of
@@ -163,6 +171,7 @@ def score(
     _check_optional_inputs(choice.name, takes, required, method_seed)
     classifier = classifier_of(model, pixels)
     check_targets(classes, len(pixels), classifier.classes)
+    check_outputs(choice, classifier)
     shared_inputs: dict[str, Any] = {}
     if "mean" in takes and mean is None:
         is_unknown = choice.record is None and not normalizes(model)
@@ -270,21 +279,11 @@ def _check_optional_inputs(
 
 
 def _other_classifier(name: str, model: object, classifier: Classifier) -> Classifier:
-    """Return a copy of the network ``name`` with the normalization, CAM layer and device of ``classifier``.
+    """Return a copy of the network ``name`` with the normalization, CAM layer, output and device of ``classifier``.
 
     See ``layout.like``.
     """
     if not isinstance(model, nn.Module):
         raise ValueError(f"{name}: found {type(model).__name__}, expected a torch.nn.Module")
     copy = copy_of(model)
-    if not isinstance(copy, Classifier):
-        mean, std = (values.flatten().tolist() for values in (classifier.mean, classifier.std))
-        copy = wrap(
-            copy,
-            classes=classifier.classes,
-            mean=mean,
-            std=std,
-            cam_layer=classifier.cam_layer,
-            token_grid=classifier.token_grid,
-        )
-    return in_layout_of(copy, classifier)
+    return in_layout_of(copy if isinstance(copy, Classifier) else wrap_like(copy, classifier), classifier)

@@ -97,6 +97,9 @@ class Metric:
     ``responses``."""
     noise_group: str = ""
     """Part of the seed of its random numbers; by default its name."""
+    several_classes: bool = False
+    """True if a model with one output has no scores: the metric has no parameter ``output``, and uses probabilities or
+    other classes."""
     passes: float | str | None = None
     """Images, for each scored image, that go through the model: a number, ``package.module:name`` of a function
     (``metrics.cost``), or None if it depends on the map or on the layers of the model."""
@@ -257,6 +260,7 @@ METRICS: tuple[Metric, ...] = (
         measures=FAITHFULNESS,
         takes=("mean",),
         passes=2,
+        several_classes=True,
     ),
     Metric(
         "sensitivity_n",
@@ -319,6 +323,7 @@ METRICS: tuple[Metric, ...] = (
         scores=(Score("irof", HIGHER, (-inf, 1), "IROF"),),
         measures=FAITHFULNESS,
         takes=("mean",),
+        several_classes=True,
     ),
     Metric(
         "monotonicity",
@@ -582,6 +587,7 @@ METRICS: tuple[Metric, ...] = (
         measures=RANDOMIZATION,
         takes=("explain",),
         passes="saliency_assay.metrics.cost:explained",
+        several_classes=True,
     ),
     Metric(
         "emprt",

@@ -346,7 +346,7 @@ def test_gradients_in_inference_mode_are_one_line(network: nn.Module) -> None:
 )
 def test_a_single_logit_has_no_probability(metric: str, output: str) -> None:
     model = nn.Sequential(nn.Flatten(), nn.Linear(3 * 8 * 8, 1))
-    with pytest.raises(ValueError, match=f"^output: found '{output}' of a single logit"):
+    with pytest.raises(ValueError, match=f"^{metric}: output: found '{output}' of a single logit"):
         saliency_assay.score(metric, model, IMAGES, [0] * 6, MAPS, fill="black", output=output)
     scores = saliency_assay.score(metric, model, IMAGES, [0] * 6, MAPS, fill="black", output="logit")
     assert all(np.isfinite(values).all() for values in scores.values())
