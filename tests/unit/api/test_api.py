@@ -547,6 +547,51 @@ def test_results_of_score_are_assessed_as_they_are(network: nn.Module) -> None:
             assess(scores, **options)
 
 
+def test_scores_of_several_metrics_are_selected_by_name(network: nn.Module) -> None:
+    maps = {"gradient": MAPS, "edge": -MAPS, "random": MAPS[::-1].copy()}
+    nested = {
+        method: {
+            "deletion": score("deletion", network, of_method, steps=8),
+            "road": score("road", network, of_method, points=2),
+            "black": score("aopc", network, of_method, steps=4, every=4, fill="black"),
+            "blur": score("aopc", network, of_method, steps=4, every=4, fill="blur"),
+            "mine": of_method.mean((1, 2, 3)),
+            "frame": pd.DataFrame({"first": of_method.max((1, 2, 3)), "second": of_method.min((1, 2, 3))}),
+        }
+        for method, of_method in maps.items()
+    }
+    selections: dict[str, tuple[tuple[str, ...], str]] = {
+        "deletion": (("deletion", "deletion"), "Deletion"),
+        "deletion deletion": (("deletion", "deletion"), "Deletion"),
+        "road_lerf": (("road", "road_lerf"), "ROAD (LeRF)"),
+        "road road_lerf": (("road", "road_lerf"), "ROAD (LeRF)"),
+        "blur aopc_morf L=4": (("blur", "aopc_morf L=4"), "AOPC (MoRF, L = 4)"),
+        "mine": (("mine",), "Mine"),
+        "second": (("frame", "second"), "Second"),
+    }
+    for name, (path, label) in selections.items():
+        direction = "" if len(path) == 2 and path[0] != "frame" else "higher"
+        assessed = assess(nested, score=name, direction=direction, resamples=20)
+        assert assessed.label == label
+        for method in maps:
+            values: Any = nested[method]
+            for key in path:
+                values = values[key]
+            assert assessed.order.loc[method, "mean"] == pytest.approx(np.mean(values))
+    valid = (
+        "deletion, road_morf, road_lerf, black aopc_morf L=4, black aopc_lerf L=4, "
+        "blur aopc_morf L=4, blur aopc_lerf L=4, mine, first, second"
+    )
+    with pytest.raises(ValueError, match=f"^score: missing, gradient has several scores; valid: {valid}$"):
+        assess(nested)
+    with pytest.raises(
+        ValueError, match=r"^gradient: unknown score 'aopc_morf L=4'; did you mean '.* aopc_morf"
+    ):
+        assess(nested, score="aopc_morf L=4")
+    single = {method: {"deletion": scores["deletion"]} for method, scores in nested.items()}
+    pd.testing.assert_frame_equal(assess(single).order, assess(nested, score="deletion").order)
+
+
 def test_correlations_of_an_assessment_are_those_of_pairs_of_methods() -> None:
     first = RNG.normal(size=30)
     scores = {"a": first, "b": 2 * first + 1, "c": -first}
