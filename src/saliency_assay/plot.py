@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
+from torch import Tensor
 
 from saliency_assay.api.agreement import Assessment
 from saliency_assay.api.inputs import Arrays, images_of, maps_of, mask_of
@@ -143,7 +144,7 @@ def maps(
             number of titles.
     """
     pixels, labels = images_of(images).detach().cpu(), _labels(maps)
-    names = [printable(str(title)) for title in titles]
+    names = [printable(_text(title)) for title in titles]
     if not maps:
         raise ValueError("maps: found none, expected those of at least one method")
     if pixels.shape[1] not in (1, 3):
@@ -194,6 +195,14 @@ def agreement(assessment: Assessment, ax: Axes | None = None) -> Axes:
         f"Spearman's ρ over images{of_score}\n(1: both rank images alike)",
     )
     return ax
+
+
+def _text(title: object) -> str:
+    """Return a title as text; a tensor without axes, such as an entry of a tensor of classes, as its number."""
+    if isinstance(title, Tensor) and title.ndim == 0:
+        value = title.item()
+        return str(np.float32(value)) if isinstance(value, float) else str(value)  # 0.1, not 0.10000000149
+    return str(title)
 
 
 def _labels(methods: Iterable[Any]) -> Labels:
