@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from saliency_assay.api.agreement import Assessment as Assessment
     from saliency_assay.api.agreement import assess as assess
     from saliency_assay.api.choices import workflow_seed as workflow_seed
+    from saliency_assay.api.derived import finetune as finetune
+    from saliency_assay.api.derived import randomize as randomize
     from saliency_assay.api.maps import attribute as attribute
     from saliency_assay.api.networks import load_model as load_model
     from saliency_assay.api.networks import wrap as wrap
@@ -32,7 +34,9 @@ _MODULES = {
     "Scores": "api.scores",
     "assess": "api.agreement",
     "attribute": "api.maps",
+    "finetune": "api.derived",
     "load_model": "api.networks",
+    "randomize": "api.derived",
     "score": "api.scores",
     "workflow_seed": "api.choices",
     "wrap": "api.networks",

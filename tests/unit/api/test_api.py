@@ -667,7 +667,7 @@ def test_what_cannot_be_compared(changes: dict[str, Any], message: str) -> None:
 # ---- the whole
 
 
-@pytest.mark.parametrize("name", ["maps", "scores", "networks", "agreement", "choices", "tables"])
+@pytest.mark.parametrize("name", ["maps", "scores", "networks", "agreement", "choices", "tables", "derived"])
 def test_examples_in_docstrings(name: str) -> None:
     module = import_module(f"saliency_assay.api.{name}")
     results = doctest.testmod(module, optionflags=doctest.ELLIPSIS, extraglobs={"torch": torch})
