@@ -51,6 +51,7 @@ def ranks(assessment: Assessment, ax: Axes | None = None) -> Axes:
         assessment: result of ``saliency_assay.assess``.
         ax: axes to plot on.
     """
+    _check_assessment(assessment)
     order = assessment.order.sort_values(["rank", "rank_low", "rank_high"], kind="stable")
     ends, labels = order[["rank", "rank_low", "rank_high"]].to_numpy(np.float64), _labels(order.index)
     ax = ax or _axes(6, 0.35 * len(order) + 1.2)
@@ -84,6 +85,7 @@ def curves(scores: Mapping[str, Scores], ax: Axes | None = None, *, curve: str =
     Raises:
         ValueError: there are no scores, scores of another metric or of several, or no such curve.
     """
+    _check_by_method("scores", scores)
     metrics = {
         method: each.metric if isinstance(each, Scores) else type(each).__name__
         for method, each in scores.items()
@@ -143,6 +145,7 @@ def maps(
         ValueError: no maps, images with another number of channels, arrays that do not fit the images, or another
             number of titles.
     """
+    _check_by_method("maps", maps)
     pixels, labels = images_of(images).detach().cpu(), _labels(maps)
     names = [printable(_text(title)) for title in titles]
     if not maps:
@@ -183,6 +186,7 @@ def agreement(assessment: Assessment, ax: Axes | None = None) -> Axes:
         assessment: result of ``saliency_assay.assess``.
         ax: axes to plot on.
     """
+    _check_assessment(assessment)
     table = assessment.correlations
     labels = _labels(table.index)
     side = CELL * len(table)
@@ -195,6 +199,20 @@ def agreement(assessment: Assessment, ax: Axes | None = None) -> Axes:
         f"Spearman's ρ over images{of_score}\n(1: both rank images alike)",
     )
     return ax
+
+
+def _check_assessment(assessment: object) -> None:
+    if not isinstance(assessment, Assessment):
+        raise ValueError(
+            f"assessment: found {type(assessment).__name__}, expected the result of saliency_assay.assess"
+        )
+
+
+def _check_by_method(name: str, values: object) -> None:
+    if isinstance(values, Scores) or not isinstance(values, Mapping):
+        raise ValueError(
+            f"{name}: found {type(values).__name__}, expected a dictionary: {name} of each method"
+        )
 
 
 def _text(title: object) -> str:

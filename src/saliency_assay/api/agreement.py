@@ -99,6 +99,10 @@ def assess(
     >>> result.order[["rank_low", "rank_high"]].astype(int).to_numpy().tolist()
     [[1, 2], [1, 2], [3, 3]]
     """
+    if isinstance(scores, Scores) or not isinstance(scores, Mapping | pd.DataFrame):
+        raise ValueError(
+            f"scores: found {type(scores).__name__}, expected a dictionary of the scores of each method"
+        )
     if isinstance(scores, pd.DataFrame) and scores.columns.nlevels == 2:
         scores = {name: scores[name] for name in scores.columns.unique(0)}
     names = [str(name) for name in (scores.columns if isinstance(scores, pd.DataFrame) else scores)]

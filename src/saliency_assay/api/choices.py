@@ -92,8 +92,12 @@ def _record_of(records: Iterable[R], name: str, kind: str) -> R:
         ValueError: there is no such record.
     """
     records = tuple(records)
-    is_alias = ALIASES.get(name) in {record.name for record in records}
-    return record_of(records, ALIASES[name] if is_alias else name, kind)
+    names = {record.name for record in records}
+    if kind == "method" and name in {record.name for record in METRICS} - names:
+        raise ValueError(f"method: found the metric {name!r}, which saliency_assay.score computes")
+    if kind == "metric" and name in {record.name for record in METHODS} - names:
+        raise ValueError(f"metric: found the method {name!r}, expected a metric, such as deletion")
+    return record_of(records, ALIASES[name] if ALIASES.get(name) in names else name, kind)
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,9 @@ def wrap(
     ]
     for tensor in tensors:
         if tensor.dtype != torch.float32:
-            raise ValueError(f"network: found weights of {tensor.dtype}, expected torch.float32")
+            raise ValueError(
+                f"network: found weights of {tensor.dtype}, expected torch.float32: network.float()"
+            )
     with torch.device("cpu"):  # whatever PyTorch's default device is
         wrapped = Classifier(
             network,
@@ -272,26 +274,38 @@ def classifier_of(model: Model, images: Tensor) -> Classifier:
     """
     if isinstance(model, nn.Module):
         forget_if_written(model.network if isinstance(model, Classifier) else model)
+        if any(tensor.is_meta for tensor in chain(model.parameters(), model.buffers())):
+            raise ValueError(
+                "model: found weights on meta, without values, expected a network on cpu or cuda"
+            )
     if isinstance(model, Classifier):
+        if model.mean.dtype != torch.float32:
+            raise ValueError(
+                f"model: found the mean in {model.mean.dtype}, expected torch.float32: model.float()"
+            )
+        if images.shape[1] != model.channels:
+            hint = "; for gray images, repeat the channel" if images.shape[1] == 1 else ""
+            raise ValueError(
+                f"images: found {list(images.shape)}, expected {model.channels} channels, as in the model's mean{hint}"
+            )
         tried = (model.network, model.device, tuple(images.shape[2:]))
         if not isinstance(model.network, Prediction) and _TRIED.get(model) != tried:
-            adapt(model, images.shape[2:])
+            if adapt(model, images.shape[2:]):
+                _trial(model, images)
             _TRIED[model] = tried
         return model
-    if not callable(model):
-        raise ValueError(f"model: found {type(model).__name__}, expected a torch.nn.Module or a function")
+    if not callable(model) or isinstance(model, type):
+        found = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
+        hint = (
+            "; load weights into a network by network.load_state_dict" if isinstance(model, Mapping) else ""
+        )
+        raise ValueError(f"model: found {found}, expected a torch.nn.Module or a function{hint}")
     network = model if isinstance(model, nn.Module) else Prediction(model)
     channels = images.shape[1]
     classifier = wrap(network, classes=1, mean=[0.0] * channels, std=[1.0] * channels)
-    first = pixels_of(images[:1], classifier.device)
     if not isinstance(network, Prediction):
         adapt(classifier, images.shape[2:])
-    try:
-        with evaluating(network), restored_buffers(network), exact_float32(), torch.no_grad():
-            logits = main_output(network(classifier.network_input(first)))
-    except Exception as error:  # a network may raise anything
-        message = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ValueError(f"model: does not take images {list(first.shape)}: {message}") from error
+    logits = _trial(classifier, images)
     if not isinstance(logits, Tensor) or logits.ndim != 2 or len(logits) != 1:
         description = describe_tensor(logits) if isinstance(logits, Tensor) else type(logits).__name__
         hint = "; for one number per image, saliency_assay.wrap(network, output=function, …)"
@@ -299,6 +313,36 @@ def classifier_of(model: Model, images: Tensor) -> Classifier:
         raise ValueError(f"model: returned {description} for one image, expected logits [1, K]{hint}")
     classifier.classes = logits.shape[1]
     return classifier
+
+
+def _trial(classifier: Classifier, images: Tensor) -> object:
+    """Return the network's output for the first of ``images``.
+
+    Raises:
+        ValueError: the network raises an error.
+    """
+    network, first = classifier.network, pixels_of(images[:1], classifier.device)
+    try:
+        with evaluating(network), restored_buffers(network), exact_float32(), torch.no_grad():
+            return main_output(network(classifier.network_input(first)))
+    except Exception as error:  # a network may raise anything
+        message = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ValueError(
+            f"model: does not take images {list(first.shape)}: {message}{_hint(classifier)}"
+        ) from error
+
+
+def _hint(classifier: Classifier) -> str:
+    """Return what to do if weights are not float32 or not all on the device of the images, else an empty string."""
+    tensors = list(chain(classifier.network.parameters(), classifier.network.buffers()))
+    types = {tensor.dtype for tensor in tensors if tensor.is_floating_point()} - {torch.float32}
+    if types:
+        return f"; found weights of {' and '.join(sorted(map(str, types)))}: network.float()"
+    devices = sorted({str(tensor.device) for tensor in tensors} - {str(classifier.device)})
+    if devices:
+        found = f"found weights on {' and '.join(devices)} and images on {classifier.device}"
+        return f"; {found}: model.to({devices[-1]!r})"
+    return ""
 
 
 def normalizes(model: Model) -> bool:
@@ -316,5 +360,6 @@ def check_differentiable(name: str, classifier: Classifier) -> None:
         raise ValueError(f"{name}: needs gradients, which torch.inference_mode() excludes; call it outside")
     if isinstance(classifier.network, Prediction):
         raise ValueError(
-            f"{name}: found a function as the model, which has no gradients, expected a torch.nn.Module"
+            f"{name}: found a function as the model, which has no gradients, expected a torch.nn.Module, or a method "
+            "that needs none, such as occlusion or rise"
         )

@@ -231,8 +231,8 @@ def _labels_of(choice: Choice[Metric]) -> Labels:
 NEEDED = {
     "mask": ("mask", "the object's pixels, bool [N, H, W]"),
     "explain": ("method", "the method that computed the maps"),
-    "randomized_model": ("randomized_model", "the same network with random weights"),
-    "finetuned_model": ("finetuned_model", "the network after fine-tuning"),
+    "randomized_model": ("randomized_model", "saliency_assay.randomize(model)"),
+    "finetuned_model": ("finetuned_model", "saliency_assay.finetune(model, …)"),
 }
 """For inputs that metrics require, the argument of ``score`` and its description."""
 
@@ -286,4 +286,8 @@ def _other_classifier(name: str, model: object, classifier: Classifier) -> Class
     if not isinstance(model, nn.Module):
         raise ValueError(f"{name}: found {type(model).__name__}, expected a torch.nn.Module")
     copy = copy_of(model)
-    return in_layout_of(copy if isinstance(copy, Classifier) else wrap_like(copy, classifier), classifier)
+    try:
+        like = copy if isinstance(copy, Classifier) else wrap_like(copy, classifier)
+    except ValueError as error:  # such as a CAM layer that it does not have
+        raise ValueError(f"{name}: expected the network of the model with other weights: {error}") from None
+    return in_layout_of(like, classifier)

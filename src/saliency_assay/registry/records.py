@@ -171,6 +171,7 @@ def short_repr(value: object, longest: int = 80) -> str:
         text = json.dumps(value) if value is None or isinstance(value, bool) else repr(value)
     except (ValueError, RecursionError):  # an integer of thousands of digits, a list within itself
         text = f"a {type(value).__name__} too long to show"
+    text = " ".join(text.split()) if "\n" in text else text  # an array
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
