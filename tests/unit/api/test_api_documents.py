@@ -30,7 +30,7 @@ def test_the_pages_code_runs() -> None:
     images = np.random.default_rng(0).random((6, 1, 10, 10), dtype=np.float32)
     names: dict[str, Any] = {"network": network, "images": images, "targets": np.arange(6) % 3}
     run = [block for block in BLOCKS if OF_RESULTS not in block]
-    assert len(run) == len(BLOCKS) - 1 == 10
+    assert len(run) == len(BLOCKS) - 1 == 11
     for number, block in enumerate(run):
         exec(compile(block, f"docs/api.md, block {number}", "exec"), names)
     assert list(names["assessed"].order.index) == ["gradient", "occlusion", "random"]
