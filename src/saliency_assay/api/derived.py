@@ -13,7 +13,6 @@ from saliency_assay.api.networks import check_differentiable, classifier_of
 from saliency_assay.methods.engine import check_targets
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.state import copy_of
-from saliency_assay.runtime.environment import optional
 from saliency_assay.runtime.provenance import seed_of
 
 M = TypeVar("M", bound=nn.Module)
@@ -89,7 +88,7 @@ def finetune(
     """Return a copy of a network trained further on images without random pixels, for ``f_fidelity``.
 
     The loss is the cross-entropy. Only parameters that require gradients are trained, or all if none do. The training
-    is that of the workflow, and requires its extra: ``pip install 'saliency-assay[workflow]'``.
+    is that of the workflow.
 
     Args:
         model: a network or the result of ``wrap``, on the device for training.
@@ -104,13 +103,11 @@ def finetune(
         training: other training parameters (``docs/models.md``), such as ``optimizer`` or ``augment_flip``.
 
     Raises:
-        ImportError: the extra is not installed.
         ValueError: the model is not a network with several exclusive classes, a parameter or its value is not valid,
             images or targets do not fit, there are fewer images than ``batch_size``, or the training diverges.
     """
-    with optional("tqdm", "workflow"):
-        from saliency_assay.training.loop import train
     from saliency_assay.training.hyperparameters import training_from
+    from saliency_assay.training.loop import train
 
     _check_network(model)
     pixels = images_of(images)

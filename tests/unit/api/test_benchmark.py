@@ -167,6 +167,12 @@ def test_entries_have_names_parameters_and_labels(network: nn.Module, images: Te
     np.testing.assert_array_equal(values(result, "few", "deletion"), expected["deletion"])
 
 
+def test_aliases_have_the_results_of_the_registered_name(network: nn.Module, images: Tensor) -> None:
+    result = run(network, images, ["ig", "gxi"], ["complexity"])
+    assert set(result.scores["method"]) == {"integrated_gradients", "gradient_x_input"}
+    assert result.labels.method("integrated_gradients") == "Integrated Gradients"
+
+
 def test_masks_come_with_the_data_or_as_an_argument(
     network: nn.Module, images: Tensor, labels: Tensor
 ) -> None:

@@ -1,7 +1,5 @@
 """Copies of a network with random weights, and fine-tuned ones."""
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -253,19 +251,3 @@ def test_only_networks_of_exclusive_classes_are_fine_tuned() -> None:
             saliency_assay.finetune(network, IMAGES, 0, batch_size=6)
     with pytest.raises(ValueError, match=r"^model: found function, which has no weights"):
         saliency_assay.finetune(lambda images: images, IMAGES, 0)  # type: ignore[type-var]
-
-
-def test_the_training_needs_the_extra_of_the_workflow() -> None:
-    code = """
-import sys
-sys.modules["tqdm"] = None
-import numpy, torch, saliency_assay
-network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(4, 2))
-saliency_assay.randomize(network)
-try:
-    saliency_assay.finetune(network, numpy.zeros((1, 1, 2, 2)), 0, fill="black", batch_size=1)
-except ImportError as error:
-    print(error)
-"""
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout == "tqdm is not installed: pip install 'saliency-assay[workflow]'\n"
