@@ -140,7 +140,7 @@ class Agreement(NamedTuple):
     """For each pair of metrics Spearman's ρ over methods within images, see ``reliability_tables.rankings_table``."""
 
 
-@dataclass
+@dataclass(repr=False)
 class Benchmark:
     """Scores of methods under metrics, with everything that follows from them.
 
@@ -259,6 +259,16 @@ class Benchmark:
     def heat_map(self) -> "HeatMap":
         """Cells of the heat map of rank sets."""
         return self._tables.heat_map_of(self)  # type: ignore[no-any-return]
+
+    @cached_property
+    def table(self) -> "pd.DataFrame":
+        """Rank sets as text, such as ``1–2``: a row for each method, a column for each score, by their labels."""
+        return self._tables.rank_set_table(self)  # type: ignore[no-any-return]
+
+    def __repr__(self) -> str:
+        if not self.cells:
+            return f"Benchmark({', '.join(self.summary)})"
+        return "\n".join([f"Rank sets (1 is best)\n{self.table.to_string()}", *self.summary[:1]])
 
     def _repr_html_(self) -> str:
         return self._tables.notebook_html(self)  # type: ignore[no-any-return]
