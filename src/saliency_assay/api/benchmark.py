@@ -63,7 +63,7 @@ def benchmark(
     targets: Any = None,
     masks: Any = None,
     groups: Any = None,
-    seeds: int | Sequence[int] = (0,),
+    seeds: int | Sequence[int] = 0,
     batch_size: int = 64,
     device: str | torch.device | None = None,
     mean: Any = None,
