@@ -15,6 +15,7 @@ FIGURE = ROOT / "docs/images/benchmark.png"
 
 def example() -> str:
     """Return the code of the example."""
+    code: str
     [code] = [
         block
         for block in re.findall(
