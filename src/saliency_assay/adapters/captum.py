@@ -200,6 +200,8 @@ def _problem(kind: Any) -> str:
     """Return why a class cannot be a method; empty if it can."""
     if not isinstance(kind, type) or not issubclass(kind, captum.attr.Attribution):
         return "is no captum.attr.Attribution"
+    if not hasattr(kind, "attribute"):
+        return "is a base class"
     if kind.__name__ in DEPENDENT:
         return "depends on the other images of a batch"
     if issubclass(kind, NeuronAttribution):
