@@ -229,7 +229,6 @@ def ranks_of_benchmark(benchmark: Benchmark, metric: str = "", ax: Axes | None =
     pair = benchmark.score_name(metric)
     rows = benchmark.ranks
     rows = rows[(rows["metric"] == pair[0]) & (rows["variant"] == pair[1])].set_index("method")
-    rows = rows.assign(rank=rows["win_rate"].rank(ascending=False, method="min"))
     return _plot_ranks(rows, benchmark.labels, benchmark.labels.score(*pair), Rule().level, ax)
 
 

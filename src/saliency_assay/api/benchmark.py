@@ -29,6 +29,7 @@ from saliency_assay.api.scores import SINGLE, BoundMetric, bind_metric
 from saliency_assay.methods import METHODS, engine
 from saliency_assay.methods.cost import Map, passes
 from saliency_assay.methods.inputs import map_seed
+from saliency_assay.metrics import engine as metrics_engine
 from saliency_assay.metrics.engine import Explainer, metric_seed, table_of
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.registry.directions import VALID, Direction
@@ -435,8 +436,9 @@ class _Run:
         weights *= len(self.seeds)
         bar = _Bar(self.classifier, None if images is None else weights * images, enabled=progress)
         try:
-            for block in blocks:
-                self._score(block, bar)
+            with _without_warnings_of(metrics_engine.__name__):  # of single blocks, without the method's name
+                for block in blocks:
+                    self._score(block, bar)
             result.complete = True
         except KeyboardInterrupt:
             warnings.warn(f"interrupted: {result.state_text()}", stacklevel=3)
@@ -444,8 +446,10 @@ class _Run:
             bar.close()
             if self.path:
                 result.save(self.path)
-        for failure in result.failures_found:
-            warnings.warn(str(failure), stacklevel=3)
+        for text in _failure_texts(result.failures_found):
+            warnings.warn(text, stacklevel=3)
+        for text in result.undefined_texts():
+            log.warning("%s", text)
         if result.complete and not result.cells:
             raise ValueError(str(result.failures_found[0]))
         return result
@@ -567,6 +571,32 @@ class _Run:
         if self.files and self.path and time.monotonic() - self.saved > SECONDS_BETWEEN_SAVES:
             self.files.save_scores(self.result, self.path)
             self.saved = time.monotonic()
+
+
+@contextmanager
+def _without_warnings_of(logger: str) -> Iterator[None]:
+    """Drop the messages of a logger within the context."""
+
+    def never(_: logging.LogRecord) -> bool:
+        return False
+
+    logging.getLogger(logger).addFilter(never)
+    try:
+        yield
+    finally:
+        logging.getLogger(logger).removeFilter(never)
+
+
+def _failure_texts(failures: Iterable[Failure]) -> list[str]:
+    """Return a sentence for each error; methods for which a metric fails in the same way share one."""
+    methods: dict[tuple[str, str], list[str]] = {}
+    for each in failures:
+        methods.setdefault((each.metric, each.error), []).append(each.method)
+    named = {
+        key: ", ".join(names) if len(names) <= 3 else f"{len(names)} methods"
+        for key, names in methods.items()
+    }
+    return [str(Failure(name, metric, error)) for (metric, error), name in named.items()]
 
 
 def _files_of(path: Path | None) -> Any:

@@ -61,10 +61,24 @@ def score_table(result: Benchmark) -> pd.DataFrame:
     )
 
 
+def undefined_texts(result: Benchmark) -> list[str]:
+    """Return ``Benchmark.undefined_texts``."""
+    table = result.scores.assign(undefined=result.scores["score"].isna())
+    counts = table.groupby(["method", "seed", "metric", "variant"], sort=False)["undefined"].sum()
+    texts = []
+    for method, rows in counts[counts > 0].reset_index().groupby("method", sort=False):
+        pairs = dict.fromkeys(zip(rows["metric"], rows["variant"], strict=True))
+        scores = ", ".join(result.labels.score(*pair) for pair in pairs)
+        images = f"up to {rows['undefined'].max()} of {len(result.image_rows['image'])} images"
+        reasons = "such as those with a constant map or without an object (docs/metrics.md)"
+        texts.append(f"{result.labels.method(str(method))}: no score for {images}, {reasons}: {scores}")
+    return texts
+
+
 def order_and_pairs(result: Benchmark) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return ``Benchmark.ranks`` and ``Benchmark.pairs``."""
     ranges = {score: limits for each in result.metrics for score, limits in each.ranges.items()}
-    return order_tables(
+    ranks, pairs = order_tables(
         result.scores,
         result.directions,
         result.baselines,
@@ -72,6 +86,10 @@ def order_and_pairs(result: Benchmark) -> tuple[pd.DataFrame, pd.DataFrame]:
         ranges=ranges,
         rule=Rule(),
     )
+    win_rates = ranks.groupby(["metric", "variant"], sort=False)["win_rate"]
+    rank = win_rates.rank(ascending=False, method="min")
+    ranks.insert(ranks.columns.get_loc("rank_low"), "rank", rank)  # type: ignore[arg-type]  # a unique column
+    return ranks, pairs
 
 
 def agreement(result: Benchmark) -> Agreement:

@@ -156,9 +156,9 @@ class Benchmark:
     keep: int = 8
     complete: bool = False
     """False if the computation was interrupted."""
-    cells: dict[CellKey, Cell] = field(default_factory=dict, repr=False)
+    cells: dict[CellKey, Cell] = field(default_factory=dict)
     failures_found: list[Failure] = field(default_factory=list)
-    pending: tuple[str, Array] | None = field(default=None, repr=False)
+    pending: tuple[str, Array] | None = None
     """Maps whose scores are not complete, with what identifies them."""
 
     def __post_init__(self) -> None:
@@ -191,9 +191,10 @@ class Benchmark:
 
     @cached_property
     def ranks(self) -> "pd.DataFrame":
-        """A row for each score and method: its mean with a 95 % interval, and its rank set.
+        """A row for each score and method: its mean with a 95 % interval, its rank, and its rank set.
 
-        The rank set is ``rank_low`` to ``rank_high``. For all columns see ``reliability.order_tables.order_tables``.
+        ``rank`` is 1 + the number of methods with a higher win rate, and ``rank_low`` to ``rank_high`` the rank set.
+        For the other columns see ``reliability.order_tables.order_tables``.
         """
         return self._order_and_pairs[0]
 
@@ -266,8 +267,12 @@ class Benchmark:
         return self._tables.rank_set_table(self)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
-        if not self.cells:
-            return f"Benchmark({', '.join(self.summary)})"
+        counts = f"{len(self.methods)} methods, {len(self.metrics)} metrics, {len(self.image_rows['image'])} images"
+        return f"<Benchmark: {self.model} on {self.data}, {counts}>"
+
+    def __str__(self) -> str:
+        if self.scores.empty:
+            return " ".join([repr(self), *self.summary])
         return "\n".join([f"Rank sets (1 is best)\n{self.table.to_string()}", *self.summary[:1]])
 
     def _repr_html_(self) -> str:
@@ -279,6 +284,10 @@ class Benchmark:
         images = len(self.image_rows["image"])
         methods = len({(key.method, key.seed) for key in self.cells})
         return f"{count} pairs of a method and a metric are complete, of {methods} methods and up to {images} images"
+
+    def undefined_texts(self) -> list[str]:
+        """Return a sentence for each method that lacks scores, with the scores and the largest number of images."""
+        return self._tables.undefined_texts(self) if self.cells else []
 
     def save(self, path: str | Path) -> None:
         """Save everything in the folder ``path``, in the formats of the workflow.
@@ -481,7 +490,10 @@ class Plots:
         return self._module.heat_map(self._benchmark, ax)
 
     def curves(self, metric: str, ax: "Axes | None" = None, *, curve: str = "") -> Any:
-        """Plot the model's output as pixels are removed or inserted: means over images with their 95 % bands."""
+        """Plot the model's output as pixels are removed or inserted: means over images with their 95 % bands.
+
+        The bands treat images as independent, even those of one group.
+        """
         return self._module.curves_of_benchmark(self._benchmark, metric, ax, curve)
 
     def maps(self, ax: "Axes | None" = None, *, images: int = 4, titles: Sequence[object] = ()) -> Any:

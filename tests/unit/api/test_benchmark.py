@@ -72,7 +72,7 @@ def test_ranks_and_pairs_are_those_of_assess(result: Benchmark) -> None:
     by_method = {method: values(result, method, "deletion") for method in METHODS}
     assessed = saliency_assay.assess(by_method, direction="lower")
     ranks = result.ranks[result.ranks["metric"] == "deletion"].set_index("method")
-    columns = ["mean", "low", "high", "win_rate", "rank_low", "rank_high"]
+    columns = ["mean", "low", "high", "win_rate", "rank", "rank_low", "rank_high"]
     pd.testing.assert_frame_equal(ranks[columns], assessed.order[columns])
     pairs = result.pairs[result.pairs["metric"] == "deletion"].reset_index(drop=True)
     assert pairs["wins_p"].tolist() == assessed.pairs["wins_p"].tolist()
@@ -270,6 +270,30 @@ def test_a_failure_is_a_result(network: nn.Module, images: Tensor, tmp_path: Pat
     assert set(result.ranks["method"]) == {"gradient", "random"}
     with pytest.raises(ValueError, match="out of order"), pytest.warns(UserWarning, match="out of order"):
         run(network, images, [failing], ["deletion"])
+
+
+def test_methods_that_fail_under_a_metric_share_a_warning(network: nn.Module, images: Tensor) -> None:
+    metrics = ["complexity", {"metric": "faithfulness", "pixels": SIDE**2 + 1, "fill": "black"}]
+    with pytest.warns(UserWarning, match="4 methods, faithfulness") as warned:
+        result = run(network, images, ["gradient", "edge", "sensitivity", "random"], metrics)
+    assert len(warned) == 1
+    assert len(result.failures) == 4
+
+
+def test_missing_scores_are_reported_once_with_the_method(
+    network: nn.Module, images: Tensor, caplog: pytest.LogCaptureFixture
+) -> None:
+    run(network, images, ["gradient", "constant"], ["insertion", "deletion"], seeds=[0, 1])
+    [text] = [each.getMessage() for each in caplog.records]
+    assert all(part in text for part in ("Constant", "12 of 12", "Insertion", "Deletion"))
+    caplog.clear()
+    saliency_assay.score("deletion", network, images, [0] * 12, torch.zeros(12, SIDE, SIDE))
+    assert len(caplog.records) == 1  # other calls still report it
+
+
+def test_the_representation_is_short(result: Benchmark) -> None:
+    assert "3 methods, 2 metrics, 12 images" in repr(result)
+    assert len(repr(result)) < 100
 
 
 def test_saving_and_loading(result: Benchmark, images: Tensor, tmp_path: Path) -> None:
