@@ -112,7 +112,11 @@ def check_registries() -> Iterator[Problem]:
                     yield Problem(
                         path, line, f"imports the registry {name}; only the configuration reads records"
                     )
-                if name.startswith("api.") and path.parent not in (PACKAGE, PACKAGE / "api"):
+                if name.startswith("api.") and path.parent not in (
+                    PACKAGE,
+                    PACKAGE / "api",
+                    PACKAGE / "adapters",
+                ):
                     yield Problem(path, line, f"imports {name}, which is for notebooks")
 
 

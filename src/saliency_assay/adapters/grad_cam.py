@@ -9,10 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from saliency_assay.registry.records import unknown
-from saliency_assay.runtime.environment import optional
 
-with optional("pytorch_grad_cam", "grad-cam"):
+try:
     from pytorch_grad_cam.utils.model_targets import ClassifierOutputTarget
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError("grad-cam is not installed: pip install grad-cam", name=error.name) from None
 
 
 def method(cam: Callable[..., Any], target_layers: Sequence[str], **arguments: Any) -> Callable[..., Tensor]:

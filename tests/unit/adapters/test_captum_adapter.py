@@ -1,5 +1,6 @@
 """captum's classes as methods, and methods behind captum's ``attribute``."""
 
+import re
 from typing import Any
 
 import captum.attr
@@ -10,7 +11,9 @@ from torch import Tensor, nn
 
 import saliency_assay
 from saliency_assay.adapters import captum as adapter
+from saliency_assay.runtime.provenance import SOURCE
 
+ROOT = SOURCE.parent
 IMAGES = torch.rand(5, 3, 8, 8, generator=torch.Generator().manual_seed(0))
 TARGETS = torch.tensor([0, 1, 2, 0, 1])
 BACKGROUND = torch.rand(6, 3, 8, 8, generator=torch.Generator().manual_seed(1))
@@ -142,3 +145,18 @@ def test_invalid_calls_are_refused(case: str) -> None:
 def test_an_unknown_layer_is_refused(network: nn.Module) -> None:
     with pytest.raises(ValueError, match="layer"):
         saliency_assay.attribute(adapter.method("LayerGradCam", layer="conv9"), network, IMAGES, TARGETS)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_page_on_other_libraries_runs(network: nn.Module) -> None:
+    page = (ROOT / "docs/howto/coming-from.md").read_text()
+    mean, std = [0.5] * 3, [0.25] * 3
+    names: dict[str, Any] = {"network": network, "mean": mean, "std": std, "background": BACKGROUND}
+    names |= {"images": IMAGES, "targets": TARGETS, "inputs": (IMAGES - 0.5) / 0.25}
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(compile(block, "docs/howto/coming-from.md", "exec"), names)
+    torch.testing.assert_close(names["ours"], torch.as_tensor(names["array"]))
+    calls = re.findall(r"\| `(saliency_assay\.(?:attribute|score|wrap)\(.*?)` \|$", page, re.MULTILINE)
+    assert len(calls) == 10
+    for call in calls:
+        eval(call, names)
