@@ -21,7 +21,7 @@ from tools.source_tree import (
 
 ORDER = (
     "registry", "runtime", "storage", "data", "models", "training", "methods", "metrics", "config", "pipeline",
-    "plotting", "reliability", "studies", "catalog", "report", "api", "plot", "cli",
+    "plotting", "reliability", "studies", "catalog", "report", "api", "plot", "adapters", "cli",
 )  # fmt: skip
 """Order of packages; each imports only from itself and from earlier ones."""
 HOMES = {
@@ -43,7 +43,8 @@ KINDS = sorted(PACKAGE.glob("studies/*/__init__.py"))
 REGISTRIES = {
     **{
         PACKAGE / name / "__init__.py": {
-            *("registry.directions", "registry.properties", "registry.records", "registry.signatures")
+            *("registry.callable", "registry.directions", "registry.properties"),
+            *("registry.records", "registry.signatures"),
         }
         for name in ("data", "models", "methods", "metrics")
     },

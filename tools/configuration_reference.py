@@ -52,6 +52,7 @@ HEADINGS: Mapping[type[Settings], str] = {
     models.Normalization: "Normalization",
     methods.RegisteredMethod: "Methods",
     methods.CustomMethod: "Custom methods",
+    methods.CaptumMethod: "Methods of captum",
     methods.StoredMaps: "Maps from another program",
     metrics.RegisteredMetric: "Metrics",
     metrics.CustomMetric: "Custom metrics",

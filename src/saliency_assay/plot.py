@@ -15,6 +15,7 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
+from torch import Tensor
 
 from saliency_assay.api.agreement import Assessment
 from saliency_assay.api.inputs import Array, Arrays, images_of, maps_of, mask_of
@@ -30,7 +31,7 @@ from saliency_assay.plotting.statistics import mean_and_band
 from saliency_assay.plotting.style import styled
 from saliency_assay.plotting.text import NO_SCORE, better, with_minus_signs
 from saliency_assay.registry.labels import Labels, label_of, method_places
-from saliency_assay.registry.records import record_of, unknown
+from saliency_assay.registry.records import ALIASES, record_of, unknown
 from saliency_assay.reliability.figures import CELL, show_correlations
 from saliency_assay.reliability.order_tables import Rule
 from saliency_assay.runtime.job import printable
@@ -55,6 +56,7 @@ def ranks(assessment: Assessment, ax: Axes | None = None) -> Axes:
         assessment: result of ``saliency_assay.assess``.
         ax: axes to plot on.
     """
+    _check_assessment(assessment)
     return _plot_ranks(
         assessment.order, _labels(assessment.order.index), assessment.label, assessment.rank_level, ax
     )
@@ -93,6 +95,7 @@ def curves(scores: Mapping[str, Scores], ax: Axes | None = None, *, curve: str =
     Raises:
         ValueError: there are no scores, scores of another metric or of several, or no such curve.
     """
+    _check_by_method("scores", scores)
     metrics = {
         method: each.metric if isinstance(each, Scores) else type(each).__name__
         for method, each in scores.items()
@@ -164,8 +167,9 @@ def maps(
         ValueError: no maps, images with another number of channels, arrays that do not fit the images, or another
             number of titles.
     """
+    _check_by_method("maps", maps)
     pixels, labels = images_of(images).detach().cpu(), _labels(maps)
-    names = [printable(str(title)) for title in titles]
+    names = [printable(_text(title)) for title in titles]
     if not maps:
         raise ValueError("maps: found none, expected those of at least one method")
     if pixels.shape[1] not in (1, 3):
@@ -204,6 +208,7 @@ def agreement(assessment: Assessment, ax: Axes | None = None) -> Axes:
         assessment: result of ``saliency_assay.assess``.
         ax: axes to plot on.
     """
+    _check_assessment(assessment)
     table = assessment.correlations
     labels = _labels(table.index)
     side = CELL * len(table)
@@ -314,13 +319,36 @@ def heat_map(benchmark: Benchmark, ax: Axes | None = None) -> Axes:
     return ax
 
 
+def _check_assessment(assessment: object) -> None:
+    if not isinstance(assessment, Assessment):
+        raise ValueError(
+            f"assessment: found {type(assessment).__name__}, expected the result of saliency_assay.assess"
+        )
+
+
+def _check_by_method(name: str, values: object) -> None:
+    if isinstance(values, Scores) or not isinstance(values, Mapping):
+        raise ValueError(
+            f"{name}: found {type(values).__name__}, expected a dictionary: {name} of each method"
+        )
+
+
+def _text(title: object) -> str:
+    """Return a title as text; a tensor without axes, such as an entry of a tensor of classes, as its number."""
+    if isinstance(title, Tensor) and title.ndim == 0:
+        value = title.item()
+        return str(np.float32(value)) if isinstance(value, float) else str(value)  # 0.1, not 0.10000000149
+    return str(title)
+
+
 def _labels(methods: Iterable[Any]) -> Labels:
     """Return the labels and places of methods, as for entries of the configuration without a label."""
     records = {record.name: record for record in METHODS}
     names = [str(method) for method in methods]
+    full_names = {name: ALIASES.get(name, name) for name in names}
     entries = {name: (name, records[name].uses_model) if name in records else ("", True) for name in names}
     return Labels(
-        methods={name: label_of(name, None, records.get(name)) for name in names},
+        methods={name: label_of(full, None, records.get(full)) for name, full in full_names.items()},
         places=method_places(entries, {name: record.uses_model for name, record in records.items()}),
     )
 

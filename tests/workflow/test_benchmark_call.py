@@ -2,14 +2,18 @@
 
 import hashlib
 from pathlib import Path
+from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import pytest
 from checkout import Checkout
 
 import saliency_assay
 from saliency_assay.storage import score_tables
 from saliency_assay.storage.zarr_store import open_store
+from tools.benchmark_picture import example
 
 METHODS = {"gradient": {}, "smooth": {"method": "smoothgrad", "base": "gradcam", "samples": 2}}
 METRICS = {
@@ -57,3 +61,18 @@ def test_equal_seeds_give_the_numbers_of_the_workflow(smallest_once: Checkout, t
     columns = ["method", "metric", "mean", "low", "high", "win_rate", "rank_low", "rank_high"]
     sorted_order, ranks = (each.sort_values(["metric", "method"]) for each in (order, result.ranks))
     np.testing.assert_allclose(ranks[columns[2:]], sorted_order[columns[2:]])
+
+
+def test_the_example_of_the_readme_runs(
+    smallest_once: Checkout, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(smallest_once.root)
+    names: dict[str, Any] = {}
+    exec(compile(example(), "README.md", "exec"), names)
+    plt.close("all")
+    printed = capsys.readouterr().out
+    assert all(
+        label in printed for label in ("Integrated Gradients", "LRP-ε", "Random (baseline)", "Insertion ↑")
+    )
+    assert names["result"].complete
+    assert len(names["result"].images) == 100

@@ -1,7 +1,9 @@
 """Reliability of a metric and order of methods, from arrays of scores."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -64,9 +66,12 @@ def assess(
     Args:
         scores: for each method, by name, the result of ``saliency_assay.score``, a data frame of it, or the scores
             ``[N]``, of the same images in the same order; NaN or infinite if an image has no score. Two methods are
-            compared on the images that have a score for both. Instead of a dictionary, a data frame has one column for
-            each method, or for each method and score in two levels.
-        score: name of the score to assess, if the methods have several, such as ``aopc_morf L=20``.
+            compared on the images that have a score for both. Scores of several metrics are a dictionary by metric for
+            each method. Instead of a dictionary, a data frame has one column for each method, or for each method and
+            score in two levels.
+        score: name of the score to assess, if the methods have several, such as ``aopc_morf L=20``; of several metrics,
+            the name of a metric with one score, or of a score. Scores of the same name in several metrics have the name
+            of the metric before it.
         direction: ``higher``, ``lower``, or ``target X`` if scores closest to X are best; by default that of the score,
             which results of ``saliency_assay.score`` contain for registered metrics.
         clusters: for images that are not independent, the cluster of each image, ``[N]``, by name of the grouping, such
@@ -94,6 +99,10 @@ def assess(
     >>> result.order[["rank_low", "rank_high"]].astype(int).to_numpy().tolist()
     [[1, 2], [1, 2], [3, 3]]
     """
+    if isinstance(scores, Scores) or not isinstance(scores, Mapping | pd.DataFrame):
+        raise ValueError(
+            f"scores: found {type(scores).__name__}, expected a dictionary of the scores of each method"
+        )
     if isinstance(scores, pd.DataFrame) and scores.columns.nlevels == 2:
         scores = {name: scores[name] for name in scores.columns.unique(0)}
     names = [str(name) for name in (scores.columns if isinstance(scores, pd.DataFrame) else scores)]
@@ -168,21 +177,59 @@ def _selected(method: str, values: Any, score: str) -> _Selected:
                 f"score: found {score!r}, but the scores of {method} have no name, expected none"
             )
         return _Selected(values)
-    names = [str(name) for name in values]
-    if not score and len(names) != 1:
-        raise ValueError(f"score: missing, {method} has several scores; valid: {', '.join(names)}")
-    name = score or names[0]
-    if name not in names:
-        raise ValueError(f"{method}: {unknown('score', name, names)}")
-    if not isinstance(values, Scores):
-        return _Selected(values[name], label=label_of(name, None))
-    ranges = {
-        each.name: each.range for record in METRICS if record.name == values.metric for each in record.scores
+    listed, others = _scores_by_name(values)
+    if not score and len(listed) != 1:
+        raise ValueError(f"score: missing, {method} has several scores; valid: {', '.join(listed)}")
+    name = score or next(iter(listed))
+    if name not in listed and name not in others:
+        raise ValueError(f"{method}: {unknown('score', name, listed)}")
+    return listed[name] if name in listed else others[name]
+
+
+def _scores_by_name(
+    values: Mapping[Any, Any] | pd.DataFrame,
+) -> tuple[dict[str, _Selected], dict[str, _Selected]]:
+    """Return the scores of one method by name, and by other names that are valid, too.
+
+    Values are scores, or those of a metric by name. The only score of a metric has the name of the metric; others
+    have their own name, after that of the metric if several metrics have such a score.
+    """
+    if isinstance(values, Scores):
+        ranges = {
+            each.name: each.range
+            for record in METRICS
+            if record.name == values.metric
+            for each in record.scores
+        }
+        return {
+            name: _Selected(
+                scores,
+                values.metric,
+                values.directions.get(name, ""),
+                values.labels[name],
+                ranges.get(name.partition(" ")[0]),
+            )
+            for name, scores in values.items()
+        }, {}
+    by_metric = {
+        str(key): _scores_by_name(inner)[0]
+        for key, inner in values.items()
+        if isinstance(inner, Mapping | pd.DataFrame)
     }
-    limits = ranges.get(name.partition(" ")[0])
-    return _Selected(
-        values[name], values.metric, values.directions.get(name, ""), values.labels[name], limits
-    )
+    occurrences = Counter(chain(map(str, values), *by_metric.values()))
+    listed: dict[str, _Selected] = {}
+    others: dict[str, _Selected] = {}
+    for key, inner in values.items():
+        if str(key) not in by_metric:
+            listed[str(key)] = _Selected(inner, label=label_of(str(key), None))
+            continue
+        of_metric = by_metric[str(key)]
+        for name, selected in of_metric.items():
+            full, own = f"{key} {name}", {name} if occurrences[name] == 1 else set()
+            short = str(key) if len(of_metric) == 1 else name if own else full
+            listed[short] = selected
+            others |= dict.fromkeys({full, *own} - {short}, selected)
+    return listed, others
 
 
 def _direction_and_label(selected: Mapping[str, _Selected], direction: str) -> tuple[str, str]:

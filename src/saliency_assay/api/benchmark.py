@@ -26,7 +26,7 @@ from saliency_assay.api.inputs import Arrays, images_of, integer_of
 from saliency_assay.api.networks import Model, Prediction, classifier_of, normalizes
 from saliency_assay.api.results import Benchmark, Cell, CellKey, Failure, MethodEntry, MetricEntry
 from saliency_assay.api.scores import SINGLE, BoundMetric, bind_metric
-from saliency_assay.methods import METHODS, Method, engine
+from saliency_assay.methods import METHODS, engine
 from saliency_assay.methods.cost import Map, passes
 from saliency_assay.methods.inputs import map_seed
 from saliency_assay.metrics import engine as metrics_engine
@@ -35,7 +35,7 @@ from saliency_assay.models.classifier import Classifier
 from saliency_assay.registry.directions import VALID, Direction
 from saliency_assay.registry.labels import label_of, score_labels
 from saliency_assay.registry.properties import OTHER
-from saliency_assay.registry.records import resolve
+from saliency_assay.registry.records import ALIASES, resolve
 from saliency_assay.runtime.provenance import fingerprint
 from saliency_assay.runtime.shards import BLOCK
 
@@ -48,6 +48,9 @@ METHODS_OF_FUNCTIONS = ("occlusion", "rise", "random")
 DEFAULT_METRICS = ("deletion", "insertion", "complexity")
 UNKNOWN_PASSES = 2.0
 """Passes of one image by which the bar counts a method or metric that does not state them."""
+LEAST_PASSES = 0.1
+"""Passes of one image by which the bar counts a method or metric that needs none."""
+TYPICAL_BATCH = 64
 
 Entries = str | Callable[..., Any] | Iterable[Any] | Mapping[str, Any] | None
 
@@ -61,7 +64,7 @@ def benchmark(
     targets: Any = None,
     masks: Any = None,
     groups: Any = None,
-    seeds: int | Sequence[int] = (0,),
+    seeds: int | Sequence[int] = 0,
     batch_size: int = 64,
     device: str | torch.device | None = None,
     mean: Any = None,
@@ -133,15 +136,16 @@ def benchmark(
     batches = read_batches(data, batch_size)
     first = next(batches)
     with _on_device(model, device):
-        classifier = classifier_of(model, images_of(first[0], "data"))
+        pixels = images_of(first[0], "data")
+        classifier, size = classifier_of(model, pixels), (pixels.shape[2], pixels.shape[3])
         with_mean = normalizes(model)
         inputs: dict[str, Any] = {"mean": mean}
         inputs |= {"randomized_model": randomized_model, "finetuned_model": finetuned_model}
         inputs |= {"mask": first[2] if masks is None else masks, "method": True}
         run = _Run(
             classifier,
-            _bind_methods(methods, classifier, background, with_mean=with_mean),
-            _bind_metrics(metrics, classifier, inputs, with_mean=with_mean),
+            _bind_methods(methods, classifier, background, size, with_mean=with_mean),
+            _bind_metrics(metrics, classifier, inputs, size, with_mean=with_mean),
             chosen_seeds,
             batch_size,
             keep,
@@ -183,6 +187,10 @@ class _Metric:
     noise_group: str
     passes: float
 
+    def passes_for(self, method: _Method) -> float:
+        """Return the passes of one image for the maps of ``method``, which some metrics compute again."""
+        return self.passes * (max(method.passes, 1) if "explain" in self.bound.takes else 1)
+
     def digest(self) -> str:
         """Return what identifies its code, settings and inputs."""
         choice = self.bound.choice
@@ -215,6 +223,8 @@ def _entries(choices: Entries, default: Sequence[str], key: str) -> dict[str, di
         if key not in entry and not name:
             raise ValueError(f"{key}s: found {sorted(entry)}, expected the key {key}: a name or a function")
         function = entry.setdefault(key, name)
+        if key == "method" and isinstance(function, str):
+            function = entry[key] = ALIASES.get(function, function)
         if not isinstance(function, str) and not callable(function):
             raise ValueError(
                 f"{key}s: found {type(function).__name__}, expected a name, a function or a dictionary"
@@ -243,7 +253,12 @@ def _name_of(function: Callable[..., Any]) -> str:
 
 
 def _bind_methods(
-    choices: Entries, classifier: Classifier, background: Arrays | None, *, with_mean: bool
+    choices: Entries,
+    classifier: Classifier,
+    background: Arrays | None,
+    size: tuple[int, int],
+    *,
+    with_mean: bool,
 ) -> list[_Method]:
     is_function = isinstance(classifier.network, Prediction)
     default = METHODS_OF_FUNCTIONS if is_function else METHODS_OF_NETWORKS
@@ -262,14 +277,19 @@ def _bind_methods(
         described = MethodEntry(name, label_of(name, label, record), registered, is_baseline)
         group = (record.noise_group or record.name) if record else _reference(function)
         is_deterministic = record is not None and not record.stochastic
-        methods.append(
-            _Method(described, bound, group, is_deterministic, _passes(record, entry, bound, classifier))
-        )
+        background_images = len(bound.arguments.get("background", ()))
+        of_image = _passes(record, bound.arguments, size, background_images)
+        methods.append(_Method(described, bound, group, is_deterministic, of_image))
     return methods
 
 
 def _bind_metrics(
-    choices: Entries, classifier: Classifier, inputs: Mapping[str, Any], *, with_mean: bool
+    choices: Entries,
+    classifier: Classifier,
+    inputs: Mapping[str, Any],
+    size: tuple[int, int],
+    *,
+    with_mean: bool,
 ) -> list[_Metric]:
     metrics = []
     for name, entry in _entries(choices, DEFAULT_METRICS, "metric").items():
@@ -302,7 +322,7 @@ def _bind_metrics(
             record.summary if record else "",
         )
         group = (record.noise_group or record.name) if record else _reference(function)
-        metrics.append(_Metric(described, bound, group, UNKNOWN_PASSES))
+        metrics.append(_Metric(described, bound, group, _passes(record, bound.choice.parameters, size)))
     return metrics
 
 
@@ -325,16 +345,14 @@ def _reference(function: Any) -> str:
     return function if isinstance(function, str) else _name_of(function)
 
 
-def _passes(record: Method | None, entry: Mapping[str, Any], bound: Bound, classifier: Classifier) -> float:
-    """Return the passes of one image, for the progress bar."""
+def _passes(record: Any, parameters: Mapping[str, Any], size: tuple[int, int], background: int = 0) -> float:
+    """Return the passes of one image by a method or metric, for the progress bar."""
     if record is None or record.passes is None:
         return UNKNOWN_PASSES
-    numbers = {key: value for key, value in bound.arguments.items() if isinstance(value, int | float | str)}
-    background = len(entry["background"]) if "background" in entry else 0
-    try:
-        return passes(record.passes, Map(numbers, (224, 224), 64, background=background))
-    except (KeyError, ValueError):
-        return UNKNOWN_PASSES
+    numbers = {key: value for key, value in parameters.items() if isinstance(value, int | float | str)}
+    base = UNKNOWN_PASSES if "base" in parameters else 1
+    number = passes(record.passes, Map(numbers, size, TYPICAL_BATCH, base, background))
+    return max(number, LEAST_PASSES)
 
 
 @contextmanager
@@ -413,8 +431,9 @@ class _Run:
         """
         result = self.result
         weights = sum(
-            len(self.seeds) * (each.passes + sum(one.passes for one in self.metrics)) for each in self.methods
+            each.passes + sum(one.passes_for(each) for one in self.metrics) for each in self.methods
         )
+        weights *= len(self.seeds)
         bar = _Bar(self.classifier, None if images is None else weights * images, enabled=progress)
         try:
             with _without_warnings_of(metrics_engine.__name__):  # of single blocks, without the method's name
@@ -450,7 +469,7 @@ class _Run:
                     maps = None
                 for metric in self.metrics:
                     key = CellKey(seed, method.entry.name, metric.entry.name, block.number)
-                    weight = metric.passes * len(block.targets)
+                    weight = metric.passes_for(method) * len(block.targets)
                     if key in self.result.cells or self.result.has_failed(key):
                         bar.skip(weight)
                         continue

@@ -128,6 +128,16 @@ def heat_map_of(result: Benchmark) -> HeatMap:
     )
 
 
+def rank_set_table(result: Benchmark) -> pd.DataFrame:
+    """Return ``Benchmark.table``."""
+    content = result.heat_map
+    rows = {row.method: [each.ranks if each else "failed" for each in row.cells] for row in content.methods}
+    for row in content.baselines:
+        rows[f"{row.method} (baseline)"] = [each.ranks if each else "failed" for each in row.cells]
+    columns = [f"{column.name} {column.arrow}" for column in content.columns]
+    return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+
+
 def notebook_html(result: Benchmark) -> str:
     """Return the heat map and the first sentences as HTML."""
     content = result.heat_map if result.cells else None

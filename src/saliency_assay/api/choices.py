@@ -17,7 +17,7 @@ from saliency_assay.methods.inputs import map_seed
 from saliency_assay.metrics import METRICS, Metric
 from saliency_assay.metrics.engine import metric_seed
 from saliency_assay.models.classifier import Classifier
-from saliency_assay.registry.records import record_of, resolve, unknown, with_defaults
+from saliency_assay.registry.records import ALIASES, record_of, resolve, unknown, with_defaults
 from saliency_assay.registry.signatures import GENERATOR
 
 Explaining: TypeAlias = str | Callable[..., Tensor] | Mapping[str, Any]
@@ -51,7 +51,8 @@ def resolve_choice(
 
     Args:
         kind: ``method`` or ``metric``, for error messages.
-        choice: a registered name, a reference ``package.module:name``, or a function.
+        choice: a registered name or one of ``registry.records.ALIASES``, a reference ``package.module:name``, or a
+            function.
         records: all registered methods or metrics.
         values: parameters by name.
         positional: names of the positional arguments of a custom function.
@@ -62,12 +63,12 @@ def resolve_choice(
     """
     values = {key: value.item() if isinstance(value, np.generic) else value for key, value in values.items()}
     if isinstance(choice, str) and ":" not in choice:
-        record = record_of(records, choice, kind)
+        record = _record_of(records, choice, kind)
         try:
             parameters = with_defaults(record.parameters, values, record.check)
         except ValueError as error:
-            raise ValueError(f"{choice}: {error}") from None
-        return Choice(choice, resolve(record.function), parameters, record)
+            raise ValueError(f"{record.name}: {error}") from None
+        return Choice(record.name, resolve(record.function), parameters, record)
     function = resolve(choice) if isinstance(choice, str) else choice
     if not callable(function):
         expected = f"the name of a {kind}, a function or package.module:name"
@@ -82,6 +83,21 @@ def resolve_choice(
             f"{name}: {error}; expected ({', '.join([*positional, '*', GENERATOR])}, …)"
         ) from None
     return Choice(name, function, values, None)
+
+
+def _record_of(records: Iterable[R], name: str, kind: str) -> R:
+    """Return the record called ``name``, which may be an alias.
+
+    Raises:
+        ValueError: there is no such record.
+    """
+    records = tuple(records)
+    names = {record.name for record in records}
+    if kind == "method" and name in {record.name for record in METRICS} - names:
+        raise ValueError(f"method: found the metric {name!r}, which saliency_assay.score computes")
+    if kind == "metric" and name in {record.name for record in METHODS} - names:
+        raise ValueError(f"metric: found the method {name!r}, expected a metric, such as deletion")
+    return record_of(records, ALIASES[name] if ALIASES.get(name) in names else name, kind)
 
 
 @dataclass(frozen=True)
@@ -143,6 +159,7 @@ def bind(
     if record:
         _check_needs(record, classifier)
     check_mean(choice, has_mean)
+    check_outputs(choice, classifier)
     smoothed_method = None
     if base is not None:
         bound_base = bind(base, classifier, has_mean=has_mean)
@@ -169,6 +186,23 @@ def check_mean(choice: Choice[Any], has_mean: bool, remedy: str = "saliency_assa
                 f"{choice.name}: {key}: found 'mean', but the model stores no mean of its images; pass it with "
                 f"{remedy}, or choose: {valid}"
             )
+
+
+def check_outputs(choice: Choice[Any], classifier: Classifier) -> None:
+    """Check that a registered method or metric does not use probabilities of a model with one output.
+
+    Raises:
+        ValueError: it does, or explains other classes: both would be constant.
+    """
+    if choice.record is None or classifier.classes > 1:
+        return
+    output = choice.parameters.get("output")
+    if output in ("probability", "accuracy"):
+        raise ValueError(
+            f"{choice.name}: output: found {output!r} of a single logit, which is always 1; expected output='logit'"
+        )
+    if getattr(choice.record, "several_classes", False):
+        raise ValueError(f"{choice.name}: found a model with a single logit, expected several classes")
 
 
 def takes_of(choice: Choice[Any], offered: Iterable[str]) -> tuple[str, ...]:
@@ -223,7 +257,7 @@ def workflow_seed(
         raise ValueError("workflow_seed: expected either method or metric")
     seed = integer_of(seed, "seed")
     if method is not None:
-        record = None if ":" in method else record_of(METHODS, method, "method")
+        record = None if ":" in method else _record_of(METHODS, method, "method")
         return map_seed(seed, model, data, (record.noise_group or record.name) if record else method)
     assert metric is not None
     if ":" in metric:

@@ -22,38 +22,54 @@ def images_of(images: Arrays, name: str = "images") -> Tensor:
     """
     tensor = _to_tensor(images, name).detach()
     expected = "uint8 [N, C, H, W], or floating point in [0, 1]"
-    if (
-        tensor.ndim != 4
-        or 0 in tensor.shape
-        or not (tensor.is_floating_point() or tensor.dtype == torch.uint8)
-    ):
-        raise ValueError(f"{name}: found {describe_tensor(tensor)}, expected {expected}")
-    if tensor.shape[3] in (1, 3) and tensor.shape[1] not in (1, 3):
-        raise ValueError(f"{name}: found {list(tensor.shape)}, channels last, expected {expected}")
+    channels_last = tensor.ndim in (3, 4) and tensor.shape[-1] in (1, 3) and tensor.shape[-3] not in (1, 3)
+    if channels_last:
+        axes = (0, 3, 1, 2) if tensor.ndim == 4 else (2, 0, 1)
+        call = f"{name}.permute{axes}" if isinstance(images, Tensor) else f"np.transpose({name}, {axes})"
+        one = "" if tensor.ndim == 4 else ", of one image with [None] after it"
+        raise ValueError(
+            f"{name}: found {list(tensor.shape)}, channels last, expected {expected}: {call}{one}"
+        )
+    is_integer = not (tensor.is_floating_point() or tensor.dtype == torch.uint8)
+    if tensor.ndim != 4 or 0 in tensor.shape or is_integer:
+        hint = ""
+        if tensor.ndim == 3:
+            hint = (
+                f": {name}[None] of one image"
+                if tensor.shape[0] in (1, 3)
+                else f": {name}[:, None] of gray images"
+            )
+        hint = "; convert pixel levels from 0 to 255 to uint8" if is_integer and tensor.ndim == 4 else hint
+        raise ValueError(f"{name}: found {describe_tensor(tensor)}, expected {expected}{hint}")
     if tensor.dtype == torch.uint8:
         return tensor
     low, high = tensor.amin().item(), tensor.amax().item()
     if not (low >= 0 and high <= 1):  # also True for NaN
-        hint = "for a network that takes normalized images, pass its mean and std to saliency_assay.wrap"
+        hint = "undo a normalization, images * std + mean, and pass mean and std to saliency_assay.wrap"
+        hint = "divide pixel levels from 0 to 255 by 255" if low >= 0 and 1 < high <= 255 else hint
+        hint = "replace NaN" if low != low else hint
         raise ValueError(f"{name}: found values from {low:.4g} to {high:.4g}, expected within [0, 1]; {hint}")
     return tensor.to(torch.float32)
 
 
 def targets_of(targets: Any, images: int) -> npt.NDArray[np.int64]:
-    """Return the class of each image, int64 ``[N]``.
+    """Return the class of each image, int64 ``[N]``; a single class is that of all images.
 
     Raises:
-        ValueError: there is not one integer for each of ``images`` images.
+        ValueError: there is neither one integer nor one for each of ``images`` images.
     """
-    classes = np.asarray(_to_tensor(targets, "targets").detach().cpu())
-    if classes.shape != (images,) or classes.dtype.kind not in "iu":
-        description = f"{classes.dtype} {list(classes.shape)}"
-        raise ValueError(
-            f"targets: found {description}, expected an integer class for each of {images} images"
-        )
+    expected = f"an integer class for each of {images} images, or one for all"
+    classes = np.asarray(_to_tensor(targets, "targets", expected).detach().cpu())
+    if classes.shape not in ((), (images,)) or classes.dtype.kind not in "iu":
+        hint = ": targets.argmax(1) of logits or probabilities" if classes.ndim == 2 else ""
+        hint = ": targets[:, 0]" if classes.shape == (images, 1) else hint
+        is_float = classes.shape == (images,) and classes.dtype.kind == "f"
+        hint = ": targets.long()" if is_float and isinstance(targets, Tensor) else hint
+        hint = ": np.asarray(targets, int)" if is_float and not isinstance(targets, Tensor) else hint
+        raise ValueError(f"targets: found {classes.dtype} {list(classes.shape)}, expected {expected}{hint}")
     if classes.max() > np.iinfo(np.int64).max:
         raise ValueError(f"targets: found class {classes.max()}, expected a class of the model")
-    return classes.astype(np.int64)
+    return np.full(images, classes, dtype=np.int64)
 
 
 def numbers_of(values: Any, name: str) -> list[float]:
@@ -106,8 +122,9 @@ def mask_of(mask: Arrays, images: Tensor) -> npt.NDArray[np.bool_]:
     """
     tensor, expected = _to_tensor(mask, "mask"), [len(images), *images.shape[2:]]
     if tensor.dtype != torch.bool or list(tensor.shape) != expected:
+        hint = ": mask[:, 0]" if tensor.ndim == 4 else ": mask > 0" if list(tensor.shape) == expected else ""
         raise ValueError(
-            f"mask: found {describe_tensor(tensor)}, expected bool {expected}, True on the object"
+            f"mask: found {describe_tensor(tensor)}, expected bool {expected}, True on the object{hint}"
         )
     return np.asarray(tensor.cpu())
 
@@ -126,7 +143,7 @@ def mean_of(mean: Any, channels: int) -> Tensor:
     return tensor
 
 
-def _to_tensor(values: Any, name: str) -> Tensor:
+def _to_tensor(values: Any, name: str, expected: str = "an array or a tensor") -> Tensor:
     """Return a tensor unchanged, and an array as a copy in a tensor."""
     if isinstance(values, Tensor):
         if values.layout != torch.strided or values.is_meta or values.is_nested:
@@ -134,10 +151,11 @@ def _to_tensor(values: Any, name: str) -> Tensor:
                 f"{name}: found a tensor of {values.layout} on {values.device}, expected a dense one"
             )
         return values
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError:  # of NumPy, without the name
+        raise ValueError(f"{name}: found arrays of different shapes, expected all of one shape") from None
     if array.dtype.kind not in "biuf":
-        raise ValueError(
-            f"{name}: found {type(values).__name__} of {array.dtype}, expected an array or a tensor"
-        )
+        raise ValueError(f"{name}: found {type(values).__name__} of {array.dtype}, expected {expected}")
     # torch supports only the machine's byte order, and no negative strides, as of ``images[:, ::-1]``.
-    return torch.tensor(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("=")), device="cpu")
+    return torch.tensor(np.array(array, dtype=array.dtype.newbyteorder("="), order="C"), device="cpu")

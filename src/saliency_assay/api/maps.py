@@ -30,12 +30,12 @@ def attribute(
     The result is an array if ``images`` is an array, else a tensor on the device of ``images``.
 
     Args:
-        method: a registered name (``docs/methods.md``), ``package.module:name``, or a function ``(model, images,
-            targets, *, generator, **parameters) -> maps``.
+        method: a registered name (``docs/methods.md``) or an alias such as ``ig``, ``package.module:name``, or a
+            function ``(model, images, targets, *, generator, **parameters) -> maps``.
         model: a network that takes images in [0, 1] (``wrap`` turns a network for normalized images into one); or, for
             methods that use only predictions, any function ``[B, C, H, W] -> [B, K]``.
         images: ``[N, C, H, W]``, uint8 or floating point in [0, 1].
-        targets: the explained class of each image, ``[N]``.
+        targets: the explained class of each image, ``[N]``, or of all images.
         seed: seed of the noise, which is the same for any ``batch_size``.
         batch_size: number of images that the model processes together.
         base: for smoothing methods, the method to smooth, by default the gradient: a name, a function, or a mapping

@@ -24,6 +24,7 @@ from saliency_assay.models.classifier import (
 from saliency_assay.models.families import BUILDERS, family_of
 from saliency_assay.models.inference import evaluating, exact_float32
 from saliency_assay.models.layout import adapt, restored_buffers
+from saliency_assay.models.outputs import ToLogits, ToScalar
 from saliency_assay.models.state import tensors_of
 from saliency_assay.models.weights import DEFAULT_OUTPUTS, description_in, load_classifier
 from saliency_assay.registry.records import short_repr, with_defaults
@@ -35,12 +36,12 @@ Model: TypeAlias = nn.Module | Callable[[Tensor], Any]
 def wrap(
     network: nn.Module,
     *,
-    classes: int,
+    classes: int | None = None,
     mean: Sequence[float],
     std: Sequence[float],
     cam_layer: str = "",
     token_grid: Sequence[int] = (),
-    output: str = "logits",
+    output: str | Callable[[Any], Tensor] = "logits",
     multi_label: bool = False,
 ) -> Classifier:
     """Return a network for normalized images as a classifier of images ``[N, C, H, W]`` in [0, 1].
@@ -50,7 +51,7 @@ def wrap(
 
     Args:
         network: module from ``[N, C, H, W]`` to logits ``[N, classes]`` or to ``output``, with float32 weights.
-        classes: number of classes; 2 for a network with one output.
+        classes: number of classes; 2 for a network with one output. Left out if ``output`` is a function.
         mean: mean of each channel, in [0, 1]; also the color of ``baseline: mean`` and ``fill: mean``.
         std: standard deviation of each channel, in (0, 1].
         cam_layer: path in ``network`` of the layer for CAM and Grad-CAM; other methods do not need it. A negative
@@ -59,14 +60,16 @@ def wrap(
             images' aspect ratio.
         output: ``logits``, or what the network returns instead: ``logit`` or ``sigmoid`` for the logit z or the
             probability of class 1, ``[N, 1]`` or ``[N]``; ``softmax`` for probabilities of all classes. The logits are
-            then (−z/2, z/2), or the input of the final activation.
+            then (−z/2, z/2), or the input of the final activation. Or a function from the network's output to the
+            number that is explained for each image, ``[N]``, such as a predicted value or a difference of logits; it is
+            the logit of class 0, and there are no probabilities.
         multi_label: True if an image may have several classes, each with its own ``logits`` or ``sigmoid``: its
             probability is then the sigmoid of its logit.
 
     Raises:
-        ValueError: ``output`` does not exist or does not fit ``classes``, the network does not have the layer, ``mean``
-            and ``std`` are not sequences of equal length or not those of pixels in [0, 1], the weights have another
-            type, or ``network`` is not a module.
+        ValueError: ``output`` does not exist or does not fit ``classes``, ``classes`` is missing, the network does not
+            have the layer, ``mean`` and ``std`` are not sequences of equal length or not those of pixels in [0, 1], the
+            weights have another type, or ``network`` is not a module.
 
     >>> from torch import nn
     >>> import saliency_assay
@@ -74,17 +77,15 @@ def wrap(
     >>> model = saliency_assay.wrap(network, classes=10, mean=[0.5] * 3, std=[0.25] * 3, cam_layer="1")
     >>> model(torch.rand(2, 3, 8, 8)).shape
     torch.Size([2, 10])
+    >>> margin = lambda logits: logits[:, 3] - logits[:, 5]
+    >>> model = saliency_assay.wrap(network, output=margin, mean=[0.5] * 3, std=[0.25] * 3)
+    >>> saliency_assay.attribute("gradient", model, torch.rand(2, 3, 8, 8), targets=0).shape
+    torch.Size([2, 3, 8, 8])
     """
     if not isinstance(network, nn.Module):
         raise ValueError(f"network: found {type(network).__name__}, expected a torch.nn.Module")
     mean, std = numbers_of(mean, "mean"), numbers_of(std, "std")
-    classes = integer_of(classes, "classes")
-    if classes < 1:
-        raise ValueError(f"classes: found {classes}, expected at least 1")
-    if not isinstance(output, str):
-        raise ValueError(f"output: found {output!r}, valid: {', '.join(OUTPUTS)}")
-    network = to_logits(network, output, multi_label=bool(multi_label))
-    outputs_of(output, classes, multi_label=bool(multi_label))
+    network, classes = _with_output(network, output, classes, multi_label=bool(multi_label))
     if not isinstance(cam_layer, str):
         raise ValueError(f"cam_layer: found {cam_layer!r}, expected the path of a layer, such as 'layer4'")
     tensors = [
@@ -92,7 +93,9 @@ def wrap(
     ]
     for tensor in tensors:
         if tensor.dtype != torch.float32:
-            raise ValueError(f"network: found weights of {tensor.dtype}, expected torch.float32")
+            raise ValueError(
+                f"network: found weights of {tensor.dtype}, expected torch.float32: network.float()"
+            )
     with torch.device("cpu"):  # whatever PyTorch's default device is
         wrapped = Classifier(
             network,
@@ -107,6 +110,55 @@ def wrap(
     device = tensors[0].device if tensors else torch.device("cpu")
     wrapped.mean, wrapped.std = wrapped.mean.to(device), wrapped.std.to(device)
     return wrapped
+
+
+def _with_output(
+    network: nn.Module, output: str | Callable[[Any], Tensor], classes: int | None, *, multi_label: bool
+) -> tuple[nn.Module, int]:
+    """Return a network that returns what is explained, ``[N, K]``, and K; see ``wrap``.
+
+    Raises:
+        ValueError: ``output`` does not exist, or does not fit ``classes`` or ``multi_label``.
+    """
+    if isinstance(output, nn.Module):
+        expected = "a function; a module belongs into the network, as nn.Sequential(network, module)"
+        raise ValueError(f"output: found {type(output).__name__}, expected {expected}")
+    if callable(output):
+        if classes not in (None, 1) or multi_label:
+            extra = "multi_label" if multi_label else f"classes={classes}"
+            raise ValueError(
+                f"output: found a function and {extra}, expected either: a function gives one number"
+            )
+        return ToScalar(network, output), 1
+    if classes is None:
+        raise ValueError("classes: missing, expected the number of classes, or a function as output")
+    classes = integer_of(classes, "classes")
+    if classes < 1:
+        raise ValueError(f"classes: found {classes}, expected at least 1")
+    if not isinstance(output, str):
+        raise ValueError(f"output: found {output!r}, valid: {', '.join(OUTPUTS)}, or a function")
+    outputs_of(output, classes, multi_label=multi_label)
+    return to_logits(network, output, multi_label=multi_label), classes
+
+
+def wrap_like(network: nn.Module, classifier: Classifier) -> Classifier:
+    """Return the network with the normalization, CAM layer and output of ``classifier``."""
+    mean, std = (values.flatten().tolist() for values in (classifier.mean, classifier.std))
+    output: str | Callable[[Any], Tensor] = "logits"
+    if isinstance(classifier.network, ToScalar):
+        output = classifier.network.function
+    elif isinstance(classifier.network, ToLogits):
+        output = classifier.network.output
+    return wrap(
+        network,
+        classes=classifier.classes,
+        mean=mean,
+        std=std,
+        cam_layer=classifier.cam_layer,
+        token_grid=classifier.token_grid,
+        output=output,
+        multi_label=classifier.multi_label,
+    )
 
 
 def load_model(
@@ -224,31 +276,75 @@ def classifier_of(model: Model, images: Tensor) -> Classifier:
         from saliency_assay.methods.canonical import forget_if_written
 
         forget_if_written(model.network if isinstance(model, Classifier) else model)
+        if any(tensor.is_meta for tensor in chain(model.parameters(), model.buffers())):
+            raise ValueError(
+                "model: found weights on meta, without values, expected a network on cpu or cuda"
+            )
     if isinstance(model, Classifier):
+        if model.mean.dtype != torch.float32:
+            raise ValueError(
+                f"model: found the mean in {model.mean.dtype}, expected torch.float32: model.float()"
+            )
+        if images.shape[1] != model.channels:
+            hint = "; for gray images, repeat the channel" if images.shape[1] == 1 else ""
+            raise ValueError(
+                f"images: found {list(images.shape)}, expected {model.channels} channels, as in the model's mean{hint}"
+            )
         tried = (model.network, model.device, tuple(images.shape[2:]))
         if not isinstance(model.network, Prediction) and _TRIED.get(model) != tried:
-            adapt(model, images.shape[2:])
+            if adapt(model, images.shape[2:]):
+                _trial(model, images)
             _TRIED[model] = tried
         return model
-    if not callable(model):
-        raise ValueError(f"model: found {type(model).__name__}, expected a torch.nn.Module or a function")
+    if not callable(model) or isinstance(model, type):
+        found = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
+        hint = (
+            "; load weights into a network by network.load_state_dict" if isinstance(model, Mapping) else ""
+        )
+        raise ValueError(f"model: found {found}, expected a torch.nn.Module or a function{hint}")
     network = model if isinstance(model, nn.Module) else Prediction(model)
     channels = images.shape[1]
     classifier = wrap(network, classes=1, mean=[0.0] * channels, std=[1.0] * channels)
-    first = pixels_of(images[:1], classifier.device)
     if not isinstance(network, Prediction):
         adapt(classifier, images.shape[2:])
-    try:
-        with evaluating(network), restored_buffers(network), exact_float32(), torch.no_grad():
-            logits = main_output(network(classifier.network_input(first)))
-    except Exception as error:  # a network may raise anything
-        message = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ValueError(f"model: does not take images {list(first.shape)}: {message}") from error
+    logits = _trial(classifier, images)
     if not isinstance(logits, Tensor) or logits.ndim != 2 or len(logits) != 1:
         description = describe_tensor(logits) if isinstance(logits, Tensor) else type(logits).__name__
-        raise ValueError(f"model: returned {description} for one image, expected logits [1, K]")
+        hint = "; for one number per image, saliency_assay.wrap(network, output=function, …)"
+        hint = hint if isinstance(logits, Tensor) and logits.numel() == 1 else ""
+        raise ValueError(f"model: returned {description} for one image, expected logits [1, K]{hint}")
     classifier.classes = logits.shape[1]
     return classifier
+
+
+def _trial(classifier: Classifier, images: Tensor) -> object:
+    """Return the network's output for the first of ``images``.
+
+    Raises:
+        ValueError: the network raises an error.
+    """
+    network, first = classifier.network, pixels_of(images[:1], classifier.device)
+    try:
+        with evaluating(network), restored_buffers(network), exact_float32(), torch.no_grad():
+            return main_output(network(classifier.network_input(first)))
+    except Exception as error:  # a network may raise anything
+        message = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ValueError(
+            f"model: does not take images {list(first.shape)}: {message}{_hint(classifier)}"
+        ) from error
+
+
+def _hint(classifier: Classifier) -> str:
+    """Return what to do if weights are not float32 or not all on the device of the images, else an empty string."""
+    tensors = list(chain(classifier.network.parameters(), classifier.network.buffers()))
+    types = {tensor.dtype for tensor in tensors if tensor.is_floating_point()} - {torch.float32}
+    if types:
+        return f"; found weights of {' and '.join(sorted(map(str, types)))}: network.float()"
+    devices = sorted({str(tensor.device) for tensor in tensors} - {str(classifier.device)})
+    if devices:
+        found = f"found weights on {' and '.join(devices)} and images on {classifier.device}"
+        return f"; {found}: model.to({devices[-1]!r})"
+    return ""
 
 
 def normalizes(model: Model) -> bool:
@@ -266,5 +362,6 @@ def check_differentiable(name: str, classifier: Classifier) -> None:
         raise ValueError(f"{name}: needs gradients, which torch.inference_mode() excludes; call it outside")
     if isinstance(classifier.network, Prediction):
         raise ValueError(
-            f"{name}: found a function as the model, which has no gradients, expected a torch.nn.Module"
+            f"{name}: found a function as the model, which has no gradients, expected a torch.nn.Module, or a method "
+            "that needs none, such as occlusion or rise"
         )

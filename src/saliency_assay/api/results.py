@@ -261,9 +261,15 @@ class Benchmark:
         """Cells of the heat map of rank sets."""
         return self._tables.heat_map_of(self)  # type: ignore[no-any-return]
 
+    @cached_property
+    def table(self) -> "pd.DataFrame":
+        """Rank sets as text, such as ``1–2``: a row for each method, a column for each score, by their labels."""
+        return self._tables.rank_set_table(self)  # type: ignore[no-any-return]
+
     def __repr__(self) -> str:
-        counts = f"{len(self.methods)} methods, {len(self.metrics)} metrics, {len(self.image_rows['image'])} images"
-        return f"<Benchmark: {self.model} on {self.data}, {counts}>"
+        if not self.cells:
+            return f"Benchmark({', '.join(self.summary)})"
+        return "\n".join([f"Rank sets (1 is best)\n{self.table.to_string()}", *self.summary[:1]])
 
     def _repr_html_(self) -> str:
         return self._tables.notebook_html(self)  # type: ignore[no-any-return]

@@ -9,9 +9,17 @@ import numpy as np
 import numpy.typing as npt
 from torch import nn
 
-from saliency_assay.api.choices import Choice, Explaining, bind, check_mean, resolve_choice, takes_of
+from saliency_assay.api.choices import (
+    Choice,
+    Explaining,
+    bind,
+    check_mean,
+    check_outputs,
+    resolve_choice,
+    takes_of,
+)
 from saliency_assay.api.inputs import Arrays, images_of, integer_of, maps_of, mask_of, mean_of, targets_of
-from saliency_assay.api.networks import Model, check_differentiable, classifier_of, normalizes, wrap
+from saliency_assay.api.networks import Model, check_differentiable, classifier_of, normalizes, wrap_like
 from saliency_assay.methods.engine import check_targets
 from saliency_assay.metrics import METRICS, Metric
 from saliency_assay.metrics.engine import Explainer, MetricInputs, model_responses, table_of
@@ -105,7 +113,7 @@ def score(
         model: a network that takes images in [0, 1] (``wrap`` turns a network for normalized images into one); or any
             function ``[B, C, H, W] -> [B, K]`` if the metric needs no gradients and no weights.
         images: ``[N, C, H, W]``, uint8 or floating point in [0, 1].
-        targets: the explained class of each image, ``[N]``.
+        targets: the explained class of each image, ``[N]``, or of all images.
         maps: ``[N, C or 1, H, W]`` or ``[N, H, W]``, signed as the method returns them; scored as float32.
         seed: seed of the metric's noise, which is the same for any ``batch_size``.
         batch_size: number of images that are scored together.
@@ -284,6 +292,7 @@ def bind_metric(
         key: value for key, value in optional_inputs.items() if value is not None or key not in defaults
     }
     _check_optional_inputs(choice.name, takes, required)
+    check_outputs(choice, classifier)
     channels = len(classifier.mean.flatten())
     shared_inputs: dict[str, Any] = {}
     if "mean" in takes and mean is None:
@@ -319,8 +328,8 @@ def labels_of(choice: Choice[Metric]) -> Labels:
 NEEDED = {
     "mask": ("mask", "the object's pixels, bool [N, H, W]"),
     "explain": ("method", "the method that computed the maps"),
-    "randomized_model": ("randomized_model", "the same network with random weights"),
-    "finetuned_model": ("finetuned_model", "the network after fine-tuning"),
+    "randomized_model": ("randomized_model", "saliency_assay.randomize(model)"),
+    "finetuned_model": ("finetuned_model", "saliency_assay.finetune(model, …)"),
 }
 """For inputs that metrics require, the argument of ``score`` and its description."""
 
@@ -363,21 +372,15 @@ def _check_optional_inputs(name: str, takes: tuple[str, ...], inputs: Mapping[st
 
 
 def _other_classifier(name: str, model: object, classifier: Classifier) -> Classifier:
-    """Return a copy of the network ``name`` with the normalization, CAM layer and device of ``classifier``.
+    """Return a copy of the network ``name`` with the normalization, CAM layer, output and device of ``classifier``.
 
     See ``layout.like``.
     """
     if not isinstance(model, nn.Module):
         raise ValueError(f"{name}: found {type(model).__name__}, expected a torch.nn.Module")
     copy = copy_of(model)
-    if not isinstance(copy, Classifier):
-        mean, std = (values.flatten().tolist() for values in (classifier.mean, classifier.std))
-        copy = wrap(
-            copy,
-            classes=classifier.classes,
-            mean=mean,
-            std=std,
-            cam_layer=classifier.cam_layer,
-            token_grid=classifier.token_grid,
-        )
-    return in_layout_of(copy, classifier)
+    try:
+        like = copy if isinstance(copy, Classifier) else wrap_like(copy, classifier)
+    except ValueError as error:  # such as a CAM layer that it does not have
+        raise ValueError(f"{name}: expected the network of the model with other weights: {error}") from None
+    return in_layout_of(like, classifier)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import ConfigDict, Discriminator, Field, Tag
 
+from saliency_assay.config.captum_classes import captum_class, captum_classes
 from saliency_assay.config.checks import (
     Catalog,
     custom_parameters,
@@ -47,7 +48,7 @@ WITHOUT_RELU = "; or use lrp_epsilon or integrated_gradients, which need no ReLU
 
 
 class Method(Entry):
-    """An entry under ``methods``: a registered method, a custom function, or maps from another program."""
+    """An entry under ``methods``: a registered method, a function, a class of captum, or maps from another program."""
 
     label: Line = Field("", description=LABEL)
 
@@ -88,7 +89,7 @@ class RegisteredMethod(Method):
     model_config = ConfigDict(
         json_schema_extra={
             "additionalProperties": True,
-            "not": {"anyOf": [{"required": ["function"]}, {"required": ["maps"]}]},
+            "not": {"anyOf": [{"required": [key]} for key in ("captum", "function", "maps")]},
         }
     )
 
@@ -147,6 +148,47 @@ class CustomMethod(Method):
         self.sources = files_of(place, self.function, self.files)
 
 
+class CaptumMethod(Method):
+    """An attribution class of captum. Any other key is an argument of the class or of its `attribute`."""
+
+    captum: Text = Field(
+        description="The class in `captum.attr`, such as `GradientShap`; requires `pip install captum`. Classes of "
+        "layers need `layer`, the path of a layer in the network."
+    )
+    label: Line = Field("", description=LABEL)
+    background: Positive = Field(
+        100,
+        description="Only for classes whose `baselines` have no default: the number of training images that are passed "
+        "as `baselines`.",
+    )
+
+    def complete(self, name: str, others: Mapping[str, Method], catalog: Catalog) -> None:
+        """Check the arguments against the source code of the class, and set the derived fields."""
+        place, classes = f"methods.{name}", captum_classes()
+        if not classes:
+            raise ConfigError(f"{place}.captum: captum is not installed: pip install captum")
+        valid = [each for each in classes if captum_class(each) is not None]
+        if self.captum not in valid:
+            raise ConfigError(f"{place}.captum: {unknown('class', self.captum, valid)}")
+        described = captum_class(self.captum)
+        assert described is not None
+        for key in self.parameters:
+            if key not in described.arguments:
+                raise ConfigError(f"{place}.{key}: {unknown('argument', key, described.arguments)}")
+        if described.takes_layer and "layer" not in self.parameters:
+            raise ConfigError(f"{place}.layer: missing, expected the path of a layer for {self.captum}")
+        takes_background = described.needs_baselines and "baselines" not in self.parameters
+        if "background" in self.model_fields_set and not takes_background:
+            raise ConfigError(
+                f"{place}.background: found a value, expected none: {self.captum} takes no images"
+            )
+        self.background = self.background if takes_background else 0
+        self.parameters = custom_parameters(place, self.parameters)
+        self.name, self.label = name, label_of(name, self.label)
+        self.function = self.noise_group = f"saliency_assay.adapters.captum:{self.captum}"
+        self.summary = f"{self.captum} of captum"
+
+
 class StoredMaps(Method):
     """Maps that another program computed."""
 
@@ -187,12 +229,15 @@ class StoredMaps(Method):
 def _method_kind(entry: Any) -> str:
     """Return the tag of the model that validates an entry under ``methods``."""
     kind = entry_kind(entry)
-    return "maps" if kind == "registered" and isinstance(entry, dict) and "maps" in entry else kind
+    if kind == "registered" and isinstance(entry, dict):
+        return next((key for key in ("captum", "maps") if key in entry), kind)
+    return kind
 
 
 AnyMethod = Annotated[
     Annotated[RegisteredMethod, Tag("registered")]
     | Annotated[CustomMethod, Tag("custom")]
+    | Annotated[CaptumMethod, Tag("captum")]
     | Annotated[StoredMaps, Tag("maps")],
     Discriminator(_method_kind),
 ]

@@ -3,11 +3,15 @@
 To add a method, write its function in a module of this package and its record in ``METHODS``.
 """
 
+import sys
 from dataclasses import dataclass
 from functools import cached_property
 
+from saliency_assay.registry.callable import CallableRegistry
 from saliency_assay.registry.records import Parameter
 from saliency_assay.registry.signatures import parameters_of
+
+sys.modules[__name__].__class__ = CallableRegistry
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,8 @@ class Map:
     """Number of images in a model batch; passes that serve all of them are divided among them."""
     base: float = 1
     """Passes of the smoothed method."""
-    background: int = 0
-    """Number of background images."""
+    background: float = 0
+    """Number of background images; NaN if unknown."""
 
 
 def passes(record: float | str, inputs: Map) -> float:
@@ -59,7 +59,7 @@ def steps_of_samples(inputs: Map) -> int:
     return steps(inputs) * int(inputs.parameters["samples"])
 
 
-def background_images(inputs: Map) -> int:
+def background_images(inputs: Map) -> float:
     """Return one pass for each image of the background."""
     return inputs.background
 

@@ -4,11 +4,13 @@ To add a metric, write its function in a module of this package and its record i
 maps of two models or of two inputs are computed in ``studies/bam``.
 """
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
 
+from saliency_assay.registry.callable import CallableRegistry
 from saliency_assay.registry.directions import HIGHER, LOWER, Direction
 from saliency_assay.registry.properties import (
     COMPLEXITY,
@@ -20,6 +22,8 @@ from saliency_assay.registry.properties import (
 )
 from saliency_assay.registry.records import Parameter
 from saliency_assay.registry.signatures import parameters_of
+
+sys.modules[__name__].__class__ = CallableRegistry
 
 
 @dataclass(frozen=True)
@@ -93,6 +97,12 @@ class Metric:
     ``responses``."""
     noise_group: str = ""
     """Part of the seed of its random numbers; by default its name."""
+    several_classes: bool = False
+    """True if a model with one output has no scores: the metric has no parameter ``output``, and uses probabilities or
+    other classes."""
+    passes: float | str | None = None
+    """Images, for each scored image, that go through the model: a number, ``package.module:name`` of a function
+    (``metrics.cost``), or None if it depends on the map or on the layers of the model."""
 
     @cached_property
     def parameters(self) -> dict[str, Parameter]:
@@ -130,6 +140,7 @@ METRICS: tuple[Metric, ...] = (
         responses="saliency_assay.metrics.aopc:random_orders",
         sub_variants={"L=(.+)": "(L = {})"},
         figures={"curves": _AOPC_CURVES, "scores": BOXES},
+        passes="saliency_assay.metrics.cost:orders_of_steps",
     ),
     Metric(
         "faithfulness",
@@ -143,6 +154,7 @@ METRICS: tuple[Metric, ...] = (
         takes=("mean", "responses"),
         responses="saliency_assay.metrics.faithfulness:single_pixels",
         figures={"scores": Figure("saliency_assay.studies.fidelity.figures:distributions")},
+        passes="saliency_assay.metrics.cost:single_pixels",
     ),
     Metric(
         "necessity_sufficiency",
@@ -183,6 +195,7 @@ METRICS: tuple[Metric, ...] = (
         measures=FAITHFULNESS,
         takes=("mean",),
         figures={"curves": _REMOVAL_CURVES, "scores": BOXES},
+        passes="saliency_assay.metrics.cost:blocks",
     ),
     Metric(
         "insertion",
@@ -195,6 +208,7 @@ METRICS: tuple[Metric, ...] = (
         measures=FAITHFULNESS,
         takes=("mean",),
         figures={"curves": _REMOVAL_CURVES, "scores": BOXES},
+        passes="saliency_assay.metrics.cost:blocks",
     ),
     Metric(
         "road",
@@ -210,6 +224,7 @@ METRICS: tuple[Metric, ...] = (
         ),
         measures=FAITHFULNESS,
         figures={"curves": _REMOVAL_CURVES, "scores": BOXES},
+        passes="saliency_assay.metrics.cost:orders_of_points",
     ),
     Metric(
         "f_fidelity",
@@ -226,6 +241,7 @@ METRICS: tuple[Metric, ...] = (
         measures=FAITHFULNESS,
         takes=("mean", "finetuned_model"),
         finetuning={"augment_removal": "beta", "augment_fill": "fill"},
+        passes="saliency_assay.metrics.cost:samples_of_points",
     ),
     Metric(
         "average_drop",
@@ -243,6 +259,8 @@ METRICS: tuple[Metric, ...] = (
         ),
         measures=FAITHFULNESS,
         takes=("mean",),
+        passes=2,
+        several_classes=True,
     ),
     Metric(
         "sensitivity_n",
@@ -257,6 +275,7 @@ METRICS: tuple[Metric, ...] = (
         responses="saliency_assay.metrics.sensitivity_n:random_subsets",
         sub_variants={"n=(.+)": "(n = {})"},
         figures={"curves": _SUBSET_CURVES, "scores": BOXES},
+        passes="saliency_assay.metrics.cost:sizes_of_subsets",
     ),
     Metric(
         "faithfulness_correlation",
@@ -277,6 +296,7 @@ METRICS: tuple[Metric, ...] = (
         measures=FAITHFULNESS,
         takes=("mean", "responses"),
         responses="saliency_assay.metrics.sensitivity_n:random_sets",
+        passes="saliency_assay.metrics.cost:subsets",
     ),
     Metric(
         "region_perturbation",
@@ -291,6 +311,7 @@ METRICS: tuple[Metric, ...] = (
         ),
         measures=FAITHFULNESS,
         takes=("mean",),
+        passes="saliency_assay.metrics.cost:orders_of_regions",
     ),
     Metric(
         "irof",
@@ -302,6 +323,7 @@ METRICS: tuple[Metric, ...] = (
         scores=(Score("irof", HIGHER, (-inf, 1), "IROF"),),
         measures=FAITHFULNESS,
         takes=("mean",),
+        several_classes=True,
     ),
     Metric(
         "monotonicity",
@@ -313,6 +335,7 @@ METRICS: tuple[Metric, ...] = (
         scores=(Score("monotonicity", HIGHER, (0, 1), "Monotonicity"),),
         measures=FAITHFULNESS,
         takes=("mean",),
+        passes="saliency_assay.metrics.cost:blocks",
     ),
     Metric(
         "completeness",
@@ -324,6 +347,7 @@ METRICS: tuple[Metric, ...] = (
         scores=(Score("completeness", LOWER, (0, inf), "Completeness error", True, "logits"),),
         measures=FAITHFULNESS,
         takes=("mean",),
+        passes=2,
     ),
     Metric(
         "infidelity_square",
@@ -338,6 +362,7 @@ METRICS: tuple[Metric, ...] = (
         takes=("responses",),
         responses="saliency_assay.metrics.infidelity:removed_squares",
         check="saliency_assay.methods.checks:sides",
+        passes="saliency_assay.methods.cost:squares",
     ),
     Metric(
         "infidelity_noisy_baseline",
@@ -351,6 +376,7 @@ METRICS: tuple[Metric, ...] = (
         reduction="",
         takes=("responses",),
         responses="saliency_assay.metrics.infidelity:noisy_baselines",
+        passes="saliency_assay.methods.cost:shared_samples",
     ),
     Metric(
         "infidelity_subset",
@@ -364,6 +390,7 @@ METRICS: tuple[Metric, ...] = (
         reduction="",
         takes=("responses",),
         responses="saliency_assay.metrics.infidelity:removed_subsets",
+        passes="saliency_assay.metrics.cost:samples",
     ),
     Metric(
         "infidelity_shap",
@@ -377,6 +404,7 @@ METRICS: tuple[Metric, ...] = (
         reduction="",
         takes=("responses",),
         responses="saliency_assay.metrics.infidelity:removed_coalitions",
+        passes="saliency_assay.metrics.cost:samples",
     ),
     Metric(
         "infidelity_halves",
@@ -390,6 +418,7 @@ METRICS: tuple[Metric, ...] = (
         reduction="",
         takes=("responses",),
         responses="saliency_assay.metrics.infidelity:removed_halves",
+        passes=3,
     ),
     Metric(
         "sensitivity_max",
@@ -402,6 +431,7 @@ METRICS: tuple[Metric, ...] = (
         measures=ROBUSTNESS,
         reduction="",
         takes=("explain",),
+        passes="saliency_assay.metrics.cost:explained_samples",
     ),
     Metric(
         "local_lipschitz",
@@ -414,6 +444,7 @@ METRICS: tuple[Metric, ...] = (
         measures=ROBUSTNESS,
         reduction="",
         takes=("explain",),
+        passes="saliency_assay.metrics.cost:explained_samples",
     ),
     Metric(
         "relative_stability",
@@ -432,6 +463,7 @@ METRICS: tuple[Metric, ...] = (
         measures=ROBUSTNESS,
         reduction="",
         takes=("explain",),
+        passes="saliency_assay.metrics.cost:evaluated_and_explained_samples",
     ),
     Metric(
         "sparseness",
@@ -443,6 +475,7 @@ METRICS: tuple[Metric, ...] = (
         scores=(Score("sparseness", HIGHER, (0, 1), "Sparseness", True, "Gini index"),),
         measures=COMPLEXITY,
         reduction="abs_sum",
+        passes=0,
     ),
     Metric(
         "complexity",
@@ -454,6 +487,7 @@ METRICS: tuple[Metric, ...] = (
         scores=(Score("complexity", LOWER, (0, inf), "Complexity", True, "nats"),),
         measures=COMPLEXITY,
         reduction="abs_sum",
+        passes=0,
     ),
     Metric(
         "pointing_game",
@@ -465,6 +499,7 @@ METRICS: tuple[Metric, ...] = (
         scores=(Score("pointing_game", HIGHER, (0, 1), "Pointing game", unit="hit rate"),),
         measures=LOCALIZATION,
         takes=("mask",),
+        passes=0,
     ),
     Metric(
         "mask_attribution",
@@ -484,6 +519,7 @@ METRICS: tuple[Metric, ...] = (
         ),
         measures=LOCALIZATION,
         takes=("mask",),
+        passes=0,
     ),
     Metric(
         "mask_overlap",
@@ -498,6 +534,7 @@ METRICS: tuple[Metric, ...] = (
         ),
         measures=LOCALIZATION,
         takes=("mask",),
+        passes=0,
     ),
     Metric(
         "block_attribution",
@@ -510,6 +547,7 @@ METRICS: tuple[Metric, ...] = (
         measures=LOCALIZATION,
         reduction="abs_sum",
         takes=("mask",),
+        passes=0,
     ),
     Metric(
         "randomization",
@@ -548,6 +586,8 @@ METRICS: tuple[Metric, ...] = (
         scores=(Score("random_logit", Direction.closer_to(0.0), (-1, 1), "Random logit", unit="SSIM"),),
         measures=RANDOMIZATION,
         takes=("explain",),
+        passes="saliency_assay.metrics.cost:explained",
+        several_classes=True,
     ),
     Metric(
         "emprt",
@@ -559,6 +599,7 @@ METRICS: tuple[Metric, ...] = (
         scores=(Score("emprt", HIGHER, (-1, inf), "eMPRT"),),
         measures=RANDOMIZATION,
         takes=("explain", "randomized_model"),
+        passes="saliency_assay.metrics.cost:explained",
     ),
     Metric(
         "smprt",

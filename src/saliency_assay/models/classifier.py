@@ -111,7 +111,7 @@ class Classifier(nn.Module):
             )
         if logits.shape != (len(pixels), self.classes):
             raise ValueError(
-                f"logits {list(logits.shape)} of {len(pixels)} images: expected [N, {self.classes}]"
+                f"logits {list(logits.shape)} of {len(pixels)} images: expected [N, {self.classes}], as many as classes"
             )
         # A network may compute in another precision, as with autocast in its own forward.
         return logits.to(pixels.dtype)

@@ -32,34 +32,35 @@ def place(
     return classifier
 
 
-def adapt(classifier: Classifier, size: Sequence[int], *, training: bool = False) -> None:
+def adapt(classifier: Classifier, size: Sequence[int], *, training: bool = False) -> Exception | None:
     """Set the memory format of input and weights to contiguous if the network fails with channels-last images.
 
     For ``training``, also if oneDNN would write beyond a tensor with channels-last images.
 
     The test is a forward and backward pass of two images of height and width ``size`` in evaluation mode and, with
-    ``training``, another one in training mode. A network that fails in both formats is left unchanged, so that the
-    error appears where the network is used. Modes, buffers, gradients and random states are restored.
+    ``training``, another one in training mode. A network that fails in both formats is left unchanged, and its error
+    returned. Modes, buffers, gradients and random states are restored.
     """
     if training and _overruns_in_channels_last(classifier, size):
         classifier.memory_format = torch.contiguous_format
         classifier.to(memory_format=torch.contiguous_format)
         log.info("memory format: contiguous, because of a fault of oneDNN in narrow convolutions on this CPU")
-        return
+        return None
     classifier.memory_format = torch.channels_last
     failure = _trial_error(classifier, size, training)
     if failure is None:
-        return
+        return None
     weights = [parameter.data for parameter in classifier.parameters()]
     classifier.memory_format = torch.contiguous_format
     classifier.to(memory_format=torch.contiguous_format)
     if _trial_error(classifier, size, training) is None:
         reason = str(failure).splitlines()[0] if str(failure) else type(failure).__name__
         log.info("memory format: contiguous, because the network fails with channels-last images: %s", reason)
-        return
+        return None
     classifier.memory_format = torch.channels_last
     for parameter, data in zip(classifier.parameters(), weights, strict=True):
         parameter.data = data
+    return failure
 
 
 def in_layout_of(model: Classifier, classifier: Classifier) -> Classifier:

@@ -2,9 +2,11 @@
 
 A binary network returns one logit z, or its sigmoid; a network may also end with a softmax. ``ToLogits`` wraps such a
 network, so that all methods and metrics explain logits. A multi-label network has one logit per class, each with a
-probability of its own; its ``Classifier`` is marked as ``multi_label``.
+probability of its own; its ``Classifier`` is marked as ``multi_label``. ``ToScalar`` explains any number that is a
+function of a network's output, such as the prediction of a regression.
 """
 
+from collections.abc import Callable
 from itertools import chain
 from typing import Any, cast
 
@@ -68,6 +70,35 @@ class ToLogits(nn.Module):
                 f"{self.output!r}{hint}"
             )
         return functional.linear(logits.reshape(-1, 1), self.pair)
+
+
+class ToScalar(nn.Module):
+    """A network from normalized images to one number per image ``[N, 1]``, which ``function`` computes from its output.
+
+    The number is explained as the logit of the only class.
+    """
+
+    is_binary = False  # as in ``ToLogits``
+
+    def __init__(self, network: nn.Module, function: Callable[[Any], Tensor]) -> None:
+        super().__init__()
+        self.module = unwrapped(network)  # named as in ``ToLogits``
+        self.function = function
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return one number per image, ``[N, 1]``, of normalized images ``[N, C, H, W]``.
+
+        Raises:
+            ValueError: the function returns anything else.
+        """
+        values = self.function(self.module(images))
+        if not isinstance(values, Tensor) or list(values.shape) not in ([len(images)], [len(images), 1]):
+            returned = list(values.shape) if isinstance(values, Tensor) else type(values).__name__
+            raise ValueError(
+                f"output: the function returned {returned} for a batch of {len(images)}, expected a tensor "
+                f"[{len(images)}]"
+            )
+        return values.reshape(-1, 1)
 
 
 class _Inputs(TorchFunctionMode):

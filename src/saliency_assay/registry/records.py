@@ -127,15 +127,38 @@ RENAMED = {
 }
 """Names of version 0.1 and their replacements."""
 
+ALIASES = {
+    "deep_lift": "deeplift",
+    "full_grad": "fullgrad",
+    "gbp": "guided_backprop",
+    "grad_cam": "gradcam",
+    "grad_cam_plus_plus": "gradcam_plus_plus",
+    "guided_backpropagation": "guided_backprop",
+    "guided_grad_cam": "guided_gradcam",
+    "gxi": "gradient_x_input",
+    "ig": "integrated_gradients",
+    "input_x_gradient": "gradient_x_input",
+    "ixg": "gradient_x_input",
+    "lrp": "lrp_epsilon",
+    "score_cam": "scorecam",
+    "sg": "smoothgrad",
+    "smooth_grad": "smoothgrad",
+}
+"""Other names of methods, which the Python API accepts and error messages suggest. ``shap`` is missing, because several
+methods could have it."""
+
 
 def unknown(kind: str, name: object, valid: Iterable[str]) -> str:
-    """Return an error message for an unknown name, with its new name or the closest valid one as a hint.
+    """Return an error message for an unknown name, with the name that it stands for, or similar ones, as a hint.
 
     ``name`` may have any type, because keys in YAML can.
     """
     names = sorted(valid)
     contained = [valid_name for valid_name in names if len(str(name)) > 2 and str(name) in valid_name]
-    matches = get_close_matches(str(name), names, n=1) or contained[:3]
+    as_word = [valid_name for valid_name in contained if str(name) in valid_name.split("_")]
+    matches = as_word[:3] or get_close_matches(str(name), names, n=1) or contained[:3]
+    if (alias_of := ALIASES.get(str(name))) in names:
+        matches = [alias_of]
     hint = f"did you mean {' or '.join(map(repr, matches))}? " if matches else ""
     if (renamed := RENAMED.get(str(name))) in names:
         hint = f"it is called {renamed!r} since version 0.2; "
@@ -148,6 +171,7 @@ def short_repr(value: object, longest: int = 80) -> str:
         text = json.dumps(value) if value is None or isinstance(value, bool) else repr(value)
     except (ValueError, RecursionError):  # an integer of thousands of digits, a list within itself
         text = f"a {type(value).__name__} too long to show"
+    text = " ".join(text.split()) if "\n" in text else text  # an array
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 

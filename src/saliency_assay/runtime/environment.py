@@ -18,6 +18,7 @@ WITHOUT_EFFECT = frozenset({"safetensors", "tqdm", "yaml"})
 """Modules on whose version results do not depend: they read files or show progress."""
 RECORDED = (
     "PIL",
+    "captum",
     "numpy",
     "pycocotools",
     "scipy",

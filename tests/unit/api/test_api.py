@@ -92,6 +92,42 @@ def test_maps_are_those_of_the_workflows_caller(model: Classifier) -> None:
     assert not np.array_equal(maps, other)
 
 
+def test_an_alias_is_the_method(model: Classifier) -> None:
+    np.testing.assert_array_equal(
+        attribute("ig", model, steps=3), attribute("integrated_gradients", model, steps=3)
+    )
+    smoothed = attribute("sg", model, base={"method": "gxi"}, samples=2, seed=4)
+    np.testing.assert_array_equal(
+        smoothed, attribute("smoothgrad", model, base="gradient_x_input", samples=2, seed=4)
+    )
+    names = {"model": "m", "data": "d"}
+    assert saliency_assay.workflow_seed(0, method="sg", **names) == saliency_assay.workflow_seed(
+        0, method="vargrad", **names
+    )
+    by_alias, by_name = (
+        score("random_logit", model, MAPS, method=method)["random_logit"]
+        for method in ("gbp", "guided_backprop")
+    )
+    np.testing.assert_array_equal(by_alias, by_name)
+    with pytest.raises(ValueError, match=r"^guided_backprop: unknown parameter"):
+        attribute("gbp", model, steps=3)
+    with pytest.raises(ValueError, match=r"^unknown metric 'ig'; valid: "):
+        score("ig", model, MAPS)
+    with pytest.raises(ValueError, match="unknown method 'ig'; did you mean 'integrated_gradients'"):
+        read({**TINY, "methods": {"ig": {}}}, catalog=CATALOG, source="some.yaml")
+
+
+@pytest.mark.parametrize("target", [3, np.int32(3), torch.tensor(3), np.uint8(3)])
+def test_a_single_class_is_that_of_all_images(model: Classifier, target: Any) -> None:
+    each = [3] * len(IMAGES)
+    maps = saliency_assay.attribute("gradient", model, IMAGES, target)
+    np.testing.assert_array_equal(maps, saliency_assay.attribute("gradient", model, IMAGES, each))
+    scores, expected = (
+        saliency_assay.score("deletion", model, IMAGES, targets, MAPS) for targets in (target, each)
+    )
+    np.testing.assert_array_equal(scores["deletion"], expected["deletion"])
+
+
 def test_a_network_is_taken_as_it_is(network: nn.Module) -> None:
     before = state_of(network)
     maps = saliency_assay.attribute("gradient", network, IMAGES, TARGETS.tolist())
@@ -310,7 +346,7 @@ def test_gradients_in_inference_mode_are_one_line(network: nn.Module) -> None:
 )
 def test_a_single_logit_has_no_probability(metric: str, output: str) -> None:
     model = nn.Sequential(nn.Flatten(), nn.Linear(3 * 8 * 8, 1))
-    with pytest.raises(ValueError, match=f"^output: found '{output}' of a single logit"):
+    with pytest.raises(ValueError, match=f"^{metric}: output: found '{output}' of a single logit"):
         saliency_assay.score(metric, model, IMAGES, [0] * 6, MAPS, fill="black", output=output)
     scores = saliency_assay.score(metric, model, IMAGES, [0] * 6, MAPS, fill="black", output="logit")
     assert all(np.isfinite(values).all() for values in scores.values())
@@ -511,6 +547,51 @@ def test_results_of_score_are_assessed_as_they_are(network: nn.Module) -> None:
             assess(scores, **options)
 
 
+def test_scores_of_several_metrics_are_selected_by_name(network: nn.Module) -> None:
+    maps = {"gradient": MAPS, "edge": -MAPS, "random": MAPS[::-1].copy()}
+    nested = {
+        method: {
+            "deletion": score("deletion", network, of_method, steps=8),
+            "road": score("road", network, of_method, points=2),
+            "black": score("aopc", network, of_method, steps=4, every=4, fill="black"),
+            "blur": score("aopc", network, of_method, steps=4, every=4, fill="blur"),
+            "mine": of_method.mean((1, 2, 3)),
+            "frame": pd.DataFrame({"first": of_method.max((1, 2, 3)), "second": of_method.min((1, 2, 3))}),
+        }
+        for method, of_method in maps.items()
+    }
+    selections: dict[str, tuple[tuple[str, ...], str]] = {
+        "deletion": (("deletion", "deletion"), "Deletion"),
+        "deletion deletion": (("deletion", "deletion"), "Deletion"),
+        "road_lerf": (("road", "road_lerf"), "ROAD (LeRF)"),
+        "road road_lerf": (("road", "road_lerf"), "ROAD (LeRF)"),
+        "blur aopc_morf L=4": (("blur", "aopc_morf L=4"), "AOPC (MoRF, L = 4)"),
+        "mine": (("mine",), "Mine"),
+        "second": (("frame", "second"), "Second"),
+    }
+    for name, (path, label) in selections.items():
+        direction = "" if len(path) == 2 and path[0] != "frame" else "higher"
+        assessed = assess(nested, score=name, direction=direction, resamples=20)
+        assert assessed.label == label
+        for method in maps:
+            values: Any = nested[method]
+            for key in path:
+                values = values[key]
+            assert assessed.order.loc[method, "mean"] == pytest.approx(np.mean(values))
+    valid = (
+        "deletion, road_morf, road_lerf, black aopc_morf L=4, black aopc_lerf L=4, "
+        "blur aopc_morf L=4, blur aopc_lerf L=4, mine, first, second"
+    )
+    with pytest.raises(ValueError, match=f"^score: missing, gradient has several scores; valid: {valid}$"):
+        assess(nested)
+    with pytest.raises(
+        ValueError, match=r"^gradient: unknown score 'aopc_morf L=4'; did you mean '.* aopc_morf"
+    ):
+        assess(nested, score="aopc_morf L=4")
+    single = {method: {"deletion": scores["deletion"]} for method, scores in nested.items()}
+    pd.testing.assert_frame_equal(assess(single).order, assess(nested, score="deletion").order)
+
+
 def test_correlations_of_an_assessment_are_those_of_pairs_of_methods() -> None:
     first = RNG.normal(size=30)
     scores = {"a": first, "b": 2 * first + 1, "c": -first}
@@ -586,7 +667,7 @@ def test_what_cannot_be_compared(changes: dict[str, Any], message: str) -> None:
 # ---- the whole
 
 
-@pytest.mark.parametrize("name", ["maps", "scores", "networks", "agreement", "choices"])
+@pytest.mark.parametrize("name", ["maps", "scores", "networks", "agreement", "choices", "tables", "derived"])
 def test_examples_in_docstrings(name: str) -> None:
     module = import_module(f"saliency_assay.api.{name}")
     results = doctest.testmod(module, optionflags=doctest.ELLIPSIS, extraglobs={"torch": torch})

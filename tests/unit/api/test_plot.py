@@ -192,3 +192,30 @@ def test_figures_that_do_not_fit() -> None:
         plot.maps(IMAGES, {})
     with pytest.raises(ValueError, match=r"^images: found \[6, 2, 8, 8\], expected one or three channels"):
         plot.maps(IMAGES[:, :2], {"a": MAPS["my_map"]})
+
+
+@pytest.mark.parametrize(
+    ("titles", "shown"),
+    [
+        (torch.arange(6), list("012345")),
+        (torch.tensor([0.1, 1, 2, 3, 4, 5]), ["0.1", "1.0", "2.0", "3.0", "4.0", "5.0"]),
+        (np.array([0.1, 1, 2, 3, 4, 5], np.float32), ["0.1", "1.0", "2.0", "3.0", "4.0", "5.0"]),
+        (
+            [np.int64(3), np.array(4), torch.tensor(5), 6, "seven", True],
+            ["3", "4", "5", "6", "seven", "True"],
+        ),
+    ],
+    ids=str,
+)
+def test_titles_are_plain_numbers(titles: Any, shown: list[str]) -> None:
+    axes = plot.maps(IMAGES, {"random": MAPS["random"]}, titles=titles)
+    assert [tile.get_ylabel() for tile in axes.child_axes[::2]] == shown
+
+
+def test_an_alias_has_the_label_of_the_method() -> None:
+    axes = plot.maps(IMAGES, {"ig": MAPS["random"], "sg": MAPS["random"]})
+    assert [tile.get_title() for tile in axes.child_axes[:3]] == [
+        "image",
+        "Integrated Gradients",
+        "SmoothGrad",
+    ]

@@ -9,6 +9,8 @@ import pytest
 from saliency_assay.methods import METHODS
 from saliency_assay.metrics import METRICS
 from saliency_assay.registry.records import (
+    ALIASES,
+    RENAMED,
     Parameter,
     module_of,
     record_of,
@@ -109,6 +111,20 @@ def test_unknown_names() -> None:
     assert unknown("set", "bam", []) == "unknown set 'bam'; valid: none"
     assert unknown("key", 7, ["seeds"]) == "unknown key 7; valid: seeds"
     assert unknown("key", None, ["seeds"]) == "unknown key null; valid: seeds"
+
+
+def test_aliases_are_suggested_and_none_is_a_name() -> None:
+    names = [record.name for record in METHODS]
+    assert not ALIASES.keys() & {*names, *RENAMED}
+    assert set(ALIASES.values()) <= set(names)
+    for alias, name in ALIASES.items():
+        assert f"; did you mean {name!r}? " in unknown("method", alias, names)
+    for ambiguous, suggested in (
+        ("shap", "'deep_shap' or 'gradient_shap' or 'kernel_shap'"),
+        ("cam_", "'cam'"),
+    ):
+        assert f"; did you mean {suggested}? " in unknown("method", ambiguous, names)
+    assert "integrated" not in unknown("metric", "ig", ["deletion"])
 
 
 @pytest.mark.parametrize(

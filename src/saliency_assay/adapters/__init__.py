@@ -1,0 +1,1 @@
+"""Adapters between this package and captum, Quantus and pytorch-grad-cam; nothing else imports them."""
