@@ -291,11 +291,6 @@ def test_missing_scores_are_reported_once_with_the_method(
     assert len(caplog.records) == 1  # other calls still report it
 
 
-def test_the_representation_is_short(result: Benchmark) -> None:
-    assert "3 methods, 2 metrics, 12 images" in repr(result)
-    assert len(repr(result)) < 100
-
-
 def test_saving_and_loading(result: Benchmark, images: Tensor, tmp_path: Path) -> None:
     result.save(tmp_path / "saved")
     loaded = Benchmark.load(tmp_path / "saved")
