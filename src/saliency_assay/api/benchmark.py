@@ -444,8 +444,8 @@ class _Run:
             warnings.warn(f"interrupted: {result.state_text()}", stacklevel=3)
         finally:
             bar.close()
-            if self.path:
-                result.save(self.path)
+            if self.files and result.inputs:
+                self.files.save(self._stored(), self.path)
         for text in _failure_texts(result.failures_found):
             warnings.warn(text, stacklevel=3)
         for text in result.undefined_texts():
@@ -456,7 +456,10 @@ class _Run:
 
     def _score(self, block: ImageBlock, bar: "_Bar") -> None:
         """Compute the scores of one block of images, by all methods and metrics."""
-        inputs = fingerprint([block.digest(), self.digests["model"]]) if self.path else ""
+        identity = (
+            [block.digest(), self.digests["model"], self.names.model, self.names.data] if self.path else []
+        )
+        inputs = fingerprint(identity) if identity else ""
         self.result.add_images(block, inputs)
         self._take_over(block, inputs)
         responses: dict[tuple[int, str], Any] = {}
@@ -496,6 +499,16 @@ class _Run:
         stale = self.result.take_over(self.earlier, block, inputs, self.digests)
         if stale:
             log.info("%s: %d results of other images, weights or settings are replaced", self.path, stale)
+
+    def _stored(self) -> Benchmark:
+        """Return the result with the cells of an earlier one for later blocks, which an interruption must not delete.
+
+        The images of these blocks are not known yet. Those of the first ones must be the same.
+        """
+        known = len(self.result.inputs)
+        if self.earlier is None or self.earlier.inputs[:known] != self.result.inputs:
+            return self.result
+        return self.result.with_later_blocks(self.earlier, self.digests)
 
     def _maps(self, method: _Method, seed: int, block: ImageBlock, inputs: str, bar: "_Bar") -> Any:
         """Return the maps of a block, None if the method fails."""
@@ -569,7 +582,7 @@ class _Run:
 
     def _save_at_times(self) -> None:
         if self.files and self.path and time.monotonic() - self.saved > SECONDS_BETWEEN_SAVES:
-            self.files.save_scores(self.result, self.path)
+            self.files.save_scores(self._stored(), self.path)
             self.saved = time.monotonic()
 
 

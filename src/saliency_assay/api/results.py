@@ -1,6 +1,7 @@
 """The result of a benchmark: scores, ranks, pairs of methods, agreement, figures, and files."""
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
@@ -361,6 +362,29 @@ class Benchmark:
                 ):
                     self.maps[seed, name], self.map_digests[seed, name] = maps[: self.keep], stored
         return stale
+
+    def with_later_blocks(self, earlier: "Benchmark", digests: Mapping[str, str]) -> "Benchmark":
+        """Return a copy with the cells of an earlier result for the blocks after those of this one."""
+        known = len(self.inputs)
+        stored = copy(self)
+        stored.methods, stored.metrics, stored.cells = [*self.methods], [*self.metrics], dict(self.cells)
+        for key, cell in earlier.cells.items():
+            method = digests.get(f"methods {key.method}", cell.method)
+            metric = digests.get(f"metrics {key.metric}", cell.metric)
+            if (
+                key.block >= known
+                and key.seed in self.seeds
+                and (cell.method, cell.metric) == (method, metric)
+            ):
+                stored._add_entries(earlier, key)
+                stored.cells[key] = cell
+        if len(stored.cells) > len(self.cells):
+            first = len(self.image_rows["image"])
+            stored.image_rows = {
+                name: [*rows, *earlier.image_rows[name][first:]] for name, rows in self.image_rows.items()
+            }
+            stored.inputs = [*self.inputs, *earlier.inputs[known:]]
+        return stored
 
     def _add_entries(self, earlier: "Benchmark", key: CellKey) -> None:
         if all(each.name != key.method for each in self.methods):

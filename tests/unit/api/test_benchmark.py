@@ -259,6 +259,32 @@ def test_only_what_changed_is_computed_again(network: nn.Module, images: Tensor,
     assert set(other.scores["method"]) == {"d"}  # the others are of other images
 
 
+def test_an_interruption_keeps_earlier_results_of_later_images(network: nn.Module, tmp_path: Path) -> None:
+    images = torch.rand(BLOCK + 20, 1, SIDE, SIDE)
+
+    def counted(methods: Any, calls: int = -1) -> Benchmark:
+        COUNTS.update({"explained": 0, "scored": 0, "calls until interruption": calls})
+        return run(network, images, methods, COUNTED_METRICS, path=tmp_path / "run", batch_size=BLOCK)
+
+    first = {name: COUNTED[name] for name in "ab"}
+    before = counted(first)
+    with pytest.warns(UserWarning, match="interrupted"):
+        interrupted = counted(COUNTED, calls=1)
+    assert interrupted.scores["image"].max() < BLOCK
+    after = counted(COUNTED)
+    assert COUNTS["explained"] == 20  # of method c, whose maps of the first block were saved
+    old = after.scores[after.scores["method"] != "c"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(old, before.scores)
+
+
+def test_other_names_have_other_noise(network: nn.Module, images: Tensor, tmp_path: Path) -> None:
+    def noisy(name: str) -> np.ndarray:
+        result = run(network, images, ["random"], ["complexity"], path=tmp_path / "run", model_name=name)
+        return values(result, "random", "complexity")
+
+    assert (noisy("one") != noisy("two")).all()
+
+
 def test_a_failure_is_a_result(network: nn.Module, images: Tensor, tmp_path: Path) -> None:
     def failing(model: Any, images: Tensor, targets: Tensor, *, generator: Any) -> Tensor:
         raise RuntimeError("out of order\nwith details")
