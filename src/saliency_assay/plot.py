@@ -4,7 +4,7 @@ Each function plots on matplotlib axes, by default those of a new figure, and re
 colors and markers of the report.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from textwrap import fill
 from typing import Any
 
@@ -244,16 +244,29 @@ def curves_of_benchmark(benchmark: Benchmark, metric: str, ax: Axes | None = Non
     registered = entry.registered if entry else ""
     if registered not in CURVES:
         raise ValueError(f"metric: found {metric!r}, expected one of {', '.join(CURVES)}")
-    return _plot_curves(means, benchmark.labels, registered, name, "", ax)
+    output = entry.output if entry else ""
+    return _plot_curves(means, benchmark.labels, registered, name, output, ax)
 
 
 @styled()
 def maps_of_benchmark(
-    benchmark: Benchmark, ax: Axes | None = None, images: int = 4, titles: Iterable[object] = ()
+    benchmark: Benchmark,
+    ax: Axes | None = None,
+    images: int = 4,
+    methods: Sequence[str] = (),
+    titles: Iterable[object] = (),
 ) -> Axes:
-    """Plot the maps of the first images of a benchmark; see ``Benchmark.plot``."""
+    """Plot the maps of the first images of a benchmark; see ``Benchmark.plot``.
+
+    Raises:
+        ValueError: a method has no maps.
+    """
     pixels, by_method, mask, targets = benchmark.kept()
-    shown = {name: each[:images] for name, each in by_method.items()}
+    labels = [benchmark.labels.method(name) for name in methods]
+    for label in labels:
+        if label not in by_method:
+            raise ValueError(unknown("method", label, by_method))
+    shown = {name: by_method[name][:images] for name in labels or by_method}
     names = list(titles) or [f"class {target}" for target in targets[:images]]
     return maps(pixels[:images], shown, ax, titles=names, mask=None if mask is None else mask[:images])
 

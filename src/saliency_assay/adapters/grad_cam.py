@@ -10,11 +10,6 @@ from torch import Tensor, nn
 
 from saliency_assay.registry.records import unknown
 
-try:
-    from pytorch_grad_cam.utils.model_targets import ClassifierOutputTarget
-except ModuleNotFoundError as error:
-    raise ModuleNotFoundError("grad-cam is not installed: pip install grad-cam", name=error.name) from None
-
 
 def method(cam: Callable[..., Any], target_layers: Sequence[str], **arguments: Any) -> Callable[..., Tensor]:
     """Return a class of pytorch-grad-cam as a method for ``saliency_assay.attribute`` and ``benchmark``.
@@ -29,11 +24,12 @@ def method(cam: Callable[..., Any], target_layers: Sequence[str], **arguments: A
     """
 
     def explain(model: nn.Module, images: Tensor, targets: Tensor, *, generator: torch.Generator) -> Tensor:
+        output_target = _output_target()
         modules = dict(getattr(model, "network", model).named_modules())
         for path in target_layers:
             if path not in modules:
                 raise ValueError(f"target_layers: {unknown('layer', path, filter(None, modules))}")
-        outputs = [ClassifierOutputTarget(target) for target in targets.tolist()]
+        outputs = [output_target(target) for target in targets.tolist()]
         with cam(
             model=model, target_layers=[modules[path] for path in target_layers], **arguments
         ) as explainer:
@@ -50,11 +46,26 @@ def classes(targets: Iterable[Any]) -> npt.NDArray[np.int64]:
     Raises:
         ValueError: an object is not a ``ClassifierOutputTarget``.
     """
-    objects = list(targets)
+    objects, output_target = list(targets), _output_target()
     for each in objects:
-        if type(each) is not ClassifierOutputTarget:
+        if type(each) is not output_target:
             raise ValueError(
                 f"targets: found {type(each).__name__}, expected ClassifierOutputTarget; for another number, pass a "
                 "function as output of saliency_assay.wrap"
             )
     return np.array([each.category for each in objects], dtype=np.int64)
+
+
+def _output_target() -> Any:
+    """Return the class of targets that are logits of a class.
+
+    Raises:
+        ModuleNotFoundError: pytorch-grad-cam is not installed.
+    """
+    try:
+        from pytorch_grad_cam.utils.model_targets import ClassifierOutputTarget
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "grad-cam is not installed: pip install grad-cam", name=error.name
+        ) from None
+    return ClassifierOutputTarget

@@ -320,6 +320,7 @@ def _bind_metrics(
             else {name: label},
             dict(record.sub_variants) if record else {},
             record.summary if record else "",
+            str(bound.choice.parameters.get("output", "")) if record else "",
         )
         group = (record.noise_group or record.name) if record else _reference(function)
         metrics.append(_Metric(described, bound, group, _passes(record, bound.choice.parameters, size)))

@@ -101,12 +101,13 @@ def agreement(result: Benchmark) -> Agreement:
 
 def tidy(result: Benchmark) -> pd.DataFrame:
     """Return ranks and reliability in one table, as ``saliency-assay table`` writes it."""
-    return tidy_table(STUDY, STUDY, _ranks(result), result.agreement.images)
+    return tidy_table(STUDY, STUDY, result.ranks, result.agreement.images)
 
 
 def latex(result: Benchmark) -> str:
     """Return the same as a LaTeX table."""
-    return study_tex(STUDY, tidy(result), [], level=LEVEL, labels=result.labels)
+    table = tidy(result).assign(seeds=0)  # none of trainings
+    return study_tex(STUDY, table, [], level=LEVEL, labels=result.labels)
 
 
 def sentences(result: Benchmark) -> list[str]:
@@ -123,7 +124,7 @@ def heat_map_of(result: Benchmark) -> HeatMap:
         study.tables["reliability"],
         study.names,
         study.measured,
-        title=f"{study.label}: rank sets of the methods",
+        title=f"{result.model} on {result.data}: rank sets of the methods",
         level=LEVEL,
     )
 

@@ -59,6 +59,8 @@ class MetricEntry:
     sub_variants: dict[str, str]
     """Labels of sub-variants, see ``registry.labels``."""
     summary: str
+    output: str
+    """Output of the model that it scores, such as ``probability``; empty if it has no such parameter."""
 
 
 class CellKey(NamedTuple):
@@ -125,7 +127,8 @@ class Failure:
     def of(cls, method: str, metric: str, error: Exception) -> "Failure":
         """Return the failure with the first line of the message."""
         lines = str(error).strip().splitlines()
-        return cls(method, metric, lines[0] if lines else type(error).__name__)
+        text = lines[0] if lines else type(error).__name__
+        return cls(method, metric, text.removeprefix(f"{metric or method}: "))
 
     def __str__(self) -> str:
         of_metric = f", {self.metric}" if self.metric else ""
@@ -234,7 +237,6 @@ class Benchmark:
             scores={score: label for each in self.metrics for score, label in each.score_labels.items()},
             entry_scores={each.name: each.score_labels for each in self.metrics},
             sub_variants={each.name: each.sub_variants for each in self.metrics},
-            studies={STUDY: f"{self.model} on {self.data}"},
             places=method_places(entries, registered),
         )
 
@@ -520,9 +522,16 @@ class Plots:
         """
         return self._module.curves_of_benchmark(self._benchmark, metric, ax, curve)
 
-    def maps(self, ax: "Axes | None" = None, *, images: int = 4, titles: Sequence[object] = ()) -> Any:
-        """Plot the maps of the first images, by default with their targets as titles."""
-        return self._module.maps_of_benchmark(self._benchmark, ax, images, titles)
+    def maps(
+        self,
+        ax: "Axes | None" = None,
+        *,
+        images: int = 4,
+        methods: Sequence[str] = (),
+        titles: Sequence[object] = (),
+    ) -> Any:
+        """Plot the maps of the first ``images`` by ``methods``, by default all; titles are by default the targets."""
+        return self._module.maps_of_benchmark(self._benchmark, ax, images, methods, titles)
 
     @property
     def _module(self) -> Any:

@@ -374,6 +374,8 @@ def test_figures(result: Benchmark) -> None:
     ]
     assert len(result.plot.curves("deletion").lines) == len(METHODS)
     assert len(result.plot.maps(images=2).child_axes) == 2 * (1 + len(METHODS))
+    assert len(result.plot.maps(images=2, methods=["random"]).child_axes) == 2 * 2
+    assert "probability" in result.plot.curves("deletion").get_ylabel()
     plt.close("all")
 
 

@@ -149,7 +149,7 @@ def test_weights_of_inference_mode_can_be_randomized() -> None:
         (conv_classifier(), [3], "layers: found 3, expected paths of layers"),
         (conv_classifier(), "", "layers: found '', expected paths of layers"),
     ],
-    ids=str,
+    ids=map(str, range(6)),  # a text of a function has its address
 )
 def test_what_cannot_be_randomized(model: Any, layers: Any, message: str) -> None:
     with pytest.raises(ValueError, match=f"^{message}"):

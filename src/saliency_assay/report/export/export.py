@@ -195,7 +195,7 @@ def _score_caption(rows: pd.DataFrame, study: str, baselines: bool, level: float
     images = " to ".join(map(str, dict.fromkeys((counts.min(), counts.max())))) if len(counts) else "0"
     groups = groups_text(rows.loc[rows["mean"].notna(), "groups"].dropna() if "groups" in rows else ())
     seed_count = rows["seeds"].max()
-    seeds = f", {seed_count} training seed{'s' if seed_count > 1 else ''}"
+    seeds = f", {seed_count} training seed{'s' if seed_count > 1 else ''}" if seed_count else ""
     over = latex.escaped(joined(dict.fromkeys(rows["over"])))
     legend = r"$\uparrow$ higher, $\downarrow$ lower is better"
     if any(Direction(direction).target is not None for direction in rows["direction"]):
