@@ -11,6 +11,7 @@ import pytest
 from checkout import Checkout
 
 import saliency_assay
+from saliency_assay.adapters import captum
 from saliency_assay.storage import score_tables
 from saliency_assay.storage.zarr_store import open_store
 from tools.benchmark_picture import example
@@ -76,3 +77,28 @@ def test_the_example_of_the_readme_runs(
     )
     assert names["result"].complete
     assert len(names["result"].images) == 100
+
+
+@pytest.mark.slow
+def test_a_class_of_captum_is_a_method_of_the_workflow(smallest: Checkout) -> None:
+    entries = {
+        "path": {"captum": "IntegratedGradients", "n_steps": 5},
+        "shap": {"captum": "GradientShap", "n_samples": 2},
+    }
+    for name, entry in entries.items():
+        smallest.configure(**{f"methods__{name}": entry})
+    results = smallest.root / "results"
+    files = {name: results / f"maps/digits/seed0/digits/{name}.zarr.zip" for name in entries}
+    status, output = smallest.snakemake(*(str(file.relative_to(smallest.root)) for file in files.values()))
+    assert status == 0, output
+    model = saliency_assay.load_model(results / "models/digits/seed0/weights.pt")
+    with (
+        open_store(files["path"], kind="maps") as maps,
+        open_store(results / "data/digits.zarr.zip", kind="data") as data,
+    ):
+        images, targets, stored = data["image"][maps["image"][:]], maps["target"][:], maps["map"][:]
+        assert "captum" in maps.attributes["libraries"]
+    method = captum.method("IntegratedGradients", n_steps=5)
+    np.testing.assert_allclose(saliency_assay.attribute(method, model, images, targets), stored, atol=1e-6)
+    with open_store(files["shap"], kind="maps") as maps:
+        assert np.isfinite(maps["map"][:]).all()
