@@ -265,7 +265,8 @@ def _base(place: str, name: str, others: Mapping[str, Method], catalog: Catalog)
         problem = f"found {name}, whose maps are from another program"
         raise ConfigError(f"{place}.base: {problem}; expected a method that computes maps, such as gradient")
     record = catalog.methods.get(base.method)
-    if reason := record.unsmoothable if record else "":
+    takes_background = "takes a background" if base.background else ""
+    if reason := record.unsmoothable if record else takes_background:
         problem = f"found {base.name}, which {reason}"
         raise ConfigError(f"{place}.base: {problem}; expected a method that does not, such as gradient")
     return base

@@ -59,6 +59,12 @@ def test_invalid_entries_name_the_place(case: str) -> None:
         method_of(entry)
 
 
+def test_a_class_with_a_background_cannot_be_smoothed() -> None:
+    methods = {"theirs": {"captum": "GradientShap"}, "smooth": {"method": "smoothgrad", "base": "theirs"}}
+    with pytest.raises(ConfigError, match=r"methods\.smooth\.base: .*background"):
+        read({**STUDY, "methods": methods}, catalog=CATALOG, source="study.yaml")
+
+
 def test_without_captum(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(captum_classes, "find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r"methods\.theirs\.captum.*pip install captum"):
