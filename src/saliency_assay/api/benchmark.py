@@ -105,8 +105,8 @@ def benchmark(
         finetuned_model: the network after fine-tuning, for metrics that evaluate it.
         keep: number of images whose maps are kept, for ``plot.maps`` and ``save``.
         path: folder in which results are saved, at least every ten seconds. Scores that it already contains are not
-            computed again if images, weights, the source code of the function and its settings are unchanged. Results
-            of other methods and metrics in it are kept, so that a method can be added.
+            computed again if the source code of the function and its settings are unchanged. Results of other methods
+            and metrics in it are kept, so that a method can be added. Images and weights must be the same.
         progress: True for a progress bar on stderr.
         model_name: name of the model in tables and random seeds. With the names of a configuration and
             ``load_model``, maps and scores equal those of the workflow.
@@ -461,6 +461,11 @@ class _Run:
             [block.digest(), self.digests["model"], self.names.model, self.names.data] if self.path else []
         )
         inputs = fingerprint(identity) if identity else ""
+        if self.earlier and block.start == 0 and self.earlier.inputs[:1] not in ([], [inputs]):
+            raise ValueError(
+                f"path: found results of other images, targets, masks or weights in {self.path}, expected those of the "
+                "same, or a new folder"
+            )
         self.result.add_images(block, inputs)
         self._take_over(block, inputs)
         responses: dict[tuple[int, str], Any] = {}

@@ -199,7 +199,8 @@ def check_outputs(choice: Choice[Any], classifier: Classifier) -> None:
     output = choice.parameters.get("output")
     if output in ("probability", "accuracy"):
         raise ValueError(
-            f"{choice.name}: output: found {output!r} of a single logit, which is always 1; expected output='logit'"
+            f"{choice.name}: output: found {output!r} of a single logit, which is always 1; expected "
+            "output='logit', or saliency_assay.wrap(…, classes=2, output='sigmoid') for a network with one probability"
         )
     if getattr(choice.record, "several_classes", False):
         raise ValueError(f"{choice.name}: found a model with a single logit, expected several classes")

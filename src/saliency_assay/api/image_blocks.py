@@ -203,6 +203,8 @@ def _parts(batch: Sequence[Any]) -> Batch:
     if not 1 <= len(batch) <= 3:
         raise ValueError(f"data: found batches of {len(batch)} parts, expected (images[, targets[, masks]])")
     images, targets, masks = (*batch, None, None)[:3]
+    if targets is not None and np.ndim(targets) == 0 and _is_array(images):  # one class for all images
+        targets = np.full(len(images), integer_of(targets, "targets"))
     return images, targets, masks
 
 

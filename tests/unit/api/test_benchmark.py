@@ -124,7 +124,7 @@ def test_targets(network: nn.Module, images: Tensor, labels: Tensor) -> None:
     predicted = network(images).argmax(1).tolist()
     assert explained() == explained(targets="label") == labels.tolist()
     assert explained(targets="predicted") == explained(data=images) == predicted
-    assert explained(targets=2) == [2] * len(images)
+    assert explained(targets=2) == explained(data=(images, 2)) == [2] * len(images)
     assert explained(targets=labels.flip(0)) == labels.flip(0).tolist()
 
 
@@ -254,9 +254,12 @@ def test_only_what_changed_is_computed_again(network: nn.Module, images: Tensor,
     assert COUNTS["explained"] == 12
     assert sorted(set(added.scores["method"])) == ["a", "b", "c", "d"]
     np.testing.assert_allclose(values(added, "b", "one"), 5 * images.flatten(1).mean(1))
-    _, other = explained({"d": {"method": counted_method, "scale": 7}}, data=1 - images)
-    assert COUNTS["explained"] == 12
-    assert set(other.scores["method"]) == {"d"}  # the others are of other images
+    for data in (1 - images, images[:6]):
+        with pytest.raises(ValueError, match="path"):
+            explained({"e": {"method": counted_method, "scale": 9}}, data=data)
+    _, kept = explained({"d": {"method": counted_method, "scale": 7}})
+    assert COUNTS["explained"] == 0
+    pd.testing.assert_frame_equal(kept.scores, added.scores)
 
 
 def test_an_interruption_keeps_earlier_results_of_later_images(network: nn.Module, tmp_path: Path) -> None:
@@ -279,7 +282,7 @@ def test_an_interruption_keeps_earlier_results_of_later_images(network: nn.Modul
 
 def test_other_names_have_other_noise(network: nn.Module, images: Tensor, tmp_path: Path) -> None:
     def noisy(name: str) -> np.ndarray:
-        result = run(network, images, ["random"], ["complexity"], path=tmp_path / "run", model_name=name)
+        result = run(network, images, ["random"], ["complexity"], path=tmp_path / name, model_name=name)
         return values(result, "random", "complexity")
 
     assert (noisy("one") != noisy("two")).all()
