@@ -271,10 +271,11 @@ YAML = [
     if block.language == "yaml" and block.page not in ("docs/extending.md", MODULE)
 ]
 # Those of the page on Python build on each other: unit/api/test_api_documents.py and test_results.py run them.
+RUN_BY_OTHER_TESTS = ("docs/api.md", "docs/howto/coming-from.md", MODULE)
 PYTHON = [
     block
     for block in SNIPPETS
-    if block.language == "python" and not block.file and block.page not in ("docs/api.md", MODULE)
+    if block.language == "python" and not block.file and block.page not in RUN_BY_OTHER_TESTS
 ]
 
 
