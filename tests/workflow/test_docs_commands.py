@@ -270,7 +270,7 @@ YAML = [
     for block in SNIPPETS
     if block.language == "yaml" and block.page not in ("docs/extending.md", MODULE)
 ]
-# Those of the page on Python build on each other: unit/api/test_api_documents.py and test_results.py run them.
+# Blocks that build on each other: test_api_documents.py, test_captum_adapter.py and test_results.py run them.
 RUN_BY_OTHER_TESTS = ("docs/api.md", "docs/howto/coming-from.md", MODULE)
 PYTHON = [
     block
