@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from inspect import signature
 from itertools import chain
 from math import inf
@@ -27,8 +26,9 @@ from saliency_assay.api.networks import Model, Prediction, classifier_of, normal
 from saliency_assay.api.results import Benchmark, Cell, CellKey, Failure, MethodEntry, MetricEntry
 from saliency_assay.api.scores import SINGLE, BoundMetric, bind_metric
 from saliency_assay.methods import METHODS, engine
-from saliency_assay.methods.cost import Map, passes
+from saliency_assay.methods.cost import Map, passes, watched_rows
 from saliency_assay.methods.inputs import map_seed
+from saliency_assay.metrics import Score
 from saliency_assay.metrics import engine as metrics_engine
 from saliency_assay.metrics.engine import Explainer, metric_seed, table_of
 from saliency_assay.models.classifier import Classifier
@@ -201,7 +201,7 @@ class _Metric:
 def _digest(
     registered: str, records: Iterable[Any], function: Callable[..., Any], settings: Mapping[str, Any]
 ) -> str:
-    record = next((record for record in records if record.name == registered), None)
+    record = _record(registered, records)
     code = identity_of(function) if record is None else identity_of_record(record.function)
     return fingerprint([code, identity_of(dict(settings))])
 
@@ -306,21 +306,20 @@ def _bind_metrics(
         taken = {key: value for key, value in inputs.items() if key in takes}
         bound = bind_metric(function, classifier, normalized=with_mean, **taken, **entry)
         label = label_of(name, label, record)
+        scores = record.scores if record else (Score(name, Direction(direction), (-inf, inf), label),)
         described = MetricEntry(
             name,
             label,
             record.name if record else "",
-            {each.name: str(each.direction) for each in record.scores}
-            if record
-            else {name: str(Direction(direction))},
-            {each.name: each.range for each in record.scores} if record else {name: (-inf, inf)},
-            record.measures if record else str(measures),
-            score_labels({each.name: each.label for each in record.scores}, label, record.label)
-            if record
-            else {name: label},
-            dict(record.sub_variants) if record else {},
-            record.summary if record else "",
-            str(bound.choice.parameters.get("output", "")) if record else "",
+            directions={each.name: str(each.direction) for each in scores},
+            ranges={each.name: each.range for each in scores},
+            measures=record.measures if record else str(measures),
+            score_labels=score_labels(
+                {each.name: each.label for each in scores}, label, record.label if record else ""
+            ),
+            sub_variants=dict(record.sub_variants) if record else {},
+            summary=record.summary if record else "",
+            output=str(bound.choice.parameters.get("output", "")) if record else "",
         )
         group = (record.noise_group or record.name) if record else _reference(function)
         metrics.append(_Metric(described, bound, group, _passes(record, bound.choice.parameters, size)))
@@ -328,11 +327,8 @@ def _bind_metrics(
 
 
 def _record(function: Any, records: Iterable[Any]) -> Any:
-    return (
-        next((record for record in records if record.name == function), None)
-        if isinstance(function, str)
-        else None
-    )
+    """Return the registered method or metric; None of a custom function."""
+    return next((record for record in records if isinstance(function, str) and record.name == function), None)
 
 
 def _signature(function: Any) -> tuple[str, ...]:
@@ -467,7 +463,10 @@ class _Run:
                 "same, or a new folder"
             )
         self.result.add_images(block, inputs)
-        self._take_over(block, inputs)
+        if self.earlier:
+            stale = self.result.take_over(self.earlier, block, inputs, self.digests)
+            if stale:
+                log.info("%s: %d results of other images or settings are replaced", self.path, stale)
         responses: dict[tuple[int, str], Any] = {}
         for method in self.methods:
             maps: Any = None
@@ -497,14 +496,6 @@ class _Run:
                     self.result.keep_maps(seed, method.entry.name, block.start, maps, digest)
                 self.result.pending = None
                 self._save_at_times()
-
-    def _take_over(self, block: ImageBlock, inputs: str) -> None:
-        """Take over the cells of an earlier run whose images, model, functions and settings are the same."""
-        if self.earlier is None:
-            return
-        stale = self.result.take_over(self.earlier, block, inputs, self.digests)
-        if stale:
-            log.info("%s: %d results of other images, weights or settings are replaced", self.path, stale)
 
     def _stored(self) -> Benchmark:
         """Return the result with the cells of an earlier one for later blocks, which an interruption must not delete.
@@ -620,7 +611,11 @@ def _failure_texts(failures: Iterable[Failure]) -> list[str]:
 
 def _files_of(path: Path | None) -> Any:
     """Return the module that saves results; it requires pyarrow and zarr, which are imported before any computation."""
-    return None if path is None else import_module("saliency_assay.api.benchmark_files")
+    if path is None:
+        return None
+    from saliency_assay.api import benchmark_files
+
+    return benchmark_files
 
 
 class _Bar:
@@ -641,17 +636,16 @@ class _Bar:
         self.bar.set_description_str(text)
         done = 0.0
 
-        def count(_: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        def count(rows: int) -> None:
             nonlocal done
-            step = min(float(len(next(iter((*args, *kwargs.values()))))), weight - done)
+            step = min(rows, weight - done)
             done += step
             self.bar.update(step)
 
-        handle = self.classifier.register_forward_pre_hook(count, with_kwargs=True)
         try:
-            yield
+            with watched_rows(self.classifier, count):
+                yield
         finally:
-            handle.remove()
             self.bar.update(weight - done)
 
     def skip(self, weight: float) -> None:

@@ -8,8 +8,8 @@ import pandas as pd
 from numpy import ndarray as Array
 
 from saliency_assay.api.results import STUDY, Agreement, Benchmark
+from saliency_assay.metrics.engine import UNDEFINED
 from saliency_assay.plotting.page import page_templates
-from saliency_assay.reliability.agreement import agreement_table
 from saliency_assay.reliability.order_tables import Rule, order_tables
 from saliency_assay.reliability.reliability_tables import (
     rankings_table,
@@ -25,6 +25,7 @@ TEMPLATES = Path(__file__).with_name("templates")
 RESAMPLES, LEVEL = 10_000, 0.999
 """Resamples and confidence level of the intervals of α, as in the workflow."""
 COLUMNS = ["study", "data", "model", "seed", "method", "metric", "variant", "image", "score"]
+"""Columns of ``storage.score_tables``, which requires pyarrow."""
 SENTENCES = 3
 """Most sentences below the heat map in a notebook."""
 
@@ -70,8 +71,7 @@ def undefined_texts(result: Benchmark) -> list[str]:
         pairs = dict.fromkeys(zip(rows["metric"], rows["variant"], strict=True))
         scores = ", ".join(result.labels.score(*pair) for pair in pairs)
         images = f"up to {rows['undefined'].max()} of {len(result.image_rows['image'])} images"
-        reasons = "such as those with a constant map or without an object (docs/metrics.md)"
-        texts.append(f"{result.labels.method(str(method))}: no score for {images}, {reasons}: {scores}")
+        texts.append(f"{result.labels.method(str(method))}: no score for {images}, {UNDEFINED}: {scores}")
     return texts
 
 
@@ -112,18 +112,17 @@ def latex(result: Benchmark) -> str:
 
 def sentences(result: Benchmark) -> list[str]:
     """Return the answer of a benchmark in one sentence, and sentences on its limits."""
-    study = _study(result)
-    return [study.answer, *study.warnings]
+    return [result.study.answer, *result.study.warnings]
 
 
 def heat_map_of(result: Benchmark) -> HeatMap:
     """Return the cells of the heat map of rank sets."""
-    study = _study(result)
+    tables = result.study.tables
     return heat_map(
-        study.tables["order"],
-        study.tables["reliability"],
-        study.names,
-        study.measured,
+        tables["order"],
+        tables["reliability"],
+        result.study.names,
+        result.study.measured,
         title=f"{result.model} on {result.data}: rank sets of the methods",
         level=LEVEL,
     )
@@ -156,19 +155,15 @@ def _ranks(result: Benchmark) -> pd.DataFrame:
     return result.ranks.assign(seeds=1)
 
 
-def _study(result: Benchmark) -> StudyResult:
-    """Return a benchmark in the form that the pages of the report take."""
+def study_of(result: Benchmark) -> StudyResult:
+    """Return ``Benchmark.study``, with the tables that its answer, warnings and heat map use."""
     labels = result.labels
     tables = {"order": _ranks(result), "pairs": result.pairs.copy()}
     for name, column in (
         *(("order", "method"), ("order", "lead_over"), ("pairs", "method"), ("pairs", "other")),
     ):
         tables[name][column] = tables[name][column].map(labels.method, na_action="ignore")
-    tables |= {"reliability": result.agreement.images, "rankings": result.agreement.metrics}
-    targets = np.asarray(result.image_rows["target"])
-    tables["agreement"] = agreement_table(
-        result.scores, result.directions, targets, clusters=_clusters(result)
-    )
+    tables["reliability"] = result.agreement.images
     of_scores = {score: each for each in result.metrics for score in each.directions}
     return StudyResult(
         name=STUDY,

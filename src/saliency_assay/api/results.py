@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from saliency_assay.methods import METHODS
+from saliency_assay.plotting.statistics import NORMAL_95
 from saliency_assay.registry.labels import Labels, method_places
 from saliency_assay.registry.records import unknown
 from saliency_assay.storage import GROUP
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from saliency_assay.api.image_blocks import ImageBlock
     from saliency_assay.report.pages.heat_map import HeatMap
+    from saliency_assay.report.pages.study import StudyResult
 
 STUDY = "benchmark"
 """Name of the study in score tables."""
@@ -320,7 +322,6 @@ class Benchmark:
 
     def add_images(self, block: "ImageBlock", inputs: str) -> None:
         """Record the images of the next block; the first ``keep`` are kept."""
-        self._reset()
         count = len(block.targets)
         self.image_rows["image"] += range(block.start, block.start + count)
         self.image_rows["source"] += block.source.tolist()
@@ -483,22 +484,14 @@ class Benchmark:
         # Imported on first use, because pandas and scipy take longer to import than a small benchmark to run.
         return import_module("saliency_assay.api.benchmark_tables")
 
-    def _reset(self) -> None:
-        for name in (
-            "scores",
-            "ranks",
-            "pairs",
-            "agreement",
-            "summary",
-            "heat_map",
-            "labels",
-            "_order_and_pairs",
-        ):
-            self.__dict__.pop(name, None)
-
     @cached_property
     def _order_and_pairs(self) -> "tuple[pd.DataFrame, pd.DataFrame]":
         return self._tables.order_and_pairs(self)  # type: ignore[no-any-return]
+
+    @cached_property
+    def study(self) -> "StudyResult":
+        """The result in the form that the pages of the report take."""
+        return self._tables.study_of(self)  # type: ignore[no-any-return]
 
 
 class Plots:
@@ -543,5 +536,5 @@ def _band(moments: Moments) -> tuple[Array, Array]:
     """Return the mean and the half width of its 95 % interval by the normal approximation."""
     count = moments.count
     mean = np.where(count > 0, moments.mean, np.nan)
-    half = 1.96 * np.sqrt(moments.squares / np.maximum(count - 1, 1) / np.maximum(count, 1))
+    half = NORMAL_95 * np.sqrt(moments.squares / np.maximum(count - 1, 1) / np.maximum(count, 1))
     return mean, np.where(count > 1, half, np.nan)

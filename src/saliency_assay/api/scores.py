@@ -64,7 +64,7 @@ class Scores(dict[str, Array]):
         """Name of the metric."""
         self.parameters = choice.parameters
         """Parameters of the metric; of a custom metric only those that were passed."""
-        labels = labels_of(choice)
+        labels = _labels_of(choice)
         self.labels = {
             " ".join(key).strip(): labels.score(key[0], f"{choice.name} {key[1]}".strip()) for key in keys
         }
@@ -312,7 +312,7 @@ def bind_metric(
     return BoundMetric(choice, takes, shared_inputs)
 
 
-def labels_of(choice: Choice[Metric]) -> Labels:
+def _labels_of(choice: Choice[Metric]) -> Labels:
     """Return the labels of a metric's scores, as for an entry of the configuration without a label."""
     record, name = choice.record, choice.name
     label = label_of(name, None, record)

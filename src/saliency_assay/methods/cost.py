@@ -96,14 +96,21 @@ def shared_samples(inputs: Map) -> float:
 def counted_rows(classifier: Any) -> Iterator[list[int]]:
     """Collect the number of images in each batch that goes through a ``Classifier`` while the context is open."""
     rows: list[int] = []
+    with watched_rows(classifier, rows.append):
+        yield rows
+
+
+@contextmanager
+def watched_rows(classifier: Any, watch: Callable[[int], object]) -> Iterator[None]:
+    """Call ``watch`` with the number of images of each batch, before it goes through a ``Classifier``."""
 
     def count(_: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        rows.append(len(next(iter((*args, *kwargs.values())))))
+        watch(len(next(iter((*args, *kwargs.values())))))
 
     # Not a hook of the network: those belong to the state by which its canonical form is cached.
     handle = classifier.register_forward_pre_hook(count, with_kwargs=True)
     try:
-        yield rows
+        yield
     finally:
         handle.remove()
 

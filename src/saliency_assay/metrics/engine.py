@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 K = TypeVar("K")
 log = logging.getLogger(__name__)
 
+UNDEFINED = "such as those with a constant map or without an object (docs/metrics.md)"
+"""Images for which a score is not defined, in messages."""
+
 
 @dataclass(frozen=True)
 class Explainer:
@@ -129,8 +132,7 @@ def score(
             undefined[" ".join(key).strip()] += int(values.isnan().sum())
         yield result
     for label, count in (+undefined).items():  # the plus drops counts of 0
-        reasons = "such as those with a constant map or without an object (docs/metrics.md)"
-        log.warning("%s is not defined for %d of %d images, %s", label, count, len(images), reasons)
+        log.warning("%s is not defined for %d of %d images, %s", label, count, len(images), UNDEFINED)
 
 
 def explainer_of(

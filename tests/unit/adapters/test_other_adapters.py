@@ -42,8 +42,8 @@ def test_quantus_takes_an_explain_function(network: nn.Module) -> None:
     explain = adapter.explain_func("gradient")
     scores = metric(network, IMAGES.numpy(), TARGETS.numpy(), explain_func=explain, explain_func_kwargs={})
     maps = saliency_assay.attribute("gradient", network, IMAGES, TARGETS)
-    given = metric(network, IMAGES.numpy(), TARGETS.numpy(), a_batch=maps.numpy())
-    np.testing.assert_allclose(scores, given, rtol=1e-5)
+    of_maps = metric(network, IMAGES.numpy(), TARGETS.numpy(), a_batch=maps.numpy())
+    np.testing.assert_allclose(scores, of_maps, rtol=1e-5)
 
 
 def test_quantus_explanations_as_a_method(network: nn.Module) -> None:
