@@ -25,6 +25,11 @@ COMMANDS = {
     "dry": "show how many jobs of each rule would run, and what causes them, without running any",
     "config": "print CONFIG or a profile, such as profiles/slurm; without one, list the configurations",
 }
+OTHERS = {
+    "enter": "compare a new method with those of the reference suite",
+    "suite": "list the tasks of the reference suite, or compute their scores again",
+}
+"""Commands that do not run a workflow; ``saliency-assay COMMAND --help`` describes their arguments."""
 EPILOG = """\
 CONFIG is a configuration file or the name of a configuration of the package; by default it is the demo. Further
 arguments are those of Snakemake, such as --cores 4 or --profile slurm."""
@@ -33,7 +38,12 @@ HELP = ("-h", "--help", "--version")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with its command-line ``arguments`` and return its exit status."""
-    command, name, options = _parse(list(sys.argv[1:] if arguments is None else arguments))
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words and words[0] in OTHERS:
+        from saliency_assay.suite.command import main as suite_command
+
+        return suite_command(words[0], words[1:])
+    command, name, options = _parse(words)
     if command == "config" and not name:
         print(configuration_list())
         return 0
@@ -66,7 +76,7 @@ def _parse(arguments: list[str]) -> tuple[str, str, list[str]]:
         prog="saliency-assay",
         usage="saliency-assay COMMAND [CONFIG] [ARGUMENT ...]",
         description="Benchmark saliency methods, and the metrics that evaluate them.\n\ncommands:\n"
-        + "\n".join(f"  {name:8}{text}" for name, text in COMMANDS.items()),
+        + "\n".join(f"  {name:8}{text}" for name, text in {**COMMANDS, **OTHERS}.items()),
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -1,0 +1,87 @@
+"""Report of an entry: a page with the standing of one method on each task."""
+
+from collections.abc import Mapping, Sequence
+from math import isnan
+from pathlib import Path
+
+from markupsafe import Markup
+
+from saliency_assay.plotting.page import page_templates
+from saliency_assay.runtime.atomic import replacing
+from saliency_assay.suite import VERSION
+from saliency_assay.suite.enter import Place, Standing
+
+TEMPLATES = Path(__file__).with_name("templates")
+
+
+def write_report(path: Path, label: str, standings: Sequence[Standing], left_out: Mapping[str, str]) -> None:
+    """Write the page; it contains its style, and needs no network."""
+    page = page_templates(TEMPLATES).get_template("entry.html.j2")
+    content = page.render(
+        title=label,
+        version=VERSION,
+        tasks=[
+            {
+                "standing": each,
+                "sentences": sentences(label, each),
+                "rows": _rows(each),
+                "heat_map": Markup(each.joined._repr_html_()),  # escaped by its own template
+            }
+            for each in standings
+        ],
+        left_out=left_out,
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as temporary:
+        temporary.write_text(content, encoding="utf-8")
+
+
+def sentences(label: str, standing: Standing) -> list[str]:
+    """Return where a method stands on a task, in sentences."""
+    places = standing.places
+    if not places:
+        return [f"{label} has no scores on this task."]
+
+    def named(chosen: Sequence[Place]) -> str:
+        return ", ".join(each.score for each in chosen)
+
+    best = [each for each in places if each.rank_low == 1]
+    below = [each for each in places if each.above_baselines == 0]
+    open_ones = [each for each in places if not each.better_than and not each.worse_than]
+    texts = [f"On each of {len(places)} scores, another method is distinguishably better than {label}."]
+    if best:
+        count = f"{len(best)} of {len(places)} scores"
+        texts = [f"No method is distinguishably better than {label} on {count}: {named(best)}."]
+    if below:
+        texts.append(f"It is not distinguishably better than every baseline on {len(below)}: {named(below)}.")
+    if open_ones:
+        texts.append(f"{len(open_ones)} scores distinguish it from no other method: {named(open_ones)}.")
+    return texts
+
+
+def _rows(standing: Standing) -> list[dict[str, str]]:
+    labels = standing.joined.labels
+
+    def names(methods: Sequence[str]) -> str:
+        return ", ".join(labels.method(each) for each in methods) or "none"
+
+    return [
+        {
+            "score": place.score,
+            "mean": f"{place.mean:.3g}"
+            + ("" if isnan(place.low) else f" [{place.low:.3g}, {place.high:.3g}]"),
+            "ranks": place.rank_set,
+            **{
+                key: f"{len(methods)}"
+                for key, methods in (
+                    ("better", place.better_than),
+                    ("same", place.same_as),
+                    ("worse", place.worse_than),
+                )
+            },
+            "better_names": names(place.better_than),
+            "same_names": names(place.same_as),
+            "worse_names": names(place.worse_than),
+        }
+        for place in standing.places
+    ]

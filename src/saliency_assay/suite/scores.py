@@ -1,0 +1,276 @@
+"""Scores of methods on a task of the suite, and their storage."""
+
+import json
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+
+from saliency_assay.api.benchmark import benchmark
+from saliency_assay.api.derived import randomize
+from saliency_assay.api.identity import identity_of, identity_of_record, model_digest
+from saliency_assay.api.maps import attribute
+from saliency_assay.api.results import Benchmark, Cell, CellKey, Failure, MethodEntry, MetricEntry
+from saliency_assay.methods import METHODS
+from saliency_assay.metrics import METRICS
+from saliency_assay.models.classifier import Classifier
+from saliency_assay.models.inference import logits
+from saliency_assay.registry.records import resolve
+from saliency_assay.runtime.atomic import replacing
+from saliency_assay.runtime.environment import versions_of
+from saliency_assay.runtime.provenance import fingerprint
+from saliency_assay.suite import VERSION
+from saliency_assay.suite.tasks import ASSETS, SEEDS, Ints, Settings, Task, TaskImages
+
+COLUMNS = ["method", "metric", "variant", "seed", "image", "score"]
+PACKAGES = ("numpy", "scipy", "skimage", "timm", "torch")
+"""Packages on whose versions scores depend."""
+
+
+@dataclass
+class TaskScores:
+    """Scores of methods on a task, with what identifies them."""
+
+    task: str
+    suite: str
+    images: str
+    """Digest of the images, see ``TaskImages.digest``."""
+    model: str
+    """Digest of the network."""
+    versions: dict[str, str]
+    """Versions of packages."""
+    methods: list[MethodEntry]
+    metrics: list[MetricEntry]
+    targets: list[int]
+    settings: dict[str, dict[str, Any]]
+    """Parameters of each method by name."""
+    code: dict[str, str]
+    """Digest of the code of each method, and of each metric as ``metric NAME``."""
+    failures: list[Failure] = field(default_factory=list)
+    table: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=COLUMNS))
+    """Rows of ``method, metric, variant, seed, image, score`` (float32)."""
+
+    def benchmark(self) -> Benchmark:
+        """Return the scores as a benchmark, in which a score is the mean of all seeds."""
+        result = Benchmark(self.task, self.suite, self.methods, self.metrics, [SEEDS[0]], complete=True)
+        count = len(self.targets)
+        result.image_rows = {"image": [*range(count)], "source": [*range(count)], "target": self.targets}
+        result.failures_found = list(self.failures)
+        keys = ["method", "metric", "variant", "image"]
+        means = self.table.groupby(keys, sort=False, observed=True)["score"].mean().reset_index()
+        # Equal methods must tie, whatever the rounding of the stored scores.
+        means["score"] = means["score"].astype(np.float32).astype(np.float64)
+        entry = means["variant"].astype(str).str.partition(" ")[0]
+        for (method, metric), rows in means.groupby([means["method"], entry], sort=False, observed=True):
+            cell = rows[["image", "metric", "variant", "score"]].reset_index(drop=True)
+            cell[["metric", "variant"]] = cell[["metric", "variant"]].astype(str)
+            result.cells[CellKey(SEEDS[0], str(method), str(metric), 0)] = Cell(cell, {}, "", "", "")
+        return result
+
+    def joined(self, other: "TaskScores") -> "TaskScores":
+        """Return the scores of both; methods of ``other`` replace those of the same name.
+
+        Raises:
+            ValueError: the scores are of other images, another network or another version of the suite.
+        """
+        for name in ("suite", "task", "images", "model"):
+            one, two = getattr(self, name), getattr(other, name)
+            if one != two:
+                raise ValueError(
+                    f"{self.task}: found scores of another {name}, {two[:12]}, expected {one[:12]}"
+                )
+        names = {each.name for each in other.methods}
+        kept = self.table[~self.table["method"].isin(names)]
+        return TaskScores(
+            **{
+                **{name: getattr(self, name) for name in self.__dataclass_fields__},
+                "methods": [each for each in self.methods if each.name not in names] + other.methods,
+                "settings": {**self.settings, **other.settings},
+                "code": {**self.code, **other.code},
+                "failures": [each for each in self.failures if each.method not in names] + other.failures,
+                "table": pd.concat([kept, other.table], ignore_index=True),
+            }
+        )
+
+    def save(self, folder: Path) -> None:
+        """Write ``TASK.json`` and ``TASK.parquet``."""
+        folder.mkdir(parents=True, exist_ok=True)
+        compact = self.table.astype({"method": "category", "metric": "category", "variant": "category"})
+        compact = compact.astype({"seed": np.int8, "image": np.int16, "score": np.float32})
+        with replacing(folder / f"{self.task}.parquet") as temporary:
+            compact[COLUMNS].to_parquet(temporary, index=False, compression="zstd")
+        facts = {name: value for name, value in asdict(self).items() if name != "table"}
+        with replacing(folder / f"{self.task}.json") as temporary:
+            temporary.write_text(json.dumps(facts, indent=1), encoding="utf-8")
+
+    @classmethod
+    def load(cls, folder: Path, task: str) -> "TaskScores":
+        """Read what ``save`` has written.
+
+        Raises:
+            ValueError: a file is missing or damaged.
+        """
+        try:
+            facts = json.loads((folder / f"{task}.json").read_text(encoding="utf-8"))
+            facts["methods"] = [MethodEntry(**each) for each in facts["methods"]]
+            facts["metrics"] = [
+                MetricEntry(
+                    **{**each, "ranges": {name: tuple(ends) for name, ends in each["ranges"].items()}}
+                )
+                for each in facts["metrics"]
+            ]
+            facts["failures"] = [Failure(**each) for each in facts["failures"]]
+            table = pd.read_parquet(folder / f"{task}.parquet", columns=COLUMNS)
+            return cls(**facts, table=table)
+        except FileNotFoundError as error:
+            raise ValueError(f"{task}: found no {error.filename}, expected scores of this task") from None
+        except Exception as error:  # of JSON, Parquet, or fields
+            raise ValueError(f"{folder / task}: is damaged: {type(error).__name__}: {error}") from None
+
+
+def reference(task: str) -> TaskScores:
+    """Return the reference scores of a task."""
+    return TaskScores.load(ASSETS / VERSION, task)
+
+
+def score(
+    task: Task,
+    methods: Mapping[str, Mapping[str, Any]],
+    folder: Path,
+    *,
+    data: Path,
+    metrics: Settings | None = None,
+    progress: bool = True,
+) -> TaskScores:
+    """Compute the scores of methods on a task.
+
+    Args:
+        task: the task.
+        methods: for each name a dictionary as in ``saliency_assay.benchmark``; without the key ``method``, the name is
+            that of a registered method.
+        folder: where results are kept, so that an interrupted computation is continued.
+        data: folder of images and weights.
+        metrics: the task's metrics, or some of them; all by default.
+        progress: True for a progress bar.
+
+    Raises:
+        MissingData: images or weights are not there.
+        ValueError: as ``benchmark``.
+    """
+    model = task.load_model(data)
+    images = task.load_images(data)
+    targets = targets_of(images, model)
+    random = [name for name, entry in methods.items() if _is_stochastic(name, entry, model, images, targets)]
+    results = []
+    for part, names, seeds in (
+        ("one_seed", [name for name in methods if name not in random], SEEDS[:1]),
+        ("seeds", random, SEEDS),
+    ):
+        if names:
+            chosen = {name: dict(methods[name]) for name in names}
+            results.append(
+                _benchmark(
+                    task,
+                    model,
+                    images,
+                    targets,
+                    chosen,
+                    metrics,
+                    folder / part,
+                    seeds=seeds,
+                    progress=progress,
+                )
+            )
+    table = pd.concat([each.scores[COLUMNS] for each in results], ignore_index=True)
+    table["score"] = table["score"].astype(np.float32)
+    entries = {each.name: each for result in results for each in result.methods}
+    settings = {name: _plain(methods[name]) for name in methods}
+    return TaskScores(
+        task=task.name,
+        suite=VERSION,
+        images=images.digest(),
+        model=model_digest(model),
+        versions=versions_of(PACKAGES),
+        methods=[entries[name] for name in methods if name in entries],
+        metrics=results[0].metrics,
+        targets=[int(each) for each in results[0].image_rows["target"]],
+        settings=settings,
+        code={name: _code(each.get("method", name), METHODS) for name, each in methods.items()}
+        | {f"metric {name}": _code(name, METRICS) for name in metrics or task.metrics},
+        failures=[failure for result in results for failure in result.failures_found],
+        table=table,
+    )
+
+
+def targets_of(images: TaskImages, model: Classifier) -> Ints:
+    """Return the explained classes of a task's images."""
+    if images.targets is not None:
+        return images.targets
+    return logits(model, torch.from_numpy(images.pixels), batch_size=64).argmax(1).numpy()
+
+
+def _benchmark(
+    task: Task,
+    model: Any,
+    images: TaskImages,
+    targets: Ints,
+    methods: dict[str, dict[str, Any]],
+    metrics: Settings | None,
+    path: Path,
+    *,
+    seeds: Iterable[int],
+    progress: bool,
+) -> Benchmark:
+    with warnings.catch_warnings():  # failures are listed in the report
+        warnings.simplefilter("ignore")
+        return benchmark(
+            model,
+            (torch.from_numpy(images.pixels), targets, images.mask),
+            methods,
+            {**(task.metrics if metrics is None else metrics)},
+            seeds=list(seeds),
+            background=images.background,
+            randomized_model=randomize(model),
+            path=path,
+            keep=min(8, len(images.pixels)),
+            progress=progress,
+            model_name=task.name,
+            data_name="suite",
+        )
+
+
+def _is_stochastic(
+    name: str, entry: Mapping[str, Any], model: Classifier, images: TaskImages, targets: Ints
+) -> bool:
+    """Return True if a method uses random numbers; a custom one, if two seeds give other maps of two images."""
+    function = entry.get("method", name)
+    for record in METHODS:
+        if record.name == function:
+            return bool(record.stochastic)
+    settings = {key: value for key, value in entry.items() if key not in ("method", "label")}
+    try:
+        if "background" in signature(resolve(function) if isinstance(function, str) else function).parameters:
+            settings.setdefault("background", images.background)
+        first, second = (
+            attribute(function, model, images.pixels[:2], targets[:2], seed=seed, **settings)
+            for seed in SEEDS[:2]
+        )
+    except Exception:  # which ``benchmark`` records as a failure
+        return False
+    return not np.array_equal(first, second)
+
+
+def _code(function: str | Callable[..., Any], records: Iterable[Any]) -> str:
+    record = next((each for each in records if each.name == function), None)
+    return identity_of_record(record.function) if record else fingerprint(identity_of(function))
+
+
+def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a method without its function, as plain values."""
+    return {key: identity_of(value) for key, value in settings.items() if key not in ("method", "label")}
