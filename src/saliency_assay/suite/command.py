@@ -180,11 +180,11 @@ def _suite_parser() -> argparse.ArgumentParser:
 
 def _suite(options: argparse.Namespace) -> int:
     from saliency_assay.suite import make
-    from saliency_assay.suite.tasks import TASKS, task_of
+    from saliency_assay.suite.tasks import task_of
 
     if options.action == "list":
         print(make.task_list())
         return 0
-    tasks = [task_of(each) for each in options.task] or list(TASKS)
+    tasks = [task_of(each) for each in options.task]
     run = make.make if options.action == "make" else make.check
-    return run(tasks, options.data, options.output, required=bool(options.task))
+    return run(tasks, options.data, options.output)

@@ -20,7 +20,7 @@ from saliency_assay.metrics import METRICS
 from saliency_assay.reliability.order_tables import BETTER, WORSE
 from saliency_assay.runtime.atomic import replacing
 from saliency_assay.suite import VERSION
-from saliency_assay.suite.scores import TaskScores, reference, score
+from saliency_assay.suite.scores import LoadedTask, TaskScores, reference, score
 from saliency_assay.suite.tasks import TASKS, MissingData, Task, TaskImages
 
 ENTRY = "entry.json"
@@ -113,15 +113,13 @@ def enter(
         metrics = task.metrics
         entry: dict[str, Any] = {**(settings or {}), "label": label or name}
         try:
+            loaded = LoadedTask.load(task, data)
             if maps:
-                images = task.load_images(data)
-                entry["method"] = stored(Path(maps.format(task=task.name)), images)
+                entry["method"] = stored(Path(maps.format(task=task.name)), loaded.images)
                 metrics = {each: task.metrics[each] for each in task.metrics if not _explains(each)}
             else:
                 entry["method"] = method
-            scores = score(
-                task, {name: entry}, output / task.name, data=data, metrics=metrics, progress=progress
-            )
+            scores = score(loaded, {name: entry}, output / task.name, metrics=metrics, progress=progress)
         except MissingData as error:
             if tasks:
                 raise MissingData(f"{task.name}: {error}") from None

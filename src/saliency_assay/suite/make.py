@@ -1,18 +1,27 @@
 """Computation of the reference scores, and of a tenth of them to compare with."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from saliency_assay.api.choices import bind
+from saliency_assay.studies.validity.degrade import Degraded
+from saliency_assay.studies.validity.known_order import ALL, known_order_table
+from saliency_assay.studies.validity.rescoring import ORIGINAL
 from saliency_assay.suite import VERSION
-from saliency_assay.suite.scores import TaskScores, reference, score
+from saliency_assay.suite.scores import LoadedTask, TaskScores, reference, score
 from saliency_assay.suite.tasks import ASSETS, TASKS, MissingData, Task
 
 SHARE = 10
 """One in this many methods is computed again by ``check``."""
+DEGRADED, DEGRADATIONS, LEVELS = ("gradient_x_input", "gradcam"), ("noise", "removal"), (0.5, 1.0)
+"""Methods whose maps are degraded to measure the validity of metrics, and how."""
 TOLERANCE = 1e-4
 """Largest difference of a score, relative to the standard deviation of all scores, that counts as equal."""
 
@@ -25,52 +34,73 @@ def task_list() -> str:
         lines.append(f"{task.name:12} {task.model}; {task.images}; {counts}")
         if task.needs_data:
             try:
-                task.load_images(Path("data"))
-                task.load_model(Path("data"))
+                LoadedTask.load(task, Path("data"))
             except MissingData as error:
                 lines.append(f"{'':12} {error}")
     return "\n".join(lines)
 
 
-def make(tasks: Sequence[Task], data: Path, output: Path, *, required: bool) -> int:
+def make(tasks: Sequence[Task], data: Path, output: Path) -> int:
     """Compute the reference scores of tasks and store them in the package; return the exit status."""
-    for task in tasks:
-        try:
-            scores = score(task, task.methods, output / task.name, data=data)
-        except MissingData as error:
-            if required:
-                raise
-            print(f"{task.name}: left out: {error}", file=sys.stderr)
-            continue
+    for loaded in _loaded(tasks, data):
+        name, methods = loaded.task.name, loaded.task.methods
+        scores = score(loaded, methods, output / name)
+        scores.known_order = known_order(loaded, output / name / "degraded")
         scores.save(ASSETS / VERSION)
-        size = sum(
-            (ASSETS / VERSION / f"{task.name}.{suffix}").stat().st_size for suffix in ("json", "parquet")
-        )
-        print(f"{task.name}: {len(scores.methods)} methods, {len(scores.table)} scores, {size / 1e3:.0f} kB")
-        for failure in scores.failures:
-            print(f"  {failure}")
+        files = [ASSETS / VERSION / f"{name}.{suffix}" for suffix in ("json", "parquet")]
+        size = sum(file.stat().st_size for file in files) / 1e3
+        print(f"{name}: {len(scores.methods)} methods, {len(scores.table)} scores, {size:.0f} kB")
+        print("".join(f"  {failure}\n" for failure in scores.failures), end="")
     return 0
 
 
-def check(tasks: Sequence[Task], data: Path, output: Path, *, required: bool) -> int:
+def check(tasks: Sequence[Task], data: Path, output: Path) -> int:
     """Compute the scores of every tenth method of each task again; return 1 if some differ from the reference."""
     status = 0
-    for task in tasks:
-        names = [*task.methods][::SHARE]
-        try:
-            again = score(
-                task, {name: task.methods[name] for name in names}, output / f"check_{task.name}", data=data
-            )
-        except MissingData as error:
-            if required:
-                raise
-            print(f"{task.name}: left out: {error}", file=sys.stderr)
-            continue
-        lines = differences(reference(task.name), again)
+    for loaded in _loaded(tasks, data):
+        name = loaded.task.name
+        methods = {each: loaded.task.methods[each] for each in [*loaded.task.methods][::SHARE]}
+        lines = differences(reference(name), score(loaded, methods, output / f"{name}_again"))
         status = max(status, int(bool(lines)))
-        print(f"{task.name}: {', '.join(names)}: {'equal' if not lines else ''}")
+        print(f"{name}: {', '.join(methods)}: {'differs' if lines else 'equal'}")
         print("".join(f"  {line}\n" for line in lines), end="")
     return status
+
+
+def _loaded(tasks: Sequence[Task], data: Path) -> Iterator[LoadedTask]:
+    """Yield the tasks whose data are there: all, if ``tasks`` are given, and otherwise those of the suite.
+
+    Raises:
+        MissingData: data of one of ``tasks`` are missing.
+    """
+    for task in tasks or TASKS:
+        try:
+            yield LoadedTask.load(task, data)
+        except MissingData as error:
+            if tasks:
+                raise MissingData(f"{task.name}: {error}") from None
+            print(f"{task.name}: left out: {error}", file=sys.stderr)
+
+
+def known_order(loaded: LoadedTask, folder: Path) -> list[dict[str, Any]]:
+    """Return how well each score agrees with the known order of degraded maps; see ``TaskScores.known_order``."""
+    methods: dict[str, dict[str, Any]] = {}
+    tests = {}
+    for base in DEGRADED:
+        bound = bind(base, loaded.model, has_mean=True)
+        function = partial(bound.function, **bound.arguments)
+        for degradation, level in (("", 0.0), *product(DEGRADATIONS, LEVELS)):
+            name = f"{base}-{degradation}-{level:g}" if degradation else base
+            method = Degraded(function, degradation, level, seed=0) if degradation else function
+            methods[name] = {"method": method}
+            tests[name] = (base, degradation or ORIGINAL, level)
+    result = loaded.benchmark(methods, folder)
+    parts = zip(*(tests[name] for name in result.scores["method"]), strict=True)
+    scores = result.scores.assign(**dict(zip(("method", "test", "level"), parts, strict=True)))
+    table = known_order_table(scores, result.directions, level=0.95)
+    averages = table[(table["method"] == ALL) & (table["degradation"] == ALL)]
+    columns = ["metric", "variant", "micro", "micro_low", "micro_high"]
+    return [dict(zip(columns, row, strict=True)) for row in averages[columns].to_numpy().tolist()]
 
 
 def differences(before: TaskScores, again: TaskScores) -> list[str]:

@@ -2,7 +2,7 @@
 
 import json
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from inspect import signature
 from pathlib import Path
@@ -28,6 +28,8 @@ from saliency_assay.runtime.provenance import fingerprint
 from saliency_assay.suite import VERSION
 from saliency_assay.suite.tasks import ASSETS, SEEDS, Ints, Settings, Task, TaskImages
 
+KEPT = 8
+"""Images whose maps are kept in the folder of the results."""
 COLUMNS = ["method", "metric", "variant", "seed", "image", "score"]
 PACKAGES = ("numpy", "scipy", "skimage", "timm", "torch")
 """Packages on whose versions scores depend."""
@@ -52,6 +54,9 @@ class TaskScores:
     """Parameters of each method by name."""
     code: dict[str, str]
     """Digest of the code of each method, and of each metric as ``metric NAME``."""
+    known_order: list[dict[str, Any]] = field(default_factory=list)
+    """Agreement of each score with the known order of degraded maps: ``metric, variant, micro, micro_low, micro_high``,
+    see ``studies.validity.known_order``; empty except in the reference."""
     failures: list[Failure] = field(default_factory=list)
     table: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=COLUMNS))
     """Rows of ``method, metric, variant, seed, image, score`` (float32)."""
@@ -139,131 +144,133 @@ def reference(task: str) -> TaskScores:
     return TaskScores.load(ASSETS / VERSION, task)
 
 
+@dataclass(frozen=True)
+class LoadedTask:
+    """A task with its network and images in memory."""
+
+    task: Task
+    model: Classifier
+    images: TaskImages
+    targets: Ints
+    """Explained classes ``[N]``."""
+
+    @classmethod
+    def load(cls, task: Task, data: Path) -> "LoadedTask":
+        """Load network and images of a task from the package and the folder ``data``.
+
+        Raises:
+            MissingData: images or weights are not there.
+        """
+        images, model = task.load_images(data), task.load_model(data)
+        targets = images.targets
+        if targets is None:
+            targets = logits(model, torch.from_numpy(images.pixels), batch_size=64).argmax(1).numpy()
+        return cls(task, model, images, targets)
+
+    def benchmark(
+        self,
+        methods: Mapping[str, Mapping[str, Any]],
+        path: Path,
+        *,
+        metrics: Settings | None = None,
+        seeds: Sequence[int] = SEEDS[:1],
+        progress: bool = True,
+    ) -> Benchmark:
+        """Return ``saliency_assay.benchmark`` of methods on the task, which continues from results in ``path``."""
+        with warnings.catch_warnings():  # failures are part of the result
+            warnings.simplefilter("ignore")
+            return benchmark(
+                self.model,
+                (torch.from_numpy(self.images.pixels), self.targets, self.images.mask),
+                methods,
+                self.task.metrics if metrics is None else metrics,
+                seeds=seeds,
+                background=self.images.background,
+                randomized_model=randomize(self.model),
+                path=path,
+                keep=KEPT,
+                progress=progress,
+                model_name=self.task.name,
+                data_name="suite",
+            )
+
+    def is_random(self, name: str, entry: Mapping[str, Any]) -> bool:
+        """Return True if a method uses random numbers; a custom one, if two seeds give other maps of two images."""
+        function = entry.get("method", name)
+        for record in METHODS:
+            if record.name == function:
+                return bool(record.stochastic)
+        settings = {key: value for key, value in entry.items() if key not in ("method", "label")}
+        try:
+            takes = signature(resolve(function) if isinstance(function, str) else function).parameters
+            if "background" in takes:
+                settings.setdefault("background", self.images.background)
+            first, second = (
+                attribute(
+                    function, self.model, self.images.pixels[:2], self.targets[:2], seed=seed, **settings
+                )
+                for seed in SEEDS[:2]
+            )
+        except Exception:  # which ``benchmark`` records as a failure
+            return False
+        return not np.array_equal(first, second)
+
+
 def score(
-    task: Task,
+    loaded: LoadedTask,
     methods: Mapping[str, Mapping[str, Any]],
     folder: Path,
     *,
-    data: Path,
     metrics: Settings | None = None,
     progress: bool = True,
 ) -> TaskScores:
-    """Compute the scores of methods on a task.
+    """Compute the scores of methods on a task: those with random numbers under three seeds, others under one.
 
     Args:
-        task: the task.
+        loaded: the task.
         methods: for each name a dictionary as in ``saliency_assay.benchmark``; without the key ``method``, the name is
             that of a registered method.
         folder: where results are kept, so that an interrupted computation is continued.
-        data: folder of images and weights.
         metrics: the task's metrics, or some of them; all by default.
         progress: True for a progress bar.
 
     Raises:
-        MissingData: images or weights are not there.
         ValueError: as ``benchmark``.
     """
-    model = task.load_model(data)
-    images = task.load_images(data)
-    targets = targets_of(images, model)
-    random = [name for name, entry in methods.items() if _is_stochastic(name, entry, model, images, targets)]
-    results = []
-    for part, names, seeds in (
-        ("one_seed", [name for name in methods if name not in random], SEEDS[:1]),
-        ("seeds", random, SEEDS),
-    ):
-        if names:
-            chosen = {name: dict(methods[name]) for name in names}
-            results.append(
-                _benchmark(
-                    task,
-                    model,
-                    images,
-                    targets,
-                    chosen,
-                    metrics,
-                    folder / part,
-                    seeds=seeds,
-                    progress=progress,
-                )
-            )
-    table = pd.concat([each.scores[COLUMNS] for each in results], ignore_index=True)
-    table["score"] = table["score"].astype(np.float32)
-    entries = {each.name: each for result in results for each in result.methods}
-    settings = {name: _plain(methods[name]) for name in methods}
-    return TaskScores(
-        task=task.name,
-        suite=VERSION,
-        images=images.digest(),
-        model=model_digest(model),
-        versions=versions_of(PACKAGES),
-        methods=[entries[name] for name in methods if name in entries],
-        metrics=results[0].metrics,
-        targets=[int(each) for each in results[0].image_rows["target"]],
-        settings=settings,
-        code={name: _code(each.get("method", name), METHODS) for name, each in methods.items()}
-        | {f"metric {name}": _code(name, METRICS) for name in metrics or task.metrics},
-        failures=[failure for result in results for failure in result.failures_found],
-        table=table,
-    )
-
-
-def targets_of(images: TaskImages, model: Classifier) -> Ints:
-    """Return the explained classes of a task's images."""
-    if images.targets is not None:
-        return images.targets
-    return logits(model, torch.from_numpy(images.pixels), batch_size=64).argmax(1).numpy()
-
-
-def _benchmark(
-    task: Task,
-    model: Any,
-    images: TaskImages,
-    targets: Ints,
-    methods: dict[str, dict[str, Any]],
-    metrics: Settings | None,
-    path: Path,
-    *,
-    seeds: Iterable[int],
-    progress: bool,
-) -> Benchmark:
-    with warnings.catch_warnings():  # failures are listed in the report
-        warnings.simplefilter("ignore")
-        return benchmark(
-            model,
-            (torch.from_numpy(images.pixels), targets, images.mask),
-            methods,
-            {**(task.metrics if metrics is None else metrics)},
-            seeds=list(seeds),
-            background=images.background,
-            randomized_model=randomize(model),
-            path=path,
-            keep=min(8, len(images.pixels)),
+    random = {name for name, entry in methods.items() if loaded.is_random(name, entry)}
+    parts = {
+        "one_seed": ([name for name in methods if name not in random], SEEDS[:1]),
+        "three_seeds": ([name for name in methods if name in random], SEEDS),
+    }
+    results = [
+        loaded.benchmark(
+            {name: methods[name] for name in names},
+            folder / part,
+            metrics=metrics,
+            seeds=seeds,
             progress=progress,
-            model_name=task.name,
-            data_name="suite",
         )
-
-
-def _is_stochastic(
-    name: str, entry: Mapping[str, Any], model: Classifier, images: TaskImages, targets: Ints
-) -> bool:
-    """Return True if a method uses random numbers; a custom one, if two seeds give other maps of two images."""
-    function = entry.get("method", name)
-    for record in METHODS:
-        if record.name == function:
-            return bool(record.stochastic)
-    settings = {key: value for key, value in entry.items() if key not in ("method", "label")}
-    try:
-        if "background" in signature(resolve(function) if isinstance(function, str) else function).parameters:
-            settings.setdefault("background", images.background)
-        first, second = (
-            attribute(function, model, images.pixels[:2], targets[:2], seed=seed, **settings)
-            for seed in SEEDS[:2]
-        )
-    except Exception:  # which ``benchmark`` records as a failure
-        return False
-    return not np.array_equal(first, second)
+        for part, (names, seeds) in parts.items()
+        if names
+    ]
+    table = pd.concat([each.scores[COLUMNS] for each in results], ignore_index=True)
+    entries = {each.name: each for result in results for each in result.methods}
+    code = {name: _code(each.get("method", name), METHODS) for name, each in methods.items()}
+    code |= {f"metric {name}": _code(name, METRICS) for name in metrics or loaded.task.metrics}
+    return TaskScores(
+        task=loaded.task.name,
+        suite=VERSION,
+        images=loaded.images.digest(),
+        model=model_digest(loaded.model),
+        versions=versions_of(PACKAGES),
+        methods=[entries[name] for name in methods],
+        metrics=results[0].metrics,
+        targets=loaded.targets.tolist(),
+        settings={name: _plain(each) for name, each in methods.items()},
+        code=code,
+        failures=[failure for result in results for failure in result.failures_found],
+        table=table.astype({"score": np.float32}),
+    )
 
 
 def _code(function: str | Callable[..., Any], records: Iterable[Any]) -> str:

@@ -15,7 +15,7 @@ from torch import nn
 import saliency_assay
 from saliency_assay.suite import VERSION, command, make, scores, tasks
 from saliency_assay.suite import enter as entering
-from saliency_assay.suite.scores import TaskScores, score
+from saliency_assay.suite.scores import LoadedTask, TaskScores, score
 from saliency_assay.suite.tasks import MissingData, Task, TaskImages
 
 METHODS = {"gradient": {}, "gradient_x_input": {}, "random": {}}
@@ -43,7 +43,7 @@ TASK = Task("tiny", "Tiny", "a network", "images", _load_model, _load_images, ME
 
 @pytest.fixture(scope="module")
 def known(tmp_path_factory: pytest.TempPathFactory) -> TaskScores:
-    return score(TASK, METHODS, tmp_path_factory.mktemp("known"), data=Path(), progress=False)
+    return score(LoadedTask.load(TASK, Path()), METHODS, tmp_path_factory.mktemp("known"), progress=False)
 
 
 @pytest.fixture
