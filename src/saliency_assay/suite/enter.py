@@ -1,7 +1,5 @@
 """Entry of a new method into the reference suite: its scores beside those of the reference, a report, and a file."""
 
-import json
-import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,10 +18,10 @@ from saliency_assay.metrics import METRICS
 from saliency_assay.reliability.order_tables import BETTER, WORSE
 from saliency_assay.runtime.atomic import replacing
 from saliency_assay.suite import VERSION
+from saliency_assay.suite.entries import written
 from saliency_assay.suite.scores import LoadedTask, TaskScores, reference, score
 from saliency_assay.suite.tasks import TASKS, MissingData, Task, TaskImages
 
-ENTRY = "entry.json"
 FLIPPED = {BETTER: WORSE, WORSE: BETTER}
 
 
@@ -213,13 +211,8 @@ def _explains(metric: str) -> bool:
 
 
 def write_entry(path: Path, standings: Sequence[Standing], description: Mapping[str, Any]) -> None:
-    """Write ``entry.zip``: the scores, settings, versions and digests of code on each task, without images or maps."""
-    folder = path.parent / "scores"
+    """Write ``entry.zip``, see ``entries.written``."""
     facts = {"suite": VERSION, "saliency_assay": __version__, **description}
-    facts["tasks"] = [each.task.name for each in standings]
-    with replacing(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(ENTRY, json.dumps(facts, indent=1))
-        for each in standings:
-            each.scores.save(folder)
-            for suffix in ("json", "parquet"):
-                archive.write(folder / f"{each.task.name}.{suffix}", f"{each.task.name}.{suffix}")
+    content = written(facts, [each.scores for each in standings])
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)

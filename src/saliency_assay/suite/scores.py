@@ -152,7 +152,7 @@ class LoadedTask:
     model: Classifier
     images: TaskImages
     targets: Ints
-    """Explained classes ``[N]``."""
+    """Predicted classes ``[N]``, which are explained."""
 
     @classmethod
     def load(cls, task: Task, data: Path) -> "LoadedTask":
@@ -162,9 +162,7 @@ class LoadedTask:
             MissingData: images or weights are not there.
         """
         images, model = task.load_images(data), task.load_model(data)
-        targets = images.targets
-        if targets is None:
-            targets = logits(model, torch.from_numpy(images.pixels), batch_size=64).argmax(1).numpy()
+        targets = logits(model, torch.from_numpy(images.pixels), batch_size=64).argmax(1).numpy()
         return cls(task, model, images, targets)
 
     def benchmark(

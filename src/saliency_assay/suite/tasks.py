@@ -42,12 +42,10 @@ class MissingData(Exception):
 
 @dataclass(frozen=True)
 class TaskImages:
-    """Images of a task, and what its methods and metrics use beside them."""
+    """Images of a task, which are explained by their predicted classes, and what methods and metrics use beside them."""
 
     pixels: npt.NDArray[np.uint8]
     """``[N, C, H, W]``."""
-    targets: Ints | None
-    """Explained classes ``[N]``; None for the predicted ones."""
     mask: npt.NDArray[np.bool_] | None
     """Pixels of the object ``[N, H, W]``."""
     background: npt.NDArray[np.uint8]
@@ -56,7 +54,7 @@ class TaskImages:
     def digest(self) -> str:
         """Return the SHA-256 of all of it."""
         total = sha256()
-        for values in (self.pixels, self.targets, self.mask, self.background):
+        for values in (self.pixels, self.mask, self.background):
             if values is not None:
                 total.update(
                     f"{values.dtype} {values.shape}".encode() + np.ascontiguousarray(values).tobytes()
@@ -91,10 +89,10 @@ def _shapes_model(name: str, data: Path) -> Classifier:
     return load_model(_asset(f"{name}.pt"))
 
 
-def _shapes(label: str, data: Path) -> TaskImages:
+def _shapes(data: Path, *, masks: bool) -> TaskImages:
     with np.load(_asset("shapes.npz")) as arrays:
-        mask = np.unpackbits(arrays["mask"], axis=-1).astype(bool) if label == "object" else None
-        return TaskImages(arrays["image"], arrays[label], mask, arrays["background"])
+        mask = np.unpackbits(arrays["mask"], axis=-1).astype(bool) if masks else None
+        return TaskImages(arrays["image"], mask, arrays["background"])
 
 
 def _cifar10_model(data: Path) -> Classifier:
@@ -162,7 +160,7 @@ def _cifar10(data: Path) -> TaskImages:
     files = [folder / name / f"{number:04d}.jpg" for number in range(10) for name in classes]
     others = [folder / name / f"{number:04d}.jpg" for number in (100, 101) for name in classes]
     geometry = Geometry.of(32, "stretch", 1.0)
-    return TaskImages(_read(files, geometry), None, None, _read(others, geometry))
+    return TaskImages(_read(files, geometry), None, _read(others, geometry))
 
 
 def _imagenet(data: Path) -> TaskImages:
@@ -171,7 +169,7 @@ def _imagenet(data: Path) -> TaskImages:
     if len(files) != 1000:
         raise MissingData(f"found {len(files)} images n*.JPEG in {folder}, expected 1000")
     geometry = Geometry.of(224, "crop", 0.875)
-    return TaskImages(_read(files[::5], geometry), None, None, _read(files[1::100], geometry))
+    return TaskImages(_read(files[::5], geometry), None, _read(files[1::100], geometry))
 
 
 _GRADIENTS: Settings = {
@@ -270,7 +268,7 @@ TASKS = (
         "ResNet-8 trained on objects",
         "100 synthetic images of ten objects on ten scenes, 32 × 32, with masks of the objects",
         partial(_shapes_model, "objects"),
-        partial(_shapes, "object"),
+        partial(_shapes, masks=True),
         _with(_CONVOLUTIONAL, **_SMALL),
         {**_FAITHFULNESS, **_OTHERS, **_LOCALIZATION},
     ),
@@ -278,9 +276,9 @@ TASKS = (
         "scenes",
         "Scenes",
         "ResNet-8 trained on scenes",
-        "the same images, explained by their scenes",
+        "the same images, without masks",
         partial(_shapes_model, "scenes"),
-        partial(_shapes, "scene"),
+        partial(_shapes, masks=False),
         _with(_CONVOLUTIONAL, **_SMALL),
         {**_FAITHFULNESS, **_OTHERS},
     ),
@@ -288,9 +286,9 @@ TASKS = (
         "transformer",
         "Transformer",
         "vision transformer trained on objects",
-        "the same images, explained by their objects",
+        "the same images, with masks of the objects",
         partial(_shapes_model, "transformer"),
-        partial(_shapes, "object"),
+        partial(_shapes, masks=True),
         _with(_TRANSFORMER, **_SMALL),
         {**_FAITHFULNESS, **_OTHERS, **_LOCALIZATION},
     ),

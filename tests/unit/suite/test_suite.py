@@ -31,7 +31,7 @@ def _load_model(data: Path) -> nn.Module:
 def _load_images(data: Path) -> TaskImages:
     generator = np.random.default_rng(0)
     pixels = generator.integers(0, 256, (12, 3, 4, 4), dtype=np.uint8)
-    return TaskImages(pixels, None, None, pixels[:2])
+    return TaskImages(pixels, None, pixels[:2])
 
 
 def _missing(data: Path) -> TaskImages:
