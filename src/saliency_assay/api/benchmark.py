@@ -11,7 +11,7 @@ from inspect import signature
 from itertools import chain
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -31,6 +31,7 @@ from saliency_assay.methods.inputs import map_seed
 from saliency_assay.metrics import Score
 from saliency_assay.metrics import engine as metrics_engine
 from saliency_assay.metrics.engine import Explainer, metric_seed, table_of
+from saliency_assay.metrics.scored import is_rankable
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.registry.directions import VALID, Direction
 from saliency_assay.registry.labels import label_of, score_labels
@@ -38,6 +39,9 @@ from saliency_assay.registry.properties import OTHER
 from saliency_assay.registry.records import ALIASES, resolve
 from saliency_assay.runtime.provenance import fingerprint
 from saliency_assay.runtime.shards import BLOCK
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 log = logging.getLogger(__name__)
 
@@ -105,8 +109,9 @@ def benchmark(
         finetuned_model: the network after fine-tuning, for metrics that evaluate it.
         keep: number of images whose maps are kept, for ``plot.maps`` and ``save``.
         path: folder in which results are saved, at least every ten seconds. Scores that it already contains are not
-            computed again if the source code of the function and its settings are unchanged. Results of other methods
-            and metrics in it are kept, so that a method can be added. Images and weights must be the same.
+            computed again if the source code of the function and its settings are unchanged. Results of other methods,
+            metrics and seeds in it are kept and returned, so that one can be added. Images and weights must be the
+            same.
         progress: True for a progress bar on stderr.
         model_name: name of the model in tables and random seeds. With the names of a configuration and
             ``load_model``, maps and scores equal those of the workflow.
@@ -447,8 +452,8 @@ class _Run:
             warnings.warn(text, stacklevel=3)
         for text in result.undefined_texts():
             log.warning("%s", text)
-        if result.complete and not result.cells:
-            raise ValueError(str(result.failures_found[0]))
+        if result.complete and result.scores.empty:
+            raise ValueError(str(result.failures_found[-1]))
         return result
 
     def _score(self, block: ImageBlock, bar: "_Bar") -> None:
@@ -494,8 +499,10 @@ class _Run:
                 if maps is not None:
                     digest = self.digests.get(f"methods {method.entry.name}", "")
                     self.result.keep_maps(seed, method.entry.name, block.start, maps, digest)
-                self.result.pending = None
+                if not method.is_deterministic:
+                    self.result.pending = None
                 self._save_at_times()
+            self.result.pending = None
 
     def _stored(self) -> Benchmark:
         """Return the result with the cells of an earlier one for later blocks, which an interruption must not delete.
@@ -510,13 +517,14 @@ class _Run:
     def _maps(self, method: _Method, seed: int, block: ImageBlock, inputs: str, bar: "_Bar") -> Any:
         """Return the maps of a block, None if the method fails."""
         name = method.entry.name
-        digest = fingerprint([inputs, self.digests.get(f"methods {name}", ""), name, seed])
+        noise = map_seed(seed, self.names.model, self.names.data, method.noise_group)
+        identity = [inputs, self.digests.get(f"methods {name}", ""), name]
+        digest = fingerprint(identity if method.is_deterministic else [*identity, seed])
         weight = method.passes * len(block.targets)
         if self.earlier and self.earlier.pending and self.earlier.pending[0] == digest:
             bar.skip(weight)
             self.result.pending = self.earlier.pending
             return self.earlier.pending[1]
-        noise = map_seed(seed, self.names.model, self.names.data, method.noise_group)
         try:
             with bar.cell(f"{method.entry.label}: maps", weight):
                 blocks = engine.attribute(
@@ -574,13 +582,40 @@ class _Run:
             curve: np.concatenate([each.curves[curve].numpy() for each in scored])
             for curve in scored[0].curves
         }
-        self.result.cells[key] = Cell.of(table, curves, inputs, *digests)
+        causes = _causes_of_missing(table, maps, of_images.get("mask"), block.start)
+        self.result.cells[key] = Cell.of(table, curves, causes, inputs, *digests)
         self._save_at_times()
 
     def _save_at_times(self) -> None:
         if self.files and self.path and time.monotonic() - self.saved > SECONDS_BETWEEN_SAVES:
             self.files.save_scores(self._stored(), self.path)
             self.saved = time.monotonic()
+
+
+def _causes_of_missing(table: "pd.DataFrame", maps: Any, mask: Any, start: int) -> dict[str, dict[str, int]]:
+    """Return ``Cell.causes``.
+
+    Args:
+        table: rows of ``image, metric, variant, score``.
+        maps: ``[n, C, H, W]``.
+        mask: bool ``[n, H, W]`` if the metric uses it, else None.
+        start: number of the first image.
+    """
+    causes = {}
+    for (metric, variant), rows in table[table["score"].isna()].groupby(["metric", "variant"], sort=False):
+        images = rows["image"].to_numpy() - start
+        saliency = torch.from_numpy(maps[images].sum(1))
+        is_empty = np.zeros(len(images), bool) if mask is None else ~mask[images].any((1, 2))
+        is_constant = ~is_empty & ~is_rankable(saliency).numpy()
+        has_none = ~is_empty & ~is_constant & (saliency.flatten(1) <= 0).all(1).numpy()
+        counts = {
+            "with an empty mask": is_empty,
+            "with a constant map": is_constant,
+            "with a map without a positive value": has_none,
+        }
+        counted = {cause: int(of_cause.sum()) for cause, of_cause in counts.items()}
+        causes[f"{metric} {variant}"] = {cause: count for cause, count in counted.items() if count}
+    return causes
 
 
 @contextmanager

@@ -88,7 +88,9 @@ def save_scores(result: Benchmark, folder: Path) -> None:
         "metrics": [asdict(each) for each in result.metrics],
         "failures": [asdict(each) for each in result.failures_found],
         "images": result.image_rows,
-        "cells": [[*key, cell.inputs, cell.method, cell.metric] for key, cell in result.cells.items()],
+        "cells": [
+            [*key, cell.inputs, cell.method, cell.metric, cell.causes] for key, cell in result.cells.items()
+        ],
     }
     with replacing(folder / FACTS) as temporary:
         temporary.write_text(json.dumps(facts), encoding="utf-8")

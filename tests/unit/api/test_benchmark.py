@@ -295,7 +295,7 @@ def test_a_failure_is_a_result(network: nn.Module, images: Tensor, tmp_path: Pat
     with pytest.warns(UserWarning, match="out of order"):
         result = run(network, images, ["gradient", "random", failing], ["deletion"], path=tmp_path / "run")
     assert result.complete
-    assert result.failures.to_numpy().tolist() == [["failing", "", "out of order"]]
+    assert result.failures.to_numpy().tolist() == [["failing", "", "RuntimeError: out of order"]]
     assert set(result.ranks["method"]) == {"gradient", "random"}
     with pytest.raises(ValueError, match="out of order"), pytest.warns(UserWarning, match="out of order"):
         run(network, images, [failing], ["deletion"])
