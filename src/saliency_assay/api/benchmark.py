@@ -22,7 +22,7 @@ from saliency_assay.api.choices import Bound, bind
 from saliency_assay.api.identity import identity_of, identity_of_record, model_digest
 from saliency_assay.api.image_blocks import ImageBlock, image_blocks, image_count, read_batches
 from saliency_assay.api.inputs import Arrays, images_of, integer_of
-from saliency_assay.api.networks import Model, Prediction, classifier_of, normalizes
+from saliency_assay.api.networks import Model, Prediction, classifier_of, normalizes, warn_of_probabilities
 from saliency_assay.api.results import Benchmark, Cell, CellKey, Failure, MethodEntry, MetricEntry
 from saliency_assay.api.scores import SINGLE, BoundMetric, bind_metric
 from saliency_assay.methods import METHODS, engine
@@ -105,8 +105,8 @@ def benchmark(
         device: where to compute; by default the device of the model, which it is returned to at the end.
         mean: the mean of the data set, ``[C]``, for ``fill: mean``; by default the classifier's.
         background: images that represent the absence of features, for methods that take them.
-        randomized_model: the network with random weights, for metrics that compare with it.
-        finetuned_model: the network after fine-tuning, for metrics that evaluate it.
+        randomized_model: the network with random weights (``randomize``), for metrics that compare with it.
+        finetuned_model: the network after fine-tuning (``finetune``), for metrics that evaluate it.
         keep: number of images whose maps are kept, for ``plot.maps`` and ``save``.
         path: folder in which results are saved, at least every ten seconds. Scores that it already contains are not
             computed again if the source code of the function and its settings are unchanged. Results of other methods,
@@ -118,8 +118,8 @@ def benchmark(
         data_name: the same for the data set.
 
     Raises:
-        ValueError: a method, metric, parameter or the data are not valid, an input that a metric needs is missing, or
-            no score could be computed.
+        ValueError: a method, metric, parameter or the data are not valid, an input that a metric needs is missing,
+            another network has the weights of the model, or no score could be computed.
         ModuleNotFoundError: ``path`` requires packages that are not installed.
 
     >>> import torch, saliency_assay
@@ -144,6 +144,8 @@ def benchmark(
         pixels = images_of(first[0], "data")
         classifier, size = classifier_of(model, pixels), (pixels.shape[2], pixels.shape[3])
         with_mean = normalizes(model)
+        if with_mean:  # other networks have been checked
+            warn_of_probabilities(classifier, pixels)
         inputs: dict[str, Any] = {"mean": mean}
         inputs |= {"randomized_model": randomized_model, "finetuned_model": finetuned_model}
         inputs |= {"mask": first[2] if masks is None else masks, "method": True}
@@ -606,12 +608,15 @@ def _causes_of_missing(table: "pd.DataFrame", maps: Any, mask: Any, start: int) 
         images = rows["image"].to_numpy() - start
         saliency = torch.from_numpy(maps[images].sum(1))
         is_empty = np.zeros(len(images), bool) if mask is None else ~mask[images].any((1, 2))
-        is_constant = ~is_empty & ~is_rankable(saliency).numpy()
-        has_none = ~is_empty & ~is_constant & (saliency.flatten(1) <= 0).all(1).numpy()
+        is_finite = ~is_empty & saliency.flatten(1).isfinite().all(1).numpy()
+        is_constant = is_finite & ~is_rankable(saliency).numpy()
         counts = {
             "with an empty mask": is_empty,
+            "with a map that is not finite": ~is_empty & ~is_finite,
             "with a constant map": is_constant,
-            "with a map without a positive value": has_none,
+            "with a map without a positive value": is_finite
+            & ~is_constant
+            & (saliency.flatten(1) <= 0).all(1).numpy(),
         }
         counted = {cause: int(of_cause.sum()) for cause, of_cause in counts.items()}
         causes[f"{metric} {variant}"] = {cause: count for cause, count in counted.items() if count}

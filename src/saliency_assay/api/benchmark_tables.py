@@ -90,12 +90,13 @@ def missing_texts(result: Benchmark) -> list[str]:
         of_metric = f" under {result.labels.metrics[metric]}" if metric else ""
         texts.append(f"{count} of {len(result.methods)} methods failed{of_metric}: {causes}.")
     missing = _missing(result)
-    missing = missing[missing["is_all"]].drop_duplicates(["method", "label"])
+    missing = missing[missing["is_all"].astype(bool)].drop_duplicates(["method", "label"])
     scores: dict[tuple[str, str], list[str]] = {}
     for (label, cause), rows in missing.groupby(["label", "cause"], sort=False):
         scored = result.scores.loc[result.scores["variant"].isin(rows["variant"]), "method"].nunique()
         names = ", ".join(map(result.labels.method, rows["method"]))
-        scores.setdefault(("any method" if len(rows) == scored else names, cause), []).append(label)
+        key = "any method" if len(rows) == scored else names, str(cause)
+        scores.setdefault(key, []).append(str(label))
     return texts + [
         f"No score of {names} under {', '.join(labels)}: {cause or f'images {UNDEFINED}'}."
         for (names, cause), labels in scores.items()

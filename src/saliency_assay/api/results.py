@@ -119,10 +119,13 @@ class Cell:
         table: "pd.DataFrame",
         curves: Mapping[str, Array],
         causes: dict[str, dict[str, int]],
-        *digests: str,
+        inputs: str,
+        method: str,
+        metric: str,
     ) -> "Cell":
         """Return a cell with the moments of ``curves``, ``[n, points]`` by name."""
-        return cls(table, {name: Moments.of(values) for name, values in curves.items()}, *digests, causes)
+        moments = {name: Moments.of(values) for name, values in curves.items()}
+        return cls(table, moments, inputs, method, metric, causes)
 
 
 @dataclass(frozen=True)
