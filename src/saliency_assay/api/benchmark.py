@@ -474,7 +474,7 @@ class _Run:
             stale = self.result.take_over(self.earlier, block, inputs, self.digests)
             if stale:
                 log.info("%s: %d results of other images or settings are replaced", self.path, stale)
-        responses: dict[tuple[int, str], Any] = {}
+        self.result.responses = dict(self.earlier.responses) if self.earlier else {}
         for method in self.methods:
             maps: Any = None
             for seed in self.seeds:
@@ -493,7 +493,7 @@ class _Run:
                     if maps is None:
                         break
                     with bar.cell(f"{method.entry.label}: {metric.entry.label}", weight):
-                        self._add_cell(key, method, metric, block, maps, responses, inputs)
+                        self._add_cell(key, method, metric, block, maps, inputs)
                 if maps is None and self.result.needs_maps(seed, method.entry.name, block.start):
                     maps = self._maps(method, seed, block, inputs, bar)
                 elif maps is None:
@@ -505,6 +505,7 @@ class _Run:
                     self.result.pending = None
                 self._save_at_times()
             self.result.pending = None
+        self.result.responses = {}
 
     def _stored(self) -> Benchmark:
         """Return the result with the cells of an earlier one for later blocks, which an interruption must not delete.
@@ -554,7 +555,6 @@ class _Run:
         metric: _Metric,
         block: ImageBlock,
         maps: Any,
-        responses: dict[tuple[int, str], Any],
         inputs: str,
     ) -> None:
         name = metric.entry.name
@@ -568,9 +568,11 @@ class _Run:
         arguments = self.classifier, block.pixels, block.targets
         try:
             if metric.bound.has_responses:
-                if (key.seed, name) not in responses:
-                    responses[key.seed, name] = metric.bound.responses(*arguments, of_images, **batching)
-                of_images["responses"] = responses[key.seed, name]
+                responses = self.result.responses
+                digest = fingerprint([inputs, self.digests.get(f"metrics {name}", ""), name, key.seed])
+                if digest not in responses:
+                    responses[digest] = metric.bound.responses(*arguments, of_images, **batching)
+                of_images["responses"] = responses[digest]
             scored = list(metric.bound.score(*arguments, maps, of_images, explainer, **batching))
         except Exception as error:  # as above
             self.result.fail(Failure.of(key.method, name, error))

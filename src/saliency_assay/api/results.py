@@ -180,6 +180,8 @@ class Benchmark:
     failures_found: list[Failure] = field(default_factory=list)
     pending: tuple[str, Array] | None = None
     """Maps whose scores are not complete, with what identifies them."""
+    responses: dict[str, dict[str, Array]] = field(default_factory=dict)
+    """Model responses to images whose scores are not complete, by what identifies them."""
 
     def __post_init__(self) -> None:
         self.image_rows: dict[str, list[Any]] = {"image": [], "source": [], "target": []}

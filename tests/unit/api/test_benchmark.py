@@ -468,15 +468,18 @@ def test_the_model_makes_no_pass_twice_for_several_seeds(
         COUNTS["calls until interruption"] = calls
         rows.clear()
         result = run(model, (images, labels), METHODS[:2], RESUMED_METRICS, path=path, seeds=[0, 1])
-        return sum(rows) - rows[0], result  # the trial of the network
+        return sum(rows), result
 
     model, rows = counted_network(network)
+    passes(None)  # with further trials of the network, in the first call only
     uninterrupted, expected = passes(None)
     with pytest.warns(UserWarning, match="interrupted"):
         first, interrupted = passes(tmp_path / "run", calls)
     second, resumed = passes(tmp_path / "run")
+    trial, _ = passes(tmp_path / "run")
     assert not interrupted.complete
-    assert first + second == uninterrupted
+    assert trial < len(images)
+    assert first + second == uninterrupted + trial
     pd.testing.assert_frame_equal(resumed.scores, expected.scores)
 
 
@@ -542,7 +545,7 @@ def test_the_summary_names_failures(network: nn.Module, images: Tensor) -> None:
         return {}["key"]
 
     metrics = ["complexity", {"metric": "faithfulness", "pixels": SIDE**2 + 1, "fill": "black"}]
-    with pytest.warns(UserWarning, match="KeyError"):
+    with pytest.warns(UserWarning, match="KeyError|pixels"):
         result = run(network, images, ["gradient", "random", failing], metrics)
     of_method, of_metric = result.summary[1:3]
     assert all(part in of_method for part in ("1 of 3", "Failing", "KeyError", "'key'"))
