@@ -200,6 +200,29 @@ def test_the_interval_of_alpha_covers(images: int, share: float) -> None:
     assert missed / 400 <= 0.08
 
 
+@pytest.mark.parametrize("images", [20, 200])
+def test_the_interval_of_alpha_contains_that_of_an_ordinary_bootstrap(images: int) -> None:
+    generator = np.random.default_rng(3)
+    scores = mixture(images, 0.9, generator)
+    values = [package(scores[generator.integers(0, images, images)]) for _ in range(400)]
+    low, high = np.quantile(values, [0.025, 0.975])
+    estimate = alpha(scores, level=0.95)
+    assert estimate.low < low <= estimate.value <= high
+    assert high - 0.01 <= estimate.high
+    assert low - estimate.low < 15 / images  # by which few images leave room for rare ones of another order
+
+
+@pytest.mark.parametrize("images", [20, 60, 200])
+@pytest.mark.parametrize("level", [0.95, 0.999])
+def test_images_that_agree_leave_room_for_as_many_opposed_ones_as_can_be_missed(
+    images: int, level: float
+) -> None:
+    opposed = 1 - ((1 - level) / 2) ** (1 / images)
+    estimate = alpha(np.tile(np.arange(5.0), (images, 1)), level=level)
+    assert estimate.low == pytest.approx((1 - 2 * opposed) ** 2, abs=0.04)
+    assert estimate.high == 1
+
+
 def test_the_interval_of_alpha_does_not_depend_on_how_many_resamples_come_at_a_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -11,7 +11,7 @@ from inspect import signature
 from itertools import chain
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -22,7 +22,7 @@ from saliency_assay.api.choices import Bound, bind
 from saliency_assay.api.identity import identity_of, identity_of_record, model_digest
 from saliency_assay.api.image_blocks import ImageBlock, image_blocks, image_count, read_batches
 from saliency_assay.api.inputs import Arrays, images_of, integer_of
-from saliency_assay.api.networks import Model, Prediction, classifier_of, normalizes
+from saliency_assay.api.networks import Model, Prediction, classifier_of, normalizes, warn_of_probabilities
 from saliency_assay.api.results import Benchmark, Cell, CellKey, Failure, MethodEntry, MetricEntry
 from saliency_assay.api.scores import SINGLE, BoundMetric, bind_metric
 from saliency_assay.methods import METHODS, engine
@@ -31,6 +31,7 @@ from saliency_assay.methods.inputs import map_seed
 from saliency_assay.metrics import Score
 from saliency_assay.metrics import engine as metrics_engine
 from saliency_assay.metrics.engine import Explainer, metric_seed, table_of
+from saliency_assay.metrics.scored import is_rankable
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.registry.directions import VALID, Direction
 from saliency_assay.registry.labels import label_of, score_labels
@@ -38,6 +39,9 @@ from saliency_assay.registry.properties import OTHER
 from saliency_assay.registry.records import ALIASES, resolve
 from saliency_assay.runtime.provenance import fingerprint
 from saliency_assay.runtime.shards import BLOCK
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 log = logging.getLogger(__name__)
 
@@ -101,20 +105,21 @@ def benchmark(
         device: where to compute; by default the device of the model, which it is returned to at the end.
         mean: the mean of the data set, ``[C]``, for ``fill: mean``; by default the classifier's.
         background: images that represent the absence of features, for methods that take them.
-        randomized_model: the network with random weights, for metrics that compare with it.
-        finetuned_model: the network after fine-tuning, for metrics that evaluate it.
+        randomized_model: the network with random weights (``randomize``), for metrics that compare with it.
+        finetuned_model: the network after fine-tuning (``finetune``), for metrics that evaluate it.
         keep: number of images whose maps are kept, for ``plot.maps`` and ``save``.
         path: folder in which results are saved, at least every ten seconds. Scores that it already contains are not
-            computed again if the source code of the function and its settings are unchanged. Results of other methods
-            and metrics in it are kept, so that a method can be added. Images and weights must be the same.
+            computed again if the source code of the function and its settings are unchanged. Results of other methods,
+            metrics and seeds in it are kept and returned, so that one can be added. Images and weights must be the
+            same.
         progress: True for a progress bar on stderr.
         model_name: name of the model in tables and random seeds. With the names of a configuration and
             ``load_model``, maps and scores equal those of the workflow.
         data_name: the same for the data set.
 
     Raises:
-        ValueError: a method, metric, parameter or the data are not valid, an input that a metric needs is missing, or
-            no score could be computed.
+        ValueError: a method, metric, parameter or the data are not valid, an input that a metric needs is missing,
+            another network has the weights of the model, or no score could be computed.
         ModuleNotFoundError: ``path`` requires packages that are not installed.
 
     >>> import torch, saliency_assay
@@ -139,6 +144,8 @@ def benchmark(
         pixels = images_of(first[0], "data")
         classifier, size = classifier_of(model, pixels), (pixels.shape[2], pixels.shape[3])
         with_mean = normalizes(model)
+        if with_mean:  # other networks have been checked
+            warn_of_probabilities(classifier, pixels)
         inputs: dict[str, Any] = {"mean": mean}
         inputs |= {"randomized_model": randomized_model, "finetuned_model": finetuned_model}
         inputs |= {"mask": first[2] if masks is None else masks, "method": True}
@@ -447,8 +454,8 @@ class _Run:
             warnings.warn(text, stacklevel=3)
         for text in result.undefined_texts():
             log.warning("%s", text)
-        if result.complete and not result.cells:
-            raise ValueError(str(result.failures_found[0]))
+        if result.complete and result.scores.empty:
+            raise ValueError(str(result.failures_found[-1]))
         return result
 
     def _score(self, block: ImageBlock, bar: "_Bar") -> None:
@@ -467,7 +474,7 @@ class _Run:
             stale = self.result.take_over(self.earlier, block, inputs, self.digests)
             if stale:
                 log.info("%s: %d results of other images or settings are replaced", self.path, stale)
-        responses: dict[tuple[int, str], Any] = {}
+        self.result.responses = dict(self.earlier.responses) if self.earlier else {}
         for method in self.methods:
             maps: Any = None
             for seed in self.seeds:
@@ -486,7 +493,7 @@ class _Run:
                     if maps is None:
                         break
                     with bar.cell(f"{method.entry.label}: {metric.entry.label}", weight):
-                        self._add_cell(key, method, metric, block, maps, responses, inputs)
+                        self._add_cell(key, method, metric, block, maps, inputs)
                 if maps is None and self.result.needs_maps(seed, method.entry.name, block.start):
                     maps = self._maps(method, seed, block, inputs, bar)
                 elif maps is None:
@@ -494,8 +501,11 @@ class _Run:
                 if maps is not None:
                     digest = self.digests.get(f"methods {method.entry.name}", "")
                     self.result.keep_maps(seed, method.entry.name, block.start, maps, digest)
-                self.result.pending = None
+                if not method.is_deterministic:
+                    self.result.pending = None
                 self._save_at_times()
+            self.result.pending = None
+        self.result.responses = {}
 
     def _stored(self) -> Benchmark:
         """Return the result with the cells of an earlier one for later blocks, which an interruption must not delete.
@@ -510,13 +520,14 @@ class _Run:
     def _maps(self, method: _Method, seed: int, block: ImageBlock, inputs: str, bar: "_Bar") -> Any:
         """Return the maps of a block, None if the method fails."""
         name = method.entry.name
-        digest = fingerprint([inputs, self.digests.get(f"methods {name}", ""), name, seed])
+        noise = map_seed(seed, self.names.model, self.names.data, method.noise_group)
+        identity = [inputs, self.digests.get(f"methods {name}", ""), name]
+        digest = fingerprint(identity if method.is_deterministic else [*identity, seed])
         weight = method.passes * len(block.targets)
         if self.earlier and self.earlier.pending and self.earlier.pending[0] == digest:
             bar.skip(weight)
             self.result.pending = self.earlier.pending
             return self.earlier.pending[1]
-        noise = map_seed(seed, self.names.model, self.names.data, method.noise_group)
         try:
             with bar.cell(f"{method.entry.label}: maps", weight):
                 blocks = engine.attribute(
@@ -544,7 +555,6 @@ class _Run:
         metric: _Metric,
         block: ImageBlock,
         maps: Any,
-        responses: dict[tuple[int, str], Any],
         inputs: str,
     ) -> None:
         name = metric.entry.name
@@ -558,9 +568,11 @@ class _Run:
         arguments = self.classifier, block.pixels, block.targets
         try:
             if metric.bound.has_responses:
-                if (key.seed, name) not in responses:
-                    responses[key.seed, name] = metric.bound.responses(*arguments, of_images, **batching)
-                of_images["responses"] = responses[key.seed, name]
+                responses = self.result.responses
+                digest = fingerprint([inputs, self.digests.get(f"metrics {name}", ""), name, key.seed])
+                if digest not in responses:
+                    responses[digest] = metric.bound.responses(*arguments, of_images, **batching)
+                of_images["responses"] = responses[digest]
             scored = list(metric.bound.score(*arguments, maps, of_images, explainer, **batching))
         except Exception as error:  # as above
             self.result.fail(Failure.of(key.method, name, error))
@@ -574,13 +586,43 @@ class _Run:
             curve: np.concatenate([each.curves[curve].numpy() for each in scored])
             for curve in scored[0].curves
         }
-        self.result.cells[key] = Cell.of(table, curves, inputs, *digests)
+        causes = _causes_of_missing(table, maps, of_images.get("mask"), block.start)
+        self.result.cells[key] = Cell.of(table, curves, causes, inputs, *digests)
         self._save_at_times()
 
     def _save_at_times(self) -> None:
         if self.files and self.path and time.monotonic() - self.saved > SECONDS_BETWEEN_SAVES:
             self.files.save_scores(self._stored(), self.path)
             self.saved = time.monotonic()
+
+
+def _causes_of_missing(table: "pd.DataFrame", maps: Any, mask: Any, start: int) -> dict[str, dict[str, int]]:
+    """Return ``Cell.causes``.
+
+    Args:
+        table: rows of ``image, metric, variant, score``.
+        maps: ``[n, C, H, W]``.
+        mask: bool ``[n, H, W]`` if the metric uses it, else None.
+        start: number of the first image.
+    """
+    causes = {}
+    for (metric, variant), rows in table[table["score"].isna()].groupby(["metric", "variant"], sort=False):
+        images = rows["image"].to_numpy() - start
+        saliency = torch.from_numpy(maps[images].sum(1))
+        is_empty = np.zeros(len(images), bool) if mask is None else ~mask[images].any((1, 2))
+        is_finite = ~is_empty & saliency.flatten(1).isfinite().all(1).numpy()
+        is_constant = is_finite & ~is_rankable(saliency).numpy()
+        counts = {
+            "with an empty mask": is_empty,
+            "with a map that is not finite": ~is_empty & ~is_finite,
+            "with a constant map": is_constant,
+            "with a map without a positive value": is_finite
+            & ~is_constant
+            & (saliency.flatten(1) <= 0).all(1).numpy(),
+        }
+        counted = {cause: int(of_cause.sum()) for cause, of_cause in counts.items()}
+        causes[f"{metric} {variant}"] = {cause: count for cause, count in counted.items() if count}
+    return causes
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, astuple
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import pandas as pd
@@ -26,8 +27,10 @@ from saliency_assay.storage import GROUP, score_tables, zarr_store
 
 FORMAT = 1
 SCORES, CURVES, FACTS = "scores.parquet", "curves.npz", "benchmark.json"
-IMAGES, MAPS, PENDING = "images.zarr.zip", "maps/seed{seed}/{method}.zarr.zip", "pending.zarr.zip"
-"""Names of the files; those of images, maps, and maps whose scores are not complete are Zarr stores."""
+IMAGES, MAPS = "images.zarr.zip", "maps/seed{seed}/{method}.zarr.zip"
+PENDING, RESPONSES = "pending.zarr.zip", "responses.npz"
+"""Names of the files; those of images and maps are Zarr stores. The last two are maps and model responses of images
+whose scores are not complete."""
 OF_CELL = ["image", "metric", "variant", "score"]
 
 
@@ -64,6 +67,17 @@ def save(result: Benchmark, folder: Path) -> None:
     else:
         identity, maps = result.pending
         zarr_store.write(folder / PENDING, [{"map": maps}], kind="pending", attributes={"identity": identity})
+    if not result.responses:
+        (folder / RESPONSES).unlink(missing_ok=True)
+    else:
+        _write_arrays(
+            folder / RESPONSES,
+            {
+                json.dumps([identity, name]): values
+                for identity, arrays in result.responses.items()
+                for name, values in arrays.items()
+            },
+        )
 
 
 def save_scores(result: Benchmark, folder: Path) -> None:
@@ -79,8 +93,7 @@ def save_scores(result: Benchmark, folder: Path) -> None:
         for key, cell in result.cells.items()
         for name, moments in cell.curves.items()
     }
-    with replacing(folder / CURVES) as temporary, temporary.open("wb") as file:
-        np.savez(file, **curves)  # type: ignore[arg-type]  # a stub takes them for another argument
+    _write_arrays(folder / CURVES, curves)
     facts = {
         "format": FORMAT,
         **{name: getattr(result, name) for name in ("model", "data", "seeds", "keep", "complete", "inputs")},
@@ -88,10 +101,26 @@ def save_scores(result: Benchmark, folder: Path) -> None:
         "metrics": [asdict(each) for each in result.metrics],
         "failures": [asdict(each) for each in result.failures_found],
         "images": result.image_rows,
-        "cells": [[*key, cell.inputs, cell.method, cell.metric] for key, cell in result.cells.items()],
+        "cells": [
+            [*key, cell.inputs, cell.method, cell.metric, cell.causes] for key, cell in result.cells.items()
+        ],
     }
     with replacing(folder / FACTS) as temporary:
         temporary.write_text(json.dumps(facts), encoding="utf-8")
+
+
+def _write_arrays(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        np.savez(file, **arrays)  # type: ignore[arg-type]  # a stub takes them for another argument
+
+
+def _read_arrays(path: Path) -> dict[tuple[Any, ...], np.ndarray[Any, Any]]:
+    """Return the arrays in ``path`` by their names, which are lists in JSON."""
+    try:
+        with np.load(path) as archive:
+            return {tuple(json.loads(name)): archive[name] for name in archive.files}
+    except (OSError, ValueError, TypeError, BadZipFile) as error:
+        raise ValueError(f"{path}: is missing or damaged: {error}") from None
 
 
 def load(folder: Path) -> Benchmark:
@@ -146,13 +175,8 @@ def _tables(folder: Path) -> dict[CellKey, pd.DataFrame]:
 
 def _curves(folder: Path) -> dict[CellKey, dict[str, Moments]]:
     curves: dict[CellKey, dict[str, Moments]] = {}
-    try:
-        with np.load(folder / CURVES) as archive:
-            for name in archive.files:
-                *key, curve = json.loads(name)
-                curves.setdefault(CellKey(*key), {})[curve] = Moments(*archive[name])
-    except (OSError, ValueError, TypeError) as error:
-        raise ValueError(f"{folder / CURVES}: is missing or damaged: {error}") from None
+    for (*key, curve), values in _read_arrays(folder / CURVES).items():
+        curves.setdefault(CellKey(*key), {})[curve] = Moments(*values)
     return curves
 
 
@@ -170,6 +194,7 @@ def _save_maps(result: Benchmark, folder: Path, pixels: np.ndarray[Any, Any]) ->
 
 
 def _load_maps(result: Benchmark, folder: Path) -> None:
+    """Load images, maps, and what was computed for incomplete scores."""
     if (folder / IMAGES).is_file():
         with zarr_store.open_store(folder / IMAGES, kind="data") as data:
             result.pixels = data["image"][:]
@@ -184,3 +209,6 @@ def _load_maps(result: Benchmark, folder: Path) -> None:
     if (folder / PENDING).is_file():
         with zarr_store.open_store(folder / PENDING, kind="pending") as store:
             result.pending = (str(store.attributes["identity"]), store["map"][:])
+    if (folder / RESPONSES).is_file():
+        for (identity, name), values in _read_arrays(folder / RESPONSES).items():
+            result.responses.setdefault(identity, {})[name] = values

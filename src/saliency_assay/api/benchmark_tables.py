@@ -1,5 +1,6 @@
 """Tables, sentences and pages of a benchmark, by the functions that make those of the workflow's report."""
 
+from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 
@@ -26,6 +27,7 @@ RESAMPLES, LEVEL = 10_000, 0.999
 """Resamples and confidence level of the intervals of α, as in the workflow."""
 COLUMNS = ["study", "data", "model", "seed", "method", "metric", "variant", "image", "score"]
 """Columns of ``storage.score_tables``, which requires pyarrow."""
+NO_SCORE = "no score"
 SENTENCES = 3
 """Most sentences below the heat map in a notebook."""
 
@@ -64,15 +66,70 @@ def score_table(result: Benchmark) -> pd.DataFrame:
 
 def undefined_texts(result: Benchmark) -> list[str]:
     """Return ``Benchmark.undefined_texts``."""
-    table = result.scores.assign(undefined=result.scores["score"].isna())
-    counts = table.groupby(["method", "seed", "metric", "variant"], sort=False)["undefined"].sum()
+    images = len(result.image_rows["image"])
     texts = []
-    for method, rows in counts[counts > 0].reset_index().groupby("method", sort=False):
-        pairs = dict.fromkeys(zip(rows["metric"], rows["variant"], strict=True))
-        scores = ", ".join(result.labels.score(*pair) for pair in pairs)
-        images = f"up to {rows['undefined'].max()} of {len(result.image_rows['image'])} images"
-        texts.append(f"{result.labels.method(str(method))}: no score for {images}, {UNDEFINED}: {scores}")
+    for (method, cause), rows in _missing(result).groupby(["method", "cause"], sort=False):
+        scores, most = ", ".join(dict.fromkeys(rows["label"])), rows["missing"].max()
+        known = f" ({cause})" if cause else f", {UNDEFINED}"
+        texts.append(
+            f"{result.labels.method(str(method))}: no score for up to {most} of {images} images{known}: {scores}"
+        )
     return texts
+
+
+def missing_texts(result: Benchmark) -> list[str]:
+    """Return sentences on methods that have failed, and on those without any score under a metric."""
+    texts = []
+    for metric in sorted({each.metric for each in result.failures_found}):
+        named: dict[str, list[str]] = {}
+        for each in result.failures_found:
+            if each.metric == metric:
+                named.setdefault(each.error, []).append(result.labels.method(each.method))
+        causes = "; ".join(f"{', '.join(methods)} ({error})" for error, methods in named.items())
+        count = len(set().union(*named.values()))
+        of_metric = f" under {result.labels.metrics[metric]}" if metric else ""
+        texts.append(f"{count} of {len(result.methods)} methods failed{of_metric}: {causes}.")
+    missing = _missing(result)
+    missing = missing[missing["is_all"].astype(bool)].drop_duplicates(["method", "label"])
+    scores: dict[tuple[str, str], list[str]] = {}
+    for (label, cause), rows in missing.groupby(["label", "cause"], sort=False):
+        scored = result.scores.loc[result.scores["variant"].isin(rows["variant"]), "method"].nunique()
+        names = ", ".join(map(result.labels.method, rows["method"]))
+        key = "any method" if len(rows) == scored else names, str(cause)
+        scores.setdefault(key, []).append(str(label))
+    return texts + [
+        f"No score of {names} under {', '.join(labels)}: {cause or f'images {UNDEFINED}'}."
+        for (names, cause), labels in scores.items()
+    ]
+
+
+def _missing(result: Benchmark) -> pd.DataFrame:
+    """Return ``method, variant, label, missing, is_all, cause`` of each score of a method that lacks images."""
+    keys = ["method", "seed", "metric", "variant"]
+    table = result.scores.assign(undefined=result.scores["score"].isna())
+    counts = table.groupby(keys, sort=False)["undefined"].agg(["sum", "size"]).reset_index()
+    rows = [
+        {
+            "method": method,
+            "variant": variant,
+            "label": result.labels.score(metric, variant),
+            "missing": count,
+            "is_all": count == size,
+            "cause": _cause(result, method, seed, metric, variant),
+        }
+        for method, seed, metric, variant, count, size in counts.itertuples(index=False, name=None)
+        if count
+    ]
+    return pd.DataFrame(rows, columns=["method", "variant", "label", "missing", "is_all", "cause"])
+
+
+def _cause(result: Benchmark, method: str, seed: int, metric: str, variant: str) -> str:
+    """Return the known causes of a method's missing scores, such as ``3 images with an empty mask``."""
+    counts: Counter[str] = Counter()
+    for key, cell in result.cells.items():
+        if key[:3] == (seed, method, variant.partition(" ")[0]):
+            counts.update(cell.causes.get(f"{metric} {variant}", {}))
+    return ", ".join(f"{count} image{'s' * (count > 1)} {cause}" for cause, count in counts.items())
 
 
 def order_and_pairs(result: Benchmark) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -111,8 +168,10 @@ def latex(result: Benchmark) -> str:
 
 
 def sentences(result: Benchmark) -> list[str]:
-    """Return the answer of a benchmark in one sentence, and sentences on its limits."""
-    return [result.study.answer, *result.study.warnings]
+    """Return the answer of a benchmark in one sentence, and sentences on failures and on its limits."""
+    if result.scores.empty:
+        return missing_texts(result)
+    return [result.study.answer, *missing_texts(result), *result.study.warnings]
 
 
 def heat_map_of(result: Benchmark) -> HeatMap:
@@ -131,16 +190,19 @@ def heat_map_of(result: Benchmark) -> HeatMap:
 def rank_set_table(result: Benchmark) -> pd.DataFrame:
     """Return ``Benchmark.table``."""
     content = result.heat_map
-    rows = {row.method: [each.ranks if each else "failed" for each in row.cells] for row in content.methods}
-    for row in content.baselines:
-        rows[f"{row.method} (baseline)"] = [each.ranks if each else "failed" for each in row.cells]
+    rows = {row.method: row.cells for row in content.methods}
+    rows |= {f"{row.method} (baseline)": row.cells for row in content.baselines}
+    texts = {
+        name: ["failed" if each is None else each.ranks if each.mean else NO_SCORE for each in cells]
+        for name, cells in rows.items()
+    }
     columns = [f"{column.name} {column.arrow}" for column in content.columns]
-    return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+    return pd.DataFrame.from_dict(texts, orient="index", columns=columns)
 
 
 def notebook_html(result: Benchmark) -> str:
     """Return the heat map and the first sentences as HTML."""
-    content = result.heat_map if result.cells else None
+    content = None if result.scores.empty else result.heat_map
     template = page_templates(TEMPLATES).get_template("benchmark.html.j2")
     return template.render(heat=content, sentences=result.summary[:SENTENCES])
 

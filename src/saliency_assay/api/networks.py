@@ -1,5 +1,6 @@
 """Conversion of a network or a prediction function to the classifier that methods and metrics take."""
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -244,6 +245,10 @@ def _check_size(path: Path, blueprint: Blueprint, description: Mapping[str, Any]
         )
 
 
+TRIAL_BATCH = 16
+"""Number of images for which outputs are compared with probabilities, after those of the first image."""
+ROUNDING_OF_SUM = 1e-4
+"""Largest difference from 1 of a sum of probabilities."""
 _TRIED: WeakKeyDictionary[Classifier, tuple[nn.Module, torch.device, tuple[int, ...]]] = WeakKeyDictionary()
 """For each classifier the network, device and image size of its last trial pass, which later calls do not repeat."""
 
@@ -314,16 +319,49 @@ def classifier_of(model: Model, images: Tensor) -> Classifier:
         hint = hint if isinstance(logits, Tensor) and logits.numel() == 1 else ""
         raise ValueError(f"model: returned {description} for one image, expected logits [1, K]{hint}")
     classifier.classes = logits.shape[1]
+    warn_of_probabilities(classifier, images, logits, stacklevel=4)
     return classifier
 
 
-def _trial(classifier: Classifier, images: Tensor) -> object:
-    """Return the network's output for the first of ``images``.
+def warn_of_probabilities(
+    classifier: Classifier, images: Tensor, output: object = None, *, stacklevel: int = 3
+) -> None:
+    """Warn if a network that is expected to return logits returns probabilities for a batch of images.
+
+    Functions may return them, and networks whose output is known are left out.
+
+    Args:
+        classifier: contains the network.
+        images: ``[N, C, H, W]``; a batch of them decides if the first output may be probabilities.
+        output: output of the network for the first image, if it is known.
+        stacklevel: number of calls from here to that of the user.
+    """
+    if isinstance(classifier.network, Prediction | ToLogits | ToScalar) or classifier.multi_label:
+        return
+    first = _trial(classifier, images) if output is None else output
+    if _are_probabilities(first) and _are_probabilities(_trial(classifier, images, TRIAL_BATCH)):
+        warnings.warn(
+            "model: found outputs in [0, 1] that sum to 1, which look like probabilities, expected logits; "
+            "saliency_assay.wrap(network, output='softmax', …)",
+            stacklevel=stacklevel,
+        )
+
+
+def _are_probabilities(output: object) -> bool:
+    """Return True for ``[N, K]`` of at least two values in [0, 1] that sum to 1."""
+    if not isinstance(output, Tensor) or output.ndim != 2 or output.shape[1] < 2:
+        return False
+    sums = output.double().sum(1)
+    return bool(((output >= 0) & (output <= 1)).all() and ((sums - 1).abs() <= ROUNDING_OF_SUM).all())
+
+
+def _trial(classifier: Classifier, images: Tensor, count: int = 1) -> object:
+    """Return the network's output for the first ``count`` of ``images``.
 
     Raises:
         ValueError: the network raises an error.
     """
-    network, first = classifier.network, pixels_of(images[:1], classifier.device)
+    network, first = classifier.network, pixels_of(images[:count], classifier.device)
     try:
         with evaluating(network), restored_buffers(network), exact_float32(), torch.no_grad():
             return main_output(network(classifier.network_input(first)))

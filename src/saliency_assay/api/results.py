@@ -109,11 +109,23 @@ class Cell:
     """Digest of the code and settings of the method."""
     metric: str
     """Digest of the code and settings of the metric."""
+    causes: dict[str, dict[str, int]] = field(default_factory=dict)
+    """For ``metric variant`` of missing scores their known causes, such as ``with an empty mask``, with their numbers
+    of images."""
 
     @classmethod
-    def of(cls, table: "pd.DataFrame", curves: Mapping[str, Array], *digests: str) -> "Cell":
+    def of(
+        cls,
+        table: "pd.DataFrame",
+        curves: Mapping[str, Array],
+        causes: dict[str, dict[str, int]],
+        inputs: str,
+        method: str,
+        metric: str,
+    ) -> "Cell":
         """Return a cell with the moments of ``curves``, ``[n, points]`` by name."""
-        return cls(table, {name: Moments.of(values) for name, values in curves.items()}, *digests)
+        moments = {name: Moments.of(values) for name, values in curves.items()}
+        return cls(table, moments, inputs, method, metric, causes)
 
 
 @dataclass(frozen=True)
@@ -124,13 +136,14 @@ class Failure:
     metric: str
     """Empty if the method itself failed."""
     error: str
+    """Type of the exception and first line of its message."""
 
     @classmethod
     def of(cls, method: str, metric: str, error: Exception) -> "Failure":
-        """Return the failure with the first line of the message."""
+        """Return the failure with the type of the exception and the first line of its message."""
         lines = str(error).strip().splitlines()
-        text = lines[0] if lines else type(error).__name__
-        return cls(method, metric, text.removeprefix(f"{metric or method}: "))
+        message = [line.removeprefix(f"{metric or method}: ") for line in lines[:1]]
+        return cls(method, metric, ": ".join([type(error).__name__, *message]))
 
     def __str__(self) -> str:
         of_metric = f", {self.metric}" if self.metric else ""
@@ -141,7 +154,8 @@ class Agreement(NamedTuple):
     """Agreement on the order of the methods."""
 
     images: "pd.DataFrame"
-    """For each metric Krippendorff's α with the images as raters, see ``reliability_tables.reliability_table``."""
+    """For each metric Krippendorff's α with the images as raters and its 99.9 % interval, which few images leave wide
+    even if all agree (``statistics.alpha``); see ``reliability_tables.reliability_table``."""
     metrics: "pd.DataFrame"
     """For each pair of metrics Spearman's ρ over methods within images, see ``reliability_tables.rankings_table``."""
 
@@ -166,10 +180,13 @@ class Benchmark:
     failures_found: list[Failure] = field(default_factory=list)
     pending: tuple[str, Array] | None = None
     """Maps whose scores are not complete, with what identifies them."""
+    responses: dict[str, dict[str, Array]] = field(default_factory=dict)
+    """Model responses to images whose scores are not complete, by what identifies them."""
 
     def __post_init__(self) -> None:
         self.image_rows: dict[str, list[Any]] = {"image": [], "source": [], "target": []}
         self.inputs: list[str] = []
+        self.requested_seeds = tuple(self.seeds)
         self.pixels: Array | None = None
         self.mask: Array | None = None
         self.maps: dict[tuple[int, str], Array] = {}
@@ -208,6 +225,10 @@ class Benchmark:
     def pairs(self) -> "pd.DataFrame":
         """A row for each score and pair of methods: ``difference`` of means, ``wins``, the probability that the first
         method has the better score on an image, and the adjusted p-values ``difference_p`` and ``wins_p``.
+
+        Two methods are compared on all images that have a score of both. ``wins_p`` and ``finding`` compare their win
+        rates against all methods, adjusted for the number of pairs: two methods that are next to each other on every
+        image can have ``wins`` 1 and be not distinguishable.
 
         For all columns see ``reliability.order_tables.order_tables``.
         """
@@ -258,7 +279,7 @@ class Benchmark:
     @cached_property
     def summary(self) -> list[str]:
         """Sentences on the result, the answer first."""
-        words: list[str] = self._tables.sentences(self) if self.cells else []
+        words: list[str] = self._tables.sentences(self)
         return words if self.complete else [f"Interrupted: {self.state_text()}.", *words]
 
     @cached_property
@@ -278,21 +299,22 @@ class Benchmark:
     def __str__(self) -> str:
         if self.scores.empty:
             return " ".join([repr(self), *self.summary])
-        return "\n".join([f"Rank sets (1 is best)\n{self.table.to_string()}", *self.summary[:1]])
+        first = 1 + (not self.complete) + len(self._tables.missing_texts(self))
+        return "\n".join([f"Rank sets (1 is best)\n{self.table.to_string()}", *self.summary[:first]])
 
     def _repr_html_(self) -> str:
         return self._tables.notebook_html(self)  # type: ignore[no-any-return]
 
     def state_text(self) -> str:
         """Return the number of complete scores in words."""
-        count = len(self.cells) - sum(map(self.has_failed, self.cells))
-        images = len(self.image_rows["image"])
-        methods = len({(key.method, key.seed) for key in self.cells})
+        complete = [key for key in self.cells if not self.has_failed(key)]
+        count, images = len(complete), len(self.image_rows["image"])
+        methods = len({(key.method, key.seed) for key in complete})
         return f"{count} pairs of a method and a metric are complete, of {methods} methods and up to {images} images"
 
     def undefined_texts(self) -> list[str]:
-        """Return a sentence for each method that lacks scores, with the scores and the largest number of images."""
-        return self._tables.undefined_texts(self) if self.cells else []
+        """Return a sentence for each method that lacks scores, with the scores, the number of images and the cause."""
+        return self._tables.undefined_texts(self)  # type: ignore[no-any-return]
 
     def save(self, path: str | Path) -> None:
         """Save everything in the folder ``path``, in the formats of the workflow.
@@ -338,31 +360,27 @@ class Benchmark:
     ) -> int:
         """Add the cells and maps of an earlier result for a block that are still valid; return the number of others.
 
-        Entries of the earlier result that were not requested are added to this one.
+        Entries and seeds of the earlier result that were not requested are added to this one, with their failures.
         """
         stale = 0
+        if block.start == 0:
+            self._add_failures(earlier, digests)
         for key, cell in earlier.cells.items():
-            if key.block != block.number:
+            if key.block != block.number or not self._keeps(earlier, key, digests):
                 continue
             method = digests.get(f"methods {key.method}", cell.method)
             metric = digests.get(f"metrics {key.metric}", cell.metric)
             if (cell.inputs, cell.method, cell.metric) != (inputs, method, metric):
                 stale += 1
                 continue
-            if key.seed in self.seeds:
-                self._add_entries(earlier, key)
-                self.cells[key] = cell
+            self._add_entries(earlier, key.method, key.metric, key.seed)
+            self.cells[key] = cell
         if block.start == 0:
             for (seed, name), maps in earlier.maps.items():
                 stored = earlier.map_digests.get((seed, name), ["", ""])
-                known = any(each.name == name for each in self.methods)
+                known = seed in self.seeds and any(each.name == name for each in self.methods)
                 is_current = stored == [inputs, digests.get(f"methods {name}", stored[1])]
-                if (
-                    known
-                    and seed in self.seeds
-                    and is_current
-                    and len(maps) >= min(self.keep, len(block.targets))
-                ):
+                if known and is_current and len(maps) >= min(self.keep, len(block.targets)):
                     self.maps[seed, name], self.map_digests[seed, name] = maps[: self.keep], stored
         return stale
 
@@ -370,16 +388,14 @@ class Benchmark:
         """Return a copy with the cells of an earlier result for the blocks after those of this one."""
         known = len(self.inputs)
         stored = copy(self)
-        stored.methods, stored.metrics, stored.cells = [*self.methods], [*self.metrics], dict(self.cells)
+        stored.methods, stored.metrics, stored.seeds = [*self.methods], [*self.metrics], [*self.seeds]
+        stored.cells = dict(self.cells)
         for key, cell in earlier.cells.items():
             method = digests.get(f"methods {key.method}", cell.method)
             metric = digests.get(f"metrics {key.metric}", cell.metric)
-            if (
-                key.block >= known
-                and key.seed in self.seeds
-                and (cell.method, cell.metric) == (method, metric)
-            ):
-                stored._add_entries(earlier, key)
+            is_current = (cell.method, cell.metric) == (method, metric)
+            if key.block >= known and is_current and self._keeps(earlier, key, digests):
+                stored._add_entries(earlier, key.method, key.metric, key.seed)
                 stored.cells[key] = cell
         if len(stored.cells) > len(self.cells):
             first = len(self.image_rows["image"])
@@ -389,11 +405,29 @@ class Benchmark:
             stored.inputs = [*self.inputs, *earlier.inputs[known:]]
         return stored
 
-    def _add_entries(self, earlier: "Benchmark", key: CellKey) -> None:
-        if all(each.name != key.method for each in self.methods):
-            self.methods += [each for each in earlier.methods if each.name == key.method]
-        if all(each.name != key.metric for each in self.metrics):
-            self.metrics += [each for each in earlier.metrics if each.name == key.metric]
+    def _add_failures(self, earlier: "Benchmark", digests: Mapping[str, str]) -> None:
+        """Add the failures of what was not requested and is not computed again."""
+        for each in earlier.failures_found:
+            retries_metric = not each.metric or f"metrics {each.metric}" in digests
+            if not (retries_metric and f"methods {each.method}" in digests):
+                self._add_entries(earlier, each.method, each.metric)
+                self.fail(each)
+
+    def _keeps(self, earlier: "Benchmark", key: CellKey, digests: Mapping[str, str]) -> bool:
+        """Return False for a cell of what had failed, if its failure is not kept and its images not completed."""
+        is_requested = (
+            key.seed in self.requested_seeds
+            and f"methods {key.method}" in digests
+            and f"metrics {key.metric}" in digests
+        )
+        return is_requested or self.has_failed(key) or not earlier.has_failed(key)
+
+    def _add_entries(self, earlier: "Benchmark", method: str, metric: str, *seeds: int) -> None:
+        if all(each.name != method for each in self.methods):
+            self.methods += [each for each in earlier.methods if each.name == method]
+        if all(each.name != metric for each in self.metrics):
+            self.metrics += [each for each in earlier.metrics if each.name == metric]
+        self.seeds += [seed for seed in seeds if seed not in self.seeds]
 
     def keep_maps(self, seed: int, method: str, start: int, maps: Array, digest: str = "") -> None:
         """Keep the maps of the first ``keep`` images."""
@@ -463,11 +497,12 @@ class Benchmark:
         Raises:
             ValueError: the metric has no curves, or not this one.
         """
-        of_metric = {
-            key: cell.curves for key, cell in self.cells.items() if key.metric == metric and cell.curves
+        with_curves = {
+            key: cell.curves for key, cell in self.cells.items() if cell.curves and not self.has_failed(key)
         }
+        valid = list(dict.fromkeys(key.metric for key in with_curves))
+        of_metric = {key: curves for key, curves in with_curves.items() if key.metric == metric}
         if not of_metric:
-            valid = list(dict.fromkeys(key.metric for key, cell in self.cells.items() if cell.curves))
             raise ValueError(
                 f"metric: found {metric!r}, valid are those with curves: {', '.join(valid) or 'none'}"
             )

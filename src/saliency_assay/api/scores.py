@@ -27,7 +27,7 @@ from saliency_assay.metrics.engine import score as score_batches
 from saliency_assay.metrics.scored import Scored
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.layout import in_layout_of
-from saliency_assay.models.state import copy_of
+from saliency_assay.models.state import changed, copy_of, tensors_of
 from saliency_assay.registry.labels import Labels, label_of, score_labels
 from saliency_assay.registry.records import resolve
 from saliency_assay.registry.signatures import OFFERED, declared
@@ -375,6 +375,9 @@ def _other_classifier(name: str, model: object, classifier: Classifier) -> Class
     """Return a copy of the network ``name`` with the normalization, CAM layer, output and device of ``classifier``.
 
     See ``layout.like``.
+
+    Raises:
+        ValueError: it is no network, not that of ``classifier``, or has the same weights.
     """
     if not isinstance(model, nn.Module):
         raise ValueError(f"{name}: found {type(model).__name__}, expected a torch.nn.Module")
@@ -383,4 +386,7 @@ def _other_classifier(name: str, model: object, classifier: Classifier) -> Class
         like = copy if isinstance(copy, Classifier) else wrap_like(copy, classifier)
     except ValueError as error:  # such as a CAM layer that it does not have
         raise ValueError(f"{name}: expected the network of the model with other weights: {error}") from None
-    return in_layout_of(like, classifier)
+    other = in_layout_of(like, classifier)
+    if list(classifier.parameters()) and not changed(tensors_of(classifier), tensors_of(other)):
+        raise ValueError(f"{name}: found the weights of the model, expected others: {NEEDED[name][1]}")
+    return other

@@ -106,11 +106,13 @@ def order_tables(
         p-value, adjusted for the number of pairs; NaN if scores are too skewed for their number, and ``skew_images`` is
         the number that would do; ``wins``: probability that ``method`` has the better score on an image, ties half,
         with its interval (``variance.Mean.exact_interval``), and ``wins_p``, the adjusted p-value of the comparison of
-        win rates; ``wins_worst, wins_best``: the same if all comparisons with a missing score were lost or won;
-        ``detectable``: smallest difference, of win rates or of means (``rule.by``), that this number of images detects
-        with power 0.8 at the level of the rank sets; ``images_needed``: number of images that would detect the observed
-        difference with power 0.8; ``equivalent_p``: adjusted p-value of the hypothesis that the means differ by more
-        than the margin; ``finding``: ``better, worse, equivalent, not distinguishable, not tested``.
+        win rates against all methods: two methods that are next to each other in every row differ little in these, so
+        that ``wins`` 1 need not be significant; ``wins_worst, wins_best``: the same if all comparisons with a missing
+        score were lost or won; ``detectable``: smallest difference, of win rates or of means (``rule.by``), that this
+        number of images detects with power 0.8 at the level of the rank sets; ``images_needed``: number of images that
+        would detect the observed difference with power 0.8; ``equivalent_p``: adjusted p-value of the hypothesis that
+        the means differ by more than the margin; ``finding``: ``better, worse, equivalent, not distinguishable, not
+        tested``.
     """
     order: list[dict[str, Any]] = []
     pairs: list[dict[str, Any]] = []

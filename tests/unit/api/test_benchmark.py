@@ -1,6 +1,8 @@
 """One call for many methods and metrics: its scores, inputs, ranks, files, interruptions and failures."""
 
+import warnings
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -295,7 +297,7 @@ def test_a_failure_is_a_result(network: nn.Module, images: Tensor, tmp_path: Pat
     with pytest.warns(UserWarning, match="out of order"):
         result = run(network, images, ["gradient", "random", failing], ["deletion"], path=tmp_path / "run")
     assert result.complete
-    assert result.failures.to_numpy().tolist() == [["failing", "", "out of order"]]
+    assert result.failures.to_numpy().tolist() == [["failing", "", "RuntimeError: out of order"]]
     assert set(result.ranks["method"]) == {"gradient", "random"}
     with pytest.raises(ValueError, match="out of order"), pytest.warns(UserWarning, match="out of order"):
         run(network, images, [failing], ["deletion"])
@@ -442,3 +444,178 @@ def test_a_function_as_the_model(images: Tensor) -> None:
 def test_images_normalized_in_advance_name_the_remedy(network: nn.Module, images: Tensor) -> None:
     with pytest.raises(ValueError, match=r"saliency_assay\.wrap"):
         run(network, images * 4 - 2, ["gradient"], ["complexity"])
+
+
+def counted_network(network: nn.Module) -> tuple[nn.Module, list[int]]:
+    copy, rows = deepcopy(network), list[int]()
+    copy.register_forward_hook(lambda module, inputs, output: rows.append(len(output)))
+    return copy, rows
+
+
+RESUMED_METRICS: dict[str, Any] = {
+    "deletion": {"steps": 3},
+    "faithfulness": {"pixels": 4, "fill": "black"},
+    "stopping": COUNTED_METRICS["one"],
+    "sensitivity_max": {"samples": 2},
+}
+
+
+@pytest.mark.parametrize("calls", range(4))
+def test_the_model_makes_no_pass_twice_for_several_seeds(
+    calls: int, network: nn.Module, images: Tensor, labels: Tensor, tmp_path: Path
+) -> None:
+    def passes(path: Path | None, calls: int = -1) -> tuple[int, Benchmark]:
+        COUNTS["calls until interruption"] = calls
+        rows.clear()
+        result = run(model, (images, labels), METHODS[:2], RESUMED_METRICS, path=path, seeds=[0, 1])
+        return sum(rows), result
+
+    model, rows = counted_network(network)
+    passes(None)  # with further trials of the network, in the first call only
+    uninterrupted, expected = passes(None)
+    with pytest.warns(UserWarning, match="interrupted"):
+        first, interrupted = passes(tmp_path / "run", calls)
+    second, resumed = passes(tmp_path / "run")
+    trial, _ = passes(tmp_path / "run")
+    assert not interrupted.complete
+    assert trial < len(images)
+    assert first + second == uninterrupted + trial
+    pd.testing.assert_frame_equal(resumed.scores, expected.scores)
+
+
+def test_earlier_seeds_are_kept(network: nn.Module, images: Tensor, tmp_path: Path) -> None:
+    def seeded(seeds: Any, methods: Any = ("random", "gradient")) -> Benchmark:
+        return run(network, images, methods, ["complexity"], path=tmp_path / "run", seeds=seeds)
+
+    both = seeded([0, 1])
+    alone = seeded(1)
+    pd.testing.assert_frame_equal(alone.scores, both.scores)
+    assert alone.seeds == [1, 0]
+    np.testing.assert_array_equal(alone.kept(0)[1]["Random"], both.kept(0)[1]["Random"])
+    added = seeded(2, ["edge"])
+    loaded = Benchmark.load(tmp_path / "run")
+    assert set(zip(loaded.scores["method"], loaded.scores["seed"], strict=True)) == {
+        *((name, seed) for name in ("random", "gradient") for seed in (0, 1)),
+        ("edge", 2),
+    }
+    pd.testing.assert_frame_equal(added.scores, loaded.scores)
+    pd.testing.assert_frame_equal(added.ranks, loaded.ranks)
+
+
+FAILING = {"from image": 0}
+
+
+def fails_later(model: Any, images: Tensor, targets: Tensor, *, generator: Any) -> Tensor:
+    if FAILING["from image"] <= 0:
+        raise RuntimeError("out of order")
+    FAILING["from image"] -= len(images)
+    return images
+
+
+def test_a_method_that_fails_on_later_images_has_no_result(network: nn.Module, tmp_path: Path) -> None:
+    def failing(methods: Any, images_before: int, **options: Any) -> Benchmark:
+        FAILING["from image"] = images_before
+        arguments = {"path": tmp_path / "run", "batch_size": BLOCK, **options}
+        return run(network, (images, labels), methods, [{"metric": "deletion", "steps": 2}], **arguments)
+
+    images = torch.rand(BLOCK + 10, 1, SIDE, SIDE)
+    labels = torch.arange(len(images)) % CLASSES
+    with pytest.warns(UserWarning, match="out of order"):
+        result = failing(["gradient", fails_later], BLOCK)
+    assert list(result.curve("deletion")[1]) == list(result.scores["method"].unique()) == ["gradient"]
+    assert "Fails_later" not in result.state_text()
+    with pytest.warns(UserWarning, match="out of order"):  # not requested, but not lost either
+        kept = failing(["random"], BLOCK)
+    assert set(kept.scores["method"]) == {"gradient", "random"}
+    assert kept.failures.equals(result.failures)
+    mended = failing([fails_later], len(images), seeds=1)
+    assert mended.failures.empty
+    of_method = mended.scores[mended.scores["method"] == "fails_later"]
+    assert of_method[["seed", "image"]].to_numpy().tolist() == [[1, image] for image in range(len(images))]
+    only = {"path": None, "methods": [fails_later]}
+    with (
+        pytest.raises(ValueError, match="RuntimeError: out of order"),
+        pytest.warns(UserWarning, match="out of order"),
+    ):
+        failing(images_before=BLOCK, **only)
+
+
+def test_the_summary_names_failures(network: nn.Module, images: Tensor) -> None:
+    def failing(model: Any, images: Tensor, targets: Tensor, *, generator: Any) -> Tensor:
+        return {}["key"]
+
+    metrics = ["complexity", {"metric": "faithfulness", "pixels": SIDE**2 + 1, "fill": "black"}]
+    with pytest.warns(UserWarning, match="KeyError|pixels"):
+        result = run(network, images, ["gradient", "random", failing], metrics)
+    of_method, of_metric = result.summary[1:3]
+    assert all(part in of_method for part in ("1 of 3", "Failing", "KeyError", "'key'"))
+    assert all(part in of_metric for part in ("2 of 3", "Faithfulness", "Gradient", "Random", "ValueError"))
+    assert of_method in str(result)
+    assert of_metric in str(result)
+
+
+def test_causes_of_missing_scores_are_named(
+    network: nn.Module, images: Tensor, labels: Tensor, tmp_path: Path
+) -> None:
+    def negative(model: Any, images: Tensor, targets: Tensor, *, generator: Any) -> Tensor:
+        return -images
+
+    def sentences(masks: Tensor) -> list[str]:
+        methods = ["gradient", "constant", negative]
+        result = run(network, (images, labels, masks), methods, ["mask_attribution"], path=tmp_path / name)
+        assert "no score" in str(result)
+        assert Benchmark.load(tmp_path / name).summary == result.summary
+        return [text for text in result.summary if text.startswith("No score")]
+
+    name = "all"
+    [text] = sentences(torch.zeros(12, SIDE, SIDE, dtype=torch.bool))
+    assert all(part in text for part in ("any method", "12 images with an empty mask", "mass", "rank"))
+    name = "some"
+    masks = torch.zeros(12, SIDE, SIDE, dtype=torch.bool)
+    masks[:8, 2:4, 2:4] = True
+    constant, of_negative = sentences(masks)
+    assert all(
+        part in constant for part in ("Constant", "4 images with an empty", "8 images with a constant")
+    )
+    assert all(part in of_negative for part in ("Negative", "mass", "without a positive value"))
+    assert "rank" not in of_negative
+
+
+@pytest.mark.parametrize("activation", [nn.Softmax(1), nn.Identity()])
+@pytest.mark.parametrize("wrapped", [True, False])
+def test_outputs_that_look_like_probabilities_are_warned_of_once(
+    activation: nn.Module, wrapped: bool, network: nn.Module, images: Tensor
+) -> None:
+    model: nn.Module = nn.Sequential(network, activation)
+    if wrapped:
+        model = saliency_assay.wrap(model, classes=CLASSES, mean=[0.0], std=[1.0])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        run(model, images, ["gradient", "random"], ["deletion"])
+    messages = [str(each.message) for each in caught if "probabilities" in str(each.message)]
+    if isinstance(activation, nn.Identity):
+        assert not messages
+    else:
+        [message] = messages
+        assert "output='softmax'" in message
+        assert [each.filename for each in caught if "probabilities" in str(each.message)] == [__file__]
+
+
+def test_known_probabilities_and_functions_are_not_warned_of(network: nn.Module, images: Tensor) -> None:
+    ending = nn.Sequential(network, nn.Softmax(1))
+    run(lambda batch: ending(batch), images, ["random"], ["deletion"])
+    for output, model in (("softmax", ending), ("logits", network)):
+        wrapped = saliency_assay.wrap(model, classes=CLASSES, mean=[0.0], std=[1.0], output=output)
+        run(wrapped, images, ["gradient"], ["deletion"])
+
+
+@pytest.mark.parametrize(
+    ("name", "metric"),
+    [("randomized_model", "emprt"), ("finetuned_model", {"metric": "f_fidelity", "fill": "black"})],
+)
+def test_another_network_with_the_weights_of_the_model_is_refused(
+    name: str, metric: Any, network: nn.Module, images: Tensor
+) -> None:
+    for other in (network, deepcopy(network)):
+        with pytest.raises(ValueError, match=rf"{name}: .*saliency_assay\.{name[:8]}"):
+            run(network, images, ["gradient"], [metric], **{name: other})

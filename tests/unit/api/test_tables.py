@@ -73,11 +73,13 @@ def test_passes_are_counted(metric: Metric) -> None:
     inputs: dict[str, Any] = {
         "mask": {"mask": random.random((COUNT, HEIGHT, WIDTH)) < 0.5},
         "explain": {"method": "gradient"},
-        "randomized_model": {"randomized_model": model},
-        "finetuned_model": {"finetuned_model": model},
     }
-    options = {key: value for need in metric.takes for key, value in inputs.get(need, {}).items()}
     with counted_rows(model) as rows:  # copies of the model count, too
+        inputs |= {
+            key: {key: saliency_assay.randomize(model, seed=1)}
+            for key in ("randomized_model", "finetuned_model")
+        }
+        options = {key: value for need in metric.takes for key, value in inputs.get(need, {}).items()}
         saliency_assay.score("sparseness", model, images, [0] * COUNT, maps)  # which tries the model
         rows.clear()
         saliency_assay.score(metric.name, model, images, [0] * COUNT, maps, **options)

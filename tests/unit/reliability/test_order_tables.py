@@ -9,7 +9,7 @@ from scipy import stats
 
 from saliency_assay import assess
 from saliency_assay.reliability import comparison
-from saliency_assay.reliability.order_tables import COMPARED, UNTESTED, Rule, order_tables
+from saliency_assay.reliability.order_tables import COMPARED, UNTESTED, ComparedScores, Rule, order_tables
 from saliency_assay.report.pages import words
 
 NAN = float("nan")
@@ -171,3 +171,32 @@ def test_images_without_any_score_change_nothing_but_their_number() -> None:
     assert " on 26 of 60 images and account" in words.basis_words(order)
     none, _ = order_tables(table.assign(score=NAN), HIGHER)
     assert none[["images", "all_images", "undefined"]].to_numpy().tolist() == [[0, 60, 1]] * 4
+
+
+def test_a_third_method_without_scores_takes_no_image_from_a_pair() -> None:
+    generator = np.random.default_rng(0)
+    scores = generator.normal(size=(20, 3)) * 0.1 + [2.0, 1.0, 0.0]
+    pairs = []
+    for missing in (0, 15):
+        scores[:missing, 2] = np.nan
+        wide = pd.DataFrame(scores, columns=["a", "b", "c"])
+        [pair, *_] = ComparedScores(wide, "higher", {}, rule=Rule()).pair_rows()
+        pairs.append(pair)
+    assert [pair["images"] for pair in pairs] == [20, 20]
+    assert pairs[0]["wins"] == pairs[1]["wins"] == 1
+    assert pairs[1]["wins_p"] < 0.05
+
+
+def test_neighbors_among_many_methods_need_more_images_than_a_pair() -> None:
+    """``wins_p`` compares win rates against all methods, in which neighbors differ by one of the others."""
+    scores = np.random.default_rng(0).normal(size=(20, 8)) * 0.01 + np.arange(8.0)
+    wide = pd.DataFrame(scores, columns=list("abcdefgh"))
+    pairs = {
+        (row["method"], row["other"]): row
+        for row in ComparedScores(wide, "higher", {}, rule=Rule()).pair_rows()
+    }
+    assert {row["wins"] for row in pairs.values()} == {0}
+    assert pairs["a", "b"]["finding"] == "not distinguishable"
+    assert pairs["a", "h"]["finding"] == "worse"
+    [alone] = ComparedScores(wide[["a", "b"]], "higher", {}, rule=Rule()).pair_rows()
+    assert alone["finding"] == "worse"
