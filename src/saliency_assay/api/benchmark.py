@@ -32,10 +32,11 @@ from saliency_assay.metrics import Score
 from saliency_assay.metrics import engine as metrics_engine
 from saliency_assay.metrics.engine import Explainer, metric_seed, table_of
 from saliency_assay.models.classifier import Classifier
+from saliency_assay.registry.aliases import registered_name
 from saliency_assay.registry.directions import VALID, Direction
 from saliency_assay.registry.labels import label_of, score_labels
 from saliency_assay.registry.properties import OTHER
-from saliency_assay.registry.records import ALIASES, resolve
+from saliency_assay.registry.records import resolve
 from saliency_assay.runtime.provenance import fingerprint
 from saliency_assay.runtime.shards import BLOCK
 
@@ -223,8 +224,9 @@ def _entries(choices: Entries, default: Sequence[str], key: str) -> dict[str, di
         if key not in entry and not name:
             raise ValueError(f"{key}s: found {sorted(entry)}, expected the key {key}: a name or a function")
         function = entry.setdefault(key, name)
-        if key == "method" and isinstance(function, str):
-            function = entry[key] = ALIASES.get(function, function)
+        if isinstance(function, str):
+            names = (record.name for record in (METHODS if key == "method" else SINGLE))
+            function = entry[key] = registered_name(function, names) or function
         if not isinstance(function, str) and not callable(function):
             raise ValueError(
                 f"{key}s: found {type(function).__name__}, expected a name, a function or a dictionary"

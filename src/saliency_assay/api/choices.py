@@ -17,7 +17,8 @@ from saliency_assay.methods.inputs import map_seed
 from saliency_assay.metrics import METRICS, Metric
 from saliency_assay.metrics.engine import metric_seed
 from saliency_assay.models.classifier import Classifier
-from saliency_assay.registry.records import ALIASES, record_of, resolve, unknown, with_defaults
+from saliency_assay.registry.aliases import registered_name
+from saliency_assay.registry.records import record_of, resolve, unknown, with_defaults
 from saliency_assay.registry.signatures import GENERATOR
 
 Explaining: TypeAlias = str | Callable[..., Tensor] | Mapping[str, Any]
@@ -51,7 +52,7 @@ def resolve_choice(
 
     Args:
         kind: ``method`` or ``metric``, for error messages.
-        choice: a registered name or one of ``registry.records.ALIASES``, a reference ``package.module:name``, or a
+        choice: a registered name or an alias of it (``registry.aliases``), a reference ``package.module:name``, or a
             function.
         records: all registered methods or metrics.
         values: parameters by name.
@@ -91,13 +92,14 @@ def _record_of(records: Iterable[R], name: str, kind: str) -> R:
     Raises:
         ValueError: there is no such record.
     """
-    records = tuple(records)
-    names = {record.name for record in records}
-    if kind == "method" and name in {record.name for record in METRICS} - names:
+    by_name = {record.name: record for record in records}
+    if found := registered_name(name, by_name):
+        return by_name[found]
+    if kind == "method" and registered_name(name, (record.name for record in METRICS)):
         raise ValueError(f"method: found the metric {name!r}, which saliency_assay.score computes")
-    if kind == "metric" and name in {record.name for record in METHODS} - names:
+    if kind == "metric" and registered_name(name, (record.name for record in METHODS)):
         raise ValueError(f"metric: found the method {name!r}, expected a metric, such as deletion")
-    return record_of(records, ALIASES[name] if ALIASES.get(name) in names else name, kind)
+    return record_of(by_name.values(), name, kind)
 
 
 @dataclass(frozen=True)
@@ -263,7 +265,7 @@ def workflow_seed(
     assert metric is not None
     if ":" in metric:
         return metric_seed(seed, model, data, metric)
-    metric_record = record_of(
+    metric_record = _record_of(
         [candidate for candidate in METRICS if candidate.scores_single_maps], metric, "metric"
     )
     return metric_seed(seed, model, data, metric_record.noise_group or metric_record.name)

@@ -168,8 +168,9 @@ def test_entries_have_names_parameters_and_labels(network: nn.Module, images: Te
 
 
 def test_aliases_have_the_results_of_the_registered_name(network: nn.Module, images: Tensor) -> None:
-    result = run(network, images, ["ig", "gxi"], ["complexity"])
+    result = run(network, images, ["IG", "InputXGradient"], ["Complexity", "GiniIndex"])
     assert set(result.scores["method"]) == {"integrated_gradients", "gradient_x_input"}
+    assert set(result.scores["metric"]) == {"complexity", "sparseness"}
     assert result.labels.method("integrated_gradients") == "Integrated Gradients"
 
 
