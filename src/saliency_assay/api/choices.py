@@ -226,10 +226,15 @@ def _check_needs(record: Method, classifier: Classifier) -> None:
     if {"gradients", "cam_layer", "relu", "layers"} & set(record.needs):
         check_differentiable(record.name, classifier)
     if "cam_layer" in record.needs and not classifier.cam_layer:
+        # Not with the module, since only this message needs it.
+        from saliency_assay.models.cam_layers import likely_cam_layer
+
         children = [name for name, _ in classifier.network.named_children()]
         problem = unknown("layer", "", children).partition("; ")[2]
+        likely = likely_cam_layer(classifier.network)
+        such = f", such as {likely!r}" if likely else ""
         raise ValueError(
-            f"{record.name}: needs saliency_assay.wrap(…, cam_layer=…), the path of a layer; {problem}"
+            f"{record.name}: needs saliency_assay.wrap(…, cam_layer=…), the path of a layer{such}; {problem}"
         )
 
 

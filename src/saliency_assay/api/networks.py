@@ -102,14 +102,33 @@ def wrap(
             classes=classes,
             mean=mean,
             std=std,
-            cam_layer=cam_layer,
+            cam_layer="",
             concept_layers=(),
             token_grid=token_grid,
             multi_label=bool(multi_label),
         )
+    wrapped.cam_layer = _cam_layer(cam_layer, wrapped)
     device = tensors[0].device if tensors else torch.device("cpu")
     wrapped.mean, wrapped.std = wrapped.mean.to(device), wrapped.std.to(device)
     return wrapped
+
+
+def _cam_layer(path: str, classifier: Classifier) -> str:
+    """Return the path of a layer, if the classifier has this layer.
+
+    Raises:
+        ValueError: it does not; the message names the layer that is the likely choice.
+    """
+    try:
+        classifier.layer(path)
+    except ValueError as error:
+        # Not with the module, since only this message needs it.
+        from saliency_assay.models.cam_layers import likely_cam_layer
+
+        likely = likely_cam_layer(classifier.network)
+        such = f"; for CAM and Grad-CAM: {likely!r}" if likely else ""
+        raise ValueError(f"cam_layer: {error}{such}") from None
+    return path
 
 
 def _with_output(
