@@ -23,6 +23,7 @@ from saliency_assay.api.identity import identity_of, identity_of_record, model_d
 from saliency_assay.api.image_blocks import ImageBlock, image_blocks, image_count, read_batches
 from saliency_assay.api.inputs import Arrays, images_of, integer_of
 from saliency_assay.api.networks import Model, Prediction, classifier_of, normalizes
+from saliency_assay.api.own_functions import adapted_entry
 from saliency_assay.api.results import Benchmark, Cell, CellKey, Failure, MethodEntry, MetricEntry
 from saliency_assay.api.scores import SINGLE, BoundMetric, bind_metric
 from saliency_assay.methods import METHODS, engine
@@ -89,7 +90,7 @@ def benchmark(
             function ``[B, C, H, W] -> [B, K]`` for methods and metrics that use only predictions.
         data: images ``[N, C, H, W]``, uint8 or floating point in [0, 1]; a tuple ``(images, targets[, masks])``; a
             ``Dataset`` or ``DataLoader`` of ``(image, target[, mask])``; or an iterable of batches of these.
-        methods: registered names, functions, or dictionaries with the key ``method`` and parameters; or all of these by
+        methods: registered names, functions, classes or objects of ``captum.attr``, or dictionaries with the key ``method`` and parameters; or all of these by
             names of your choice, ``{name: …}``, as in a configuration. By default a small selection for ``model``.
         metrics: the same with the key ``metric``. A custom metric needs the key ``direction``: ``higher``, ``lower`` or
             ``target X``. Both kinds of dictionaries may have a ``label``.
@@ -215,7 +216,7 @@ def _entries(choices: Entries, default: Sequence[str], key: str) -> dict[str, di
     """
     if choices is None:
         choices = default
-    if isinstance(choices, str) or callable(choices):
+    if isinstance(choices, str) or callable(choices) or not isinstance(choices, Iterable):
         choices = [choices]
     named = [*choices.items()] if isinstance(choices, Mapping) else [("", choice) for choice in choices]
     entries: dict[str, dict[str, Any]] = {}
@@ -223,7 +224,8 @@ def _entries(choices: Entries, default: Sequence[str], key: str) -> dict[str, di
         entry = dict(choice) if isinstance(choice, Mapping) else {key: choice}
         if key not in entry and not name:
             raise ValueError(f"{key}s: found {sorted(entry)}, expected the key {key}: a name or a function")
-        function = entry.setdefault(key, name)
+        entry = adapted_entry(key, {key: name, **entry})
+        function = entry[key]
         if isinstance(function, str):
             names = (record.name for record in (METHODS if key == "method" else SINGLE))
             function = entry[key] = registered_name(function, names) or function

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from saliency_assay.api.inputs import Arrays, images_of, integer_of
 from saliency_assay.api.networks import check_differentiable
+from saliency_assay.api.own_functions import OwnFunction, adapted, takes_generator
 from saliency_assay.methods import METHODS, Method
 from saliency_assay.methods.engine import arguments
 from saliency_assay.methods.inputs import map_seed
@@ -52,8 +53,8 @@ def resolve_choice(
 
     Args:
         kind: ``method`` or ``metric``, for error messages.
-        choice: a registered name or an alias of it (``registry.aliases``), a reference ``package.module:name``, or a
-            function.
+        choice: a registered name or an alias of it (``registry.aliases``), a reference ``package.module:name``, a
+            function, or a class or object of captum.
         records: all registered methods or metrics.
         values: parameters by name.
         positional: names of the positional arguments of a custom function.
@@ -70,6 +71,7 @@ def resolve_choice(
         except ValueError as error:
             raise ValueError(f"{record.name}: {error}") from None
         return Choice(record.name, resolve(record.function), parameters, record)
+    choice, values = adapted(kind, choice, values)
     function = resolve(choice) if isinstance(choice, str) else choice
     if not callable(function):
         expected = f"the name of a {kind}, a function or package.module:name"
@@ -77,13 +79,14 @@ def resolve_choice(
     name = getattr(function, "__name__", type(function).__name__)
     signature = inspect.signature(function)
     optional = {key: None for key in offered if key in signature.parameters}
+    optional |= {GENERATOR: None} if takes_generator(function) else {}
     try:
-        signature.bind(*positional, **{GENERATOR: None}, **optional, **values)
+        signature.bind(*positional, **optional, **values)
     except TypeError as error:
         raise ValueError(
             f"{name}: {error}; expected ({', '.join([*positional, '*', GENERATOR])}, …)"
         ) from None
-    return Choice(name, function, values, None)
+    return Choice(name, OwnFunction(function), values, None)
 
 
 def _record_of(records: Iterable[R], name: str, kind: str) -> R:
