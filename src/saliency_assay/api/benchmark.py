@@ -22,7 +22,7 @@ from saliency_assay.api.choices import Bound, bind
 from saliency_assay.api.identity import identity_of, identity_of_record, model_digest
 from saliency_assay.api.image_blocks import ImageBlock, image_blocks, image_count, read_batches
 from saliency_assay.api.inputs import Arrays, images_of, integer_of
-from saliency_assay.api.networks import Model, Prediction, classifier_of, normalizes
+from saliency_assay.api.networks import Model, Prediction, classifier_of, device_of, normalizes
 from saliency_assay.api.own_functions import adapted_entry
 from saliency_assay.api.results import Benchmark, Cell, CellKey, Failure, MethodEntry, MetricEntry
 from saliency_assay.api.scores import SINGLE, BoundMetric, bind_metric
@@ -90,8 +90,9 @@ def benchmark(
             function ``[B, C, H, W] -> [B, K]`` for methods and metrics that use only predictions.
         data: images ``[N, C, H, W]``, uint8 or floating point in [0, 1]; a tuple ``(images, targets[, masks])``; a
             ``Dataset`` or ``DataLoader`` of ``(image, target[, mask])``; or an iterable of batches of these.
-        methods: registered names, functions, classes or objects of ``captum.attr``, or dictionaries with the key ``method`` and parameters; or all of these by
-            names of your choice, ``{name: …}``, as in a configuration. By default a small selection for ``model``.
+        methods: registered names, functions, classes or objects of ``captum.attr``, or dictionaries with the key
+            ``method`` and parameters; or all of these by names of your choice, ``{name: …}``, as in a configuration. By
+            default a small selection for ``model``.
         metrics: the same with the key ``metric``. A custom metric needs the key ``direction``: ``higher``, ``lower`` or
             ``target X``. Both kinds of dictionaries may have a ``label``.
         targets: explained classes: one for all images, ``[N]``, or ``[N, T]`` for several of each image; ``"label"``
@@ -373,7 +374,7 @@ def _on_device(model: Any, device: str | torch.device | None) -> Iterator[None]:
     tensors = [*model.parameters(), *model.buffers()]
     before = tensors[0].device if tensors else torch.device("cpu")
     try:
-        model.to(device)
+        model.to(device_of(device))
     except (RuntimeError, AssertionError) as error:
         raise ValueError(f"device: found {str(device)!r}: {str(error).splitlines()[0]}") from None
     try:

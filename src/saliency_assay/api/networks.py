@@ -197,13 +197,13 @@ def load_model(
     Raises:
         FileNotFoundError: there is no such file.
         ValueError: the file does not contain the weights of a model of the workflow, its architecture is neither
-            registered nor ``builder``, or the network does not have the layer.
+            registered nor ``builder``, the network does not have the layer, or there is no such device.
     """
     path = Path(weights)
     classifier = load_classifier(path, _blueprint_in(path, builder, cam_layer))
     # As in the jobs: with another memory format, convolutions sum in another order and round differently. (torch's type
     # stubs have this argument only for tensors.)
-    classifier.to(torch.device(device), memory_format=torch.channels_last)  # type: ignore[call-overload]
+    classifier.to(device_of(device), memory_format=torch.channels_last)  # type: ignore[call-overload]
     return classifier
 
 
@@ -364,6 +364,21 @@ def _hint(classifier: Classifier) -> str:
         found = f"found weights on {' and '.join(devices)} and images on {classifier.device}"
         return f"; {found}: model.to({devices[-1]!r})"
     return ""
+
+
+def device_of(device: Any) -> torch.device:
+    """Return the device with this name.
+
+    Raises:
+        ValueError: PyTorch has no such device, or it holds no values.
+    """
+    try:
+        found = torch.device(device)
+    except (RuntimeError, TypeError):
+        found = None
+    if found is None or found.type == "meta":
+        raise ValueError(f"device: found {short_repr(device)}, valid: 'cpu', 'cuda', 'cuda:1', 'mps'")
+    return found
 
 
 def normalizes(model: Model) -> bool:

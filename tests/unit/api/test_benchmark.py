@@ -443,3 +443,32 @@ def test_a_function_as_the_model(images: Tensor) -> None:
 def test_images_normalized_in_advance_name_the_remedy(network: nn.Module, images: Tensor) -> None:
     with pytest.raises(ValueError, match=r"saliency_assay\.wrap"):
         run(network, images * 4 - 2, ["gradient"], ["complexity"])
+
+
+@pytest.mark.parametrize(
+    ("targets", "message"),
+    [
+        ([[0, 1], [1], *[[0]] * 10], "targets: found rows of different lengths"),
+        (torch.zeros(12), r"targets: found float32 \[12\].*: np\.asarray\(targets, int\)"),
+        (
+            np.eye(4, dtype=int)[[0] * 12],
+            r"targets: found int64 \[12, 4\].*: targets\.argmax\(1\) of one-hot",
+        ),
+        (np.eye(4)[[0] * 12], r"targets: found float64 \[12, 4\].*: targets\.argmax\(1\)"),
+    ],
+)
+def test_targets_of_other_forms_are_refused(
+    targets: Any, message: str, network: nn.Module, images: Tensor
+) -> None:
+    with pytest.raises(ValueError, match=f"^{message}"):
+        run(network, images, ["gradient"], ["complexity"], targets=targets)
+    with pytest.raises(ValueError, match=f"^{message}"):
+        run(network, (images, targets), ["gradient"], ["complexity"])
+
+
+@pytest.mark.parametrize("device", ["gpu", "meta", "cuda:x", [1]])
+def test_an_unknown_device_is_refused_with_the_valid_ones(
+    device: Any, network: nn.Module, images: Tensor
+) -> None:
+    with pytest.raises(ValueError, match=r"^device: found .*valid: 'cpu', 'cuda'.*'mps'"):
+        run(network, images, ["gradient"], ["complexity"], device=device)
