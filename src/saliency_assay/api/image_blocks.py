@@ -263,7 +263,7 @@ def _classes(
         values = np.full(len(pixels), integer_of(values, "targets"))
     elif values is targets:
         values = values[selection]
-    classes = _target_array(values)
+    classes: npt.NDArray[Any] = _target_array(values)
     is_hot = (
         classes.ndim == 2 and classes.shape[1] == classifier.classes > 2 and bool((classes.sum(1) == 1).all())
     )
@@ -274,11 +274,11 @@ def _classes(
             f"targets: found {classes.dtype} {list(classes.shape)} for {len(pixels)} images, expected integer classes "
             f"[N], or [N, T] for several of each image{hint}"
         )
-    classes = classes.astype(np.int64).reshape(len(pixels), -1)
-    outside = classes[(classes < 0) | (classes >= classifier.classes)]
+    chosen: Ints = classes.astype(np.int64).reshape(len(pixels), -1)
+    outside = chosen[(chosen < 0) | (chosen >= classifier.classes)]
     if len(outside):
         raise ValueError(f"targets: found class {outside[0]}, expected 0 to {classifier.classes - 1}")
-    return classes
+    return chosen
 
 
 def _target_array(targets: Any) -> Any:
