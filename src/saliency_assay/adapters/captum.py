@@ -152,10 +152,11 @@ def metric(function: Callable[..., Tensor], **arguments: Any) -> Callable[..., T
         explain: Any,
     ) -> Tensor:
         def explanation_func(inputs: Any, target: Tensor) -> Any:
-            pixels = inputs[0] if isinstance(inputs, tuple) else inputs
-            return explain(
-                pixels, target.expand(len(pixels))
-            )  # captum repeats images, but not a single target
+            is_tuple = isinstance(inputs, tuple)
+            pixels = inputs[0] if is_tuple else inputs
+            # captum repeats images, but not the target of a single one.
+            computed = explain(pixels, target.expand(len(pixels)))
+            return (computed,) if is_tuple else computed
 
         return scores(images, targets, generator, explanation_func=explanation_func)
 

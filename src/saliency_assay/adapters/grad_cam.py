@@ -15,7 +15,7 @@ from saliency_assay.registry.records import short_repr, unknown
 
 
 def method(
-    cam: Callable[..., Any], target_layers: Sequence[str | nn.Module], **arguments: Any
+    cam: type[Any], target_layers: Sequence[str | nn.Module], **arguments: Any
 ) -> Callable[..., Tensor]:
     """Return a class of pytorch-grad-cam as a method for ``saliency_assay.attribute`` and ``benchmark``.
 
@@ -34,7 +34,7 @@ def method(
         raise ValueError(
             f"target_layers: found {short_repr(target_layers)}, expected a list: target_layers=[…]"
         )
-    name = getattr(cam, "__name__", "cam")
+    name = cam.__name__
     at_creation = {*signature(cam).parameters} - {"model", "target_layers"}
     at_call = {*signature(cam.__call__).parameters} - {"self", "input_tensor", "targets"}
     for argument in arguments:

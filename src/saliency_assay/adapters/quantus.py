@@ -62,8 +62,8 @@ def method(explain_func: Callable[..., Any], **arguments: Any) -> Callable[..., 
 def metric(metric: Callable[..., Any], **arguments: Any) -> Callable[..., Tensor]:
     """Return a metric of Quantus as a metric for ``saliency_assay.score`` and ``benchmark``.
 
-    It is called with the model that is explained, images in [0, 1], targets and maps as arrays, masks if there are any,
-    and the method of the maps as ``explain_func`` if it is known. Random numbers follow the seed of the call. Scores
+    It is called with the model that is explained, images in [0, 1], targets and maps as arrays, masks if there are any
+    (maps are then summed over channels), and the method of the maps as ``explain_func`` if it is known. Random numbers follow the seed of the call. Scores
     depend on the batch size if those of Quantus do.
 
     Args:
@@ -99,8 +99,8 @@ def metric(metric: Callable[..., Any], **arguments: Any) -> Callable[..., Tensor
                 model=predict,
                 x_batch=images.cpu().numpy(),
                 y_batch=targets.cpu().numpy(),
-                a_batch=maps.cpu().numpy(),
-                s_batch=None if mask is None else mask[:, None].expand_as(maps).cpu().numpy(),
+                a_batch=(maps if mask is None else maps.sum(1, keepdim=True)).cpu().numpy(),
+                s_batch=None if mask is None else mask[:, None].cpu().numpy(),
                 explain_func=None if explain is None else explain_func,
                 device=str(images.device),
                 **arguments,
