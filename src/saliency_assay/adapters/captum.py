@@ -154,8 +154,8 @@ def metric(function: Callable[..., Tensor], **arguments: Any) -> Callable[..., T
         def explanation_func(inputs: Any, target: Tensor) -> Any:
             is_tuple = isinstance(inputs, tuple)
             pixels = inputs[0] if is_tuple else inputs
-            # captum repeats images, but not the target of a single one.
-            computed = explain(pixels, target.expand(len(pixels)))
+            # captum repeats images, but not the target of a single one, and takes no channels-last maps.
+            computed = explain(pixels, target.expand(len(pixels))).contiguous()
             return (computed,) if is_tuple else computed
 
         return scores(images, targets, generator, explanation_func=explanation_func)

@@ -63,8 +63,8 @@ def metric(metric: Callable[..., Any], **arguments: Any) -> Callable[..., Tensor
     """Return a metric of Quantus as a metric for ``saliency_assay.score`` and ``benchmark``.
 
     It is called with the model that is explained, images in [0, 1], targets and maps as arrays, masks if there are any
-    (maps are then summed over channels), and the method of the maps as ``explain_func`` if it is known. Random numbers follow the seed of the call. Scores
-    depend on the batch size if those of Quantus do.
+    (maps are then summed over channels), and the method of the maps as ``explain_func`` if it is known. Random numbers
+    follow the seed of the call. Scores depend on the batch size if those of Quantus do.
 
     Args:
         metric: an object such as ``quantus.Sparseness()``, which returns one number for each image.

@@ -10,6 +10,7 @@ from numpy import ndarray as Array
 from saliency_assay.api.results import STUDY, Agreement, Benchmark
 from saliency_assay.metrics.engine import UNDEFINED
 from saliency_assay.plotting.page import page_templates
+from saliency_assay.registry.labels import counted
 from saliency_assay.reliability.order_tables import Rule, order_tables
 from saliency_assay.reliability.reliability_tables import (
     rankings_table,
@@ -70,7 +71,7 @@ def undefined_texts(result: Benchmark) -> list[str]:
     for method, rows in counts[counts > 0].reset_index().groupby("method", sort=False):
         pairs = dict.fromkeys(zip(rows["metric"], rows["variant"], strict=True))
         scores = ", ".join(result.labels.score(*pair) for pair in pairs)
-        images = f"up to {rows['undefined'].max()} of {len(result.image_rows['image'])} images"
+        images = f"up to {rows['undefined'].max()} of {counted(len(result.image_rows['image']), 'image')}"
         texts.append(f"{result.labels.method(str(method))}: no score for {images}, {UNDEFINED}: {scores}")
     return texts
 

@@ -15,6 +15,7 @@ from saliency_assay.api.inputs import images_of, integer_of, mask_of
 from saliency_assay.methods.differentiate import describe_tensor
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import logits
+from saliency_assay.registry.labels import counted
 from saliency_assay.runtime.shards import BLOCK
 
 LABEL, PREDICTED = "label", "predicted"
@@ -88,7 +89,7 @@ def read_batches(data: Any, batch_size: int) -> Iterator[Batch]:
         for name, values in zip(("targets", "masks"), arrays[1:], strict=True):
             if values is not None and len(values) != len(data[0]):
                 raise ValueError(
-                    f"data: found {len(values)} {name} for {len(data[0])} images, expected one each"
+                    f"data: found {len(values)} {name} for {counted(len(data[0]), 'image')}, expected one each"
                 )
     elif _is_array(data):
         arrays = (data, None, None)
@@ -153,7 +154,9 @@ def image_blocks(
             rows, start, count = [joined[BLOCK:]], start + BLOCK, count - BLOCK
     for name, values in (("targets", targets), ("masks", masks), ("groups", groups)):
         if values is not None and np.ndim(values) and not isinstance(values, str) and len(values) != seen:
-            raise ValueError(f"{name}: found {len(values)}, expected one for each of {seen} images")
+            raise ValueError(
+                f"{name}: found {len(values)}, expected one for each of {counted(seen, 'image')}"
+            )
     if count:
         yield _Rows.join(rows).block(start)
 
@@ -207,7 +210,9 @@ def _is_array(values: Any) -> bool:
 
 def _parts(batch: Sequence[Any]) -> Batch:
     if not 1 <= len(batch) <= 3:
-        raise ValueError(f"data: found batches of {len(batch)} parts, expected (images[, targets[, masks]])")
+        raise ValueError(
+            f"data: found batches of {counted(len(batch), 'part')}, expected (images[, targets[, masks]])"
+        )
     images, targets, masks = (*batch, None, None)[:3]
     targets = _target_array(targets)
     if targets is not None and np.ndim(targets) == 0 and _is_array(images):  # one class for all images
@@ -270,10 +275,9 @@ def _classes(
     if classes.dtype.kind not in "iu" or classes.ndim not in (1, 2) or len(classes) != len(pixels) or is_hot:
         hint = ": targets.argmax(1) of one-hot labels, logits or probabilities" if classes.ndim == 2 else ""
         hint = ": np.asarray(targets, int)" if classes.ndim == 1 and classes.dtype.kind == "f" else hint
-        raise ValueError(
-            f"targets: found {classes.dtype} {list(classes.shape)} for {len(pixels)} images, expected integer classes "
-            f"[N], or [N, T] for several of each image{hint}"
-        )
+        found = f"{classes.dtype} {list(classes.shape)} for {counted(len(pixels), 'image')}"
+        expected = f"integer classes [N], or [N, T] for several of each image{hint}"
+        raise ValueError(f"targets: found {found}, expected {expected}")
     chosen: Ints = classes.astype(np.int64).reshape(len(pixels), -1)
     outside = chosen[(chosen < 0) | (chosen >= classifier.classes)]
     if len(outside):

@@ -27,6 +27,7 @@ from saliency_assay.models.layout import adapt, restored_buffers
 from saliency_assay.models.outputs import ToLogits, ToScalar
 from saliency_assay.models.state import tensors_of
 from saliency_assay.models.weights import DEFAULT_OUTPUTS, description_in, load_classifier
+from saliency_assay.registry.labels import counted
 from saliency_assay.registry.records import short_repr, with_defaults
 
 Model: TypeAlias = nn.Module | Callable[[Tensor], Any]
@@ -306,9 +307,8 @@ def classifier_of(model: Model, images: Tensor) -> Classifier:
             )
         if images.shape[1] != model.channels:
             hint = "; for gray images, repeat the channel" if images.shape[1] == 1 else ""
-            raise ValueError(
-                f"images: found {list(images.shape)}, expected {model.channels} channels, as in the model's mean{hint}"
-            )
+            expected = f"{counted(model.channels, 'channel')}, as in the model's mean{hint}"
+            raise ValueError(f"images: found {list(images.shape)}, expected {expected}")
         tried = (model.network, model.device, tuple(images.shape[2:]))
         if not isinstance(model.network, Prediction) and _TRIED.get(model) != tried:
             if adapt(model, images.shape[2:]):

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from saliency_assay.methods import METHODS
 from saliency_assay.plotting.statistics import NORMAL_95
-from saliency_assay.registry.labels import Labels, method_places
+from saliency_assay.registry.labels import Labels, counted, method_places
 from saliency_assay.registry.records import unknown
 from saliency_assay.storage import GROUP
 
@@ -272,7 +272,12 @@ class Benchmark:
         return self._tables.rank_set_table(self)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
-        counts = f"{len(self.methods)} methods, {len(self.metrics)} metrics, {len(self.image_rows['image'])} images"
+        numbers = {
+            "method": len(self.methods),
+            "metric": len(self.metrics),
+            "image": len(self.image_rows["image"]),
+        }
+        counts = ", ".join(counted(number, noun) for noun, number in numbers.items())
         return f"<Benchmark: {self.model} on {self.data}, {counts}>"
 
     def __str__(self) -> str:
@@ -288,7 +293,10 @@ class Benchmark:
         count = len(self.cells) - sum(map(self.has_failed, self.cells))
         images = len(self.image_rows["image"])
         methods = len({(key.method, key.seed) for key in self.cells})
-        return f"{count} pairs of a method and a metric are complete, of {methods} methods and up to {images} images"
+        complete = (
+            f"{counted(count, 'pair')} of a method and a metric {'is' if count == 1 else 'are'} complete"
+        )
+        return f"{complete}, of {counted(methods, 'method')} and up to {counted(images, 'image')}"
 
     def undefined_texts(self) -> list[str]:
         """Return a sentence for each method that lacks scores, with the scores and the largest number of images."""

@@ -147,6 +147,7 @@ def test_functions_of_maps_are_metrics(network: nn.Module) -> None:
     assert not np.allclose(two["infidelity"], other["infidelity"])
 
 
+@pytest.mark.filterwarnings("ignore:Input Tensor 0 did not already require gradients")  # of the direct call
 def test_functions_of_a_method_are_metrics(network: nn.Module) -> None:
     def brighter(inputs: Any, radius: float) -> Any:
         return inputs + radius

@@ -174,6 +174,15 @@ def test_aliases_have_the_results_of_the_registered_name(network: nn.Module, ima
     assert result.labels.method("integrated_gradients") == "Integrated Gradients"
 
 
+def test_one_of_a_kind_is_in_the_singular(network: nn.Module, images: Tensor) -> None:
+    result = run(network, images[:1], ["gradient"], ["complexity"])
+    assert "1 method, 1 metric, 1 image>" in repr(result)
+    assert "1 pair of a method and a metric is complete, of 1 method and up to 1 image" in result.state_text()
+    assert "2 methods, 2 metrics" in repr(
+        run(network, images, ["gradient", "random"], ["complexity", "sparseness"])
+    )
+
+
 def test_masks_come_with_the_data_or_as_an_argument(
     network: nn.Module, images: Tensor, labels: Tensor
 ) -> None:
