@@ -65,7 +65,8 @@ def adapted(kind: str, choice: Any, parameters: Mapping[str, Any]) -> tuple[Any,
             class of captum cannot be a method.
     """
     named = choice if isinstance(choice, type) or inspect.isroutine(choice) else type(choice)
-    of_library = {each.__module__.partition(".")[0] for each in getattr(named, "__mro__", (named,))}
+    modules = [getattr(each, "__module__", None) for each in getattr(named, "__mro__", (named,))]
+    of_library = {str(module).partition(".")[0] for module in modules}  # None of a function defined by exec
     if kind == "method" and "captum" in of_library and isinstance(named, type):
         # By reference, since adapters import this package, and captum is optional.
         return resolve("saliency_assay.adapters.captum:method")(choice, **parameters), {}

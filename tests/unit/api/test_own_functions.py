@@ -51,6 +51,13 @@ def test_maps_may_be_arrays_and_have_no_channel(method: Any, network: nn.Module)
     torch.testing.assert_close(smooth, maps)
 
 
+def test_a_function_may_have_no_module(network: nn.Module) -> None:
+    names: dict[str, Any] = {}
+    exec("def own(model, images, targets, *, generator):\n    return images", names)
+    names["own"].__module__ = None
+    assert torch.equal(saliency_assay.attribute(names["own"], network, IMAGES, TARGETS), IMAGES)
+
+
 def test_metrics_that_compute_maps_take_such_methods(network: nn.Module) -> None:
     maps = IMAGES.sum(1)
     scores = saliency_assay.score("sensitivity_max", network, IMAGES, TARGETS, maps, method=numbers)
