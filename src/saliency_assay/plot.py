@@ -30,8 +30,9 @@ from saliency_assay.plotting.palette import looks
 from saliency_assay.plotting.statistics import mean_and_band
 from saliency_assay.plotting.style import styled
 from saliency_assay.plotting.text import NO_SCORE, better, with_minus_signs
+from saliency_assay.registry.aliases import registered_name
 from saliency_assay.registry.labels import Labels, label_of, method_places
-from saliency_assay.registry.records import ALIASES, record_of, unknown
+from saliency_assay.registry.records import record_of, unknown
 from saliency_assay.reliability.figures import CELL, show_correlations
 from saliency_assay.reliability.order_tables import Rule
 from saliency_assay.runtime.job import printable
@@ -358,7 +359,7 @@ def _labels(methods: Iterable[Any]) -> Labels:
     """Return the labels and places of methods, as for entries of the configuration without a label."""
     records = {record.name: record for record in METHODS}
     names = [str(method) for method in methods]
-    full_names = {name: ALIASES.get(name, name) for name in names}
+    full_names = {name: registered_name(name, records) or name for name in names}
     entries = {name: (name, records[name].uses_model) if name in records else ("", True) for name in names}
     return Labels(
         methods={name: label_of(full, None, records.get(full)) for name, full in full_names.items()},

@@ -5,15 +5,14 @@ configuration ``captum: GradientShap``, in Python ``captum.method("GradientShap"
 """
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from saliency_assay.adapters.normalized import ForwardFunction, as_images
+from saliency_assay.adapters.seeded import seeded
 from saliency_assay.api.maps import attribute
 from saliency_assay.methods.sampling import sample_seeds
 from saliency_assay.registry.records import unknown
@@ -28,6 +27,8 @@ DEPENDENT = ("FeaturePermutation",)
 STOCHASTIC = ("GradientShap", "KernelShap", "LayerGradientShap", "Lime", "LimeBase", "ShapleyValueSampling")
 """Classes with random numbers; images are then explained one by one, so that maps do not depend on the batch size."""
 FIRST_ARGUMENTS = ("forward_func", "model")
+PASSED = ("forward_func", "explanation_func", "inputs", "attributions", "target", "additional_forward_args")
+"""Arguments that metrics of captum receive from ``saliency_assay.score``."""
 
 
 def method(attribution: Any, *, layer: str = "", **arguments: Any) -> Callable[..., Tensor]:
@@ -79,7 +80,7 @@ def method(attribution: Any, *, layer: str = "", **arguments: Any) -> Callable[.
             return maps_of(slice(None))
         maps = []
         for place, seed in enumerate(sample_seeds(len(images), 1, generator)):
-            with _seeded(seed):
+            with seeded(seed):
                 maps.append(maps_of(slice(place, place + 1)))
         return torch.cat(maps)
 
@@ -99,6 +100,68 @@ def method(attribution: Any, *, layer: str = "", **arguments: Any) -> Callable[.
     )
     result = with_background if needs_background else without_background
     result.__name__ = result.__qualname__ = kind.__name__
+    return result
+
+
+def metric(function: Callable[..., Tensor], **arguments: Any) -> Callable[..., Tensor]:
+    """Return a function of ``captum.metrics`` as a metric for ``saliency_assay.score`` and ``benchmark``.
+
+    ``infidelity`` and other functions of ``attributions`` score the maps. Functions of ``explanation_func``, such as
+    ``sensitivity_max``, compute maps by the argument ``method`` of ``score``. Images are scored one by one, so that
+    random numbers, which follow the seed of the call, do not depend on the batch size.
+
+    Args:
+        function: a function such as ``captum.metrics.infidelity``.
+        arguments: its further arguments, such as ``perturb_func`` and ``n_perturb_samples``.
+
+    Raises:
+        ValueError: the function is none of these, or an argument is missing or none of its arguments.
+    """
+    name, takes = function.__name__, inspect.signature(function).parameters
+    if "inputs" not in takes or not {"forward_func", "explanation_func"} & takes.keys():
+        raise ValueError(f"captum: found {name}, expected a function such as captum.metrics.infidelity")
+    valid = {*_parameters(function)} - set(PASSED)
+    for argument in arguments:
+        if argument not in valid:
+            raise ValueError(f"{name}: {unknown('argument', argument, valid)}")
+    for argument in valid - arguments.keys():
+        if takes[argument].default is inspect.Parameter.empty:
+            raise ValueError(f"{name}: {argument}: missing, expected an argument of captum.metrics.{name}")
+
+    def scores(images: Tensor, targets: Tensor, generator: torch.Generator, **inputs: Any) -> Tensor:
+        values = []
+        for place, seed in enumerate(sample_seeds(len(images), 1, generator)):
+            row = slice(place, place + 1)
+            of_image = {key: each[row] if isinstance(each, Tensor) else each for key, each in inputs.items()}
+            with seeded(seed):
+                values.append(function(inputs=images[row], target=targets[row], **of_image, **arguments))
+        return torch.cat(values).detach()
+
+    def of_maps(
+        predict: Any, images: Tensor, targets: Tensor, maps: Tensor, *, generator: torch.Generator
+    ) -> Tensor:
+        return scores(images, targets, generator, forward_func=predict, attributions=maps.expand_as(images))
+
+    def of_method(
+        predict: Any,
+        images: Tensor,
+        targets: Tensor,
+        maps: Tensor,
+        *,
+        generator: torch.Generator,
+        explain: Any,
+    ) -> Tensor:
+        def explanation_func(inputs: Any, target: Tensor) -> Any:
+            is_tuple = isinstance(inputs, tuple)
+            pixels = inputs[0] if is_tuple else inputs
+            # captum repeats images, but not the target of a single one, and takes no channels-last maps.
+            computed = explain(pixels, target.expand(len(pixels))).contiguous()
+            return (computed,) if is_tuple else computed
+
+        return scores(images, targets, generator, explanation_func=explanation_func)
+
+    result = of_method if "explanation_func" in takes else of_maps
+    result.__name__ = result.__qualname__ = name
     return result
 
 
@@ -237,16 +300,3 @@ def _map(kind: type, values: Any, images: Tensor) -> Tensor:
             )
         maps = LayerAttribution.interpolate(maps.sum(1, keepdim=True), tuple(images.shape[2:]))
     return maps.to(images.dtype)
-
-
-@contextmanager
-def _seeded(seed: int) -> Iterator[None]:
-    """Seed the global generators of PyTorch and NumPy, from which captum samples, within the context."""
-    state = np.random.get_state()  # noqa: NPY002  # captum uses it
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        np.random.seed(seed % 2**32)  # noqa: NPY002
-        try:
-            yield
-        finally:
-            np.random.set_state(state)  # noqa: NPY002

@@ -22,7 +22,15 @@ from saliency_assay.api.choices import Bound, bind
 from saliency_assay.api.identity import identity_of, identity_of_record, model_digest
 from saliency_assay.api.image_blocks import ImageBlock, image_blocks, image_count, read_batches
 from saliency_assay.api.inputs import Arrays, images_of, integer_of
-from saliency_assay.api.networks import Model, Prediction, classifier_of, normalizes, warn_of_probabilities
+from saliency_assay.api.networks import (
+    Model,
+    Prediction,
+    classifier_of,
+    device_of,
+    normalizes,
+    warn_of_probabilities,
+)
+from saliency_assay.api.own_functions import adapted_entry
 from saliency_assay.api.results import Benchmark, Cell, CellKey, Failure, MethodEntry, MetricEntry
 from saliency_assay.api.scores import SINGLE, BoundMetric, bind_metric
 from saliency_assay.methods import METHODS, engine
@@ -33,10 +41,11 @@ from saliency_assay.metrics import engine as metrics_engine
 from saliency_assay.metrics.engine import Explainer, metric_seed, table_of
 from saliency_assay.metrics.scored import is_rankable
 from saliency_assay.models.classifier import Classifier
+from saliency_assay.registry.aliases import registered_name
 from saliency_assay.registry.directions import VALID, Direction
 from saliency_assay.registry.labels import label_of, score_labels
 from saliency_assay.registry.properties import OTHER
-from saliency_assay.registry.records import ALIASES, resolve
+from saliency_assay.registry.records import resolve
 from saliency_assay.runtime.provenance import fingerprint
 from saliency_assay.runtime.shards import BLOCK
 
@@ -92,8 +101,9 @@ def benchmark(
             function ``[B, C, H, W] -> [B, K]`` for methods and metrics that use only predictions.
         data: images ``[N, C, H, W]``, uint8 or floating point in [0, 1]; a tuple ``(images, targets[, masks])``; a
             ``Dataset`` or ``DataLoader`` of ``(image, target[, mask])``; or an iterable of batches of these.
-        methods: registered names, functions, or dictionaries with the key ``method`` and parameters; or all of these by
-            names of your choice, ``{name: …}``, as in a configuration. By default a small selection for ``model``.
+        methods: registered names, functions, classes or objects of ``captum.attr``, or dictionaries with the key
+            ``method`` and parameters; or all of these by names of your choice, ``{name: …}``, as in a configuration. By
+            default a small selection for ``model``.
         metrics: the same with the key ``metric``. A custom metric needs the key ``direction``: ``higher``, ``lower`` or
             ``target X``. Both kinds of dictionaries may have a ``label``.
         targets: explained classes: one for all images, ``[N]``, or ``[N, T]`` for several of each image; ``"label"``
@@ -221,7 +231,7 @@ def _entries(choices: Entries, default: Sequence[str], key: str) -> dict[str, di
     """
     if choices is None:
         choices = default
-    if isinstance(choices, str) or callable(choices):
+    if isinstance(choices, str) or callable(choices) or not isinstance(choices, Iterable):
         choices = [choices]
     named = [*choices.items()] if isinstance(choices, Mapping) else [("", choice) for choice in choices]
     entries: dict[str, dict[str, Any]] = {}
@@ -229,9 +239,11 @@ def _entries(choices: Entries, default: Sequence[str], key: str) -> dict[str, di
         entry = dict(choice) if isinstance(choice, Mapping) else {key: choice}
         if key not in entry and not name:
             raise ValueError(f"{key}s: found {sorted(entry)}, expected the key {key}: a name or a function")
-        function = entry.setdefault(key, name)
-        if key == "method" and isinstance(function, str):
-            function = entry[key] = ALIASES.get(function, function)
+        entry = adapted_entry(key, {key: name, **entry})
+        function = entry[key]
+        if isinstance(function, str):
+            names = (record.name for record in (METHODS if key == "method" else SINGLE))
+            function = entry[key] = registered_name(function, names) or function
         if not isinstance(function, str) and not callable(function):
             raise ValueError(
                 f"{key}s: found {type(function).__name__}, expected a name, a function or a dictionary"
@@ -376,7 +388,7 @@ def _on_device(model: Any, device: str | torch.device | None) -> Iterator[None]:
     tensors = [*model.parameters(), *model.buffers()]
     before = tensors[0].device if tensors else torch.device("cpu")
     try:
-        model.to(device)
+        model.to(device_of(device))
     except (RuntimeError, AssertionError) as error:
         raise ValueError(f"device: found {str(device)!r}: {str(error).splitlines()[0]}") from None
     try:

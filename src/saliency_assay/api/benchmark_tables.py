@@ -11,6 +11,7 @@ from numpy import ndarray as Array
 from saliency_assay.api.results import STUDY, Agreement, Benchmark
 from saliency_assay.metrics.engine import UNDEFINED
 from saliency_assay.plotting.page import page_templates
+from saliency_assay.registry.labels import counted
 from saliency_assay.reliability.order_tables import Rule, order_tables
 from saliency_assay.reliability.reliability_tables import (
     rankings_table,
@@ -66,13 +67,13 @@ def score_table(result: Benchmark) -> pd.DataFrame:
 
 def undefined_texts(result: Benchmark) -> list[str]:
     """Return ``Benchmark.undefined_texts``."""
-    images = len(result.image_rows["image"])
+    images = counted(len(result.image_rows["image"]), "image")
     texts = []
     for (method, cause), rows in _missing(result).groupby(["method", "cause"], sort=False):
         scores, most = ", ".join(dict.fromkeys(rows["label"])), rows["missing"].max()
         known = f" ({cause})" if cause else f", {UNDEFINED}"
         texts.append(
-            f"{result.labels.method(str(method))}: no score for up to {most} of {images} images{known}: {scores}"
+            f"{result.labels.method(str(method))}: no score for up to {most} of {images}{known}: {scores}"
         )
     return texts
 

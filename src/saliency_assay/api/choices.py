@@ -11,13 +11,15 @@ from torch import Tensor
 
 from saliency_assay.api.inputs import Arrays, images_of, integer_of
 from saliency_assay.api.networks import check_differentiable
+from saliency_assay.api.own_functions import OwnFunction, adapted, takes_generator
 from saliency_assay.methods import METHODS, Method
 from saliency_assay.methods.engine import arguments
 from saliency_assay.methods.inputs import map_seed
 from saliency_assay.metrics import METRICS, Metric
 from saliency_assay.metrics.engine import metric_seed
 from saliency_assay.models.classifier import Classifier
-from saliency_assay.registry.records import ALIASES, record_of, resolve, unknown, with_defaults
+from saliency_assay.registry.aliases import registered_name
+from saliency_assay.registry.records import record_of, resolve, unknown, with_defaults
 from saliency_assay.registry.signatures import GENERATOR
 
 Explaining: TypeAlias = str | Callable[..., Tensor] | Mapping[str, Any]
@@ -51,8 +53,8 @@ def resolve_choice(
 
     Args:
         kind: ``method`` or ``metric``, for error messages.
-        choice: a registered name or one of ``registry.records.ALIASES``, a reference ``package.module:name``, or a
-            function.
+        choice: a registered name or an alias of it (``registry.aliases``), a reference ``package.module:name``, a
+            function, or a class or object of captum.
         records: all registered methods or metrics.
         values: parameters by name.
         positional: names of the positional arguments of a custom function.
@@ -69,6 +71,7 @@ def resolve_choice(
         except ValueError as error:
             raise ValueError(f"{record.name}: {error}") from None
         return Choice(record.name, resolve(record.function), parameters, record)
+    choice, values = adapted(kind, choice, values)
     function = resolve(choice) if isinstance(choice, str) else choice
     if not callable(function):
         expected = f"the name of a {kind}, a function or package.module:name"
@@ -76,13 +79,14 @@ def resolve_choice(
     name = getattr(function, "__name__", type(function).__name__)
     signature = inspect.signature(function)
     optional = {key: None for key in offered if key in signature.parameters}
+    optional |= {GENERATOR: None} if takes_generator(function) else {}
     try:
-        signature.bind(*positional, **{GENERATOR: None}, **optional, **values)
+        signature.bind(*positional, **optional, **values)
     except TypeError as error:
         raise ValueError(
             f"{name}: {error}; expected ({', '.join([*positional, '*', GENERATOR])}, …)"
         ) from None
-    return Choice(name, function, values, None)
+    return Choice(name, OwnFunction(function), values, None)
 
 
 def _record_of(records: Iterable[R], name: str, kind: str) -> R:
@@ -91,13 +95,14 @@ def _record_of(records: Iterable[R], name: str, kind: str) -> R:
     Raises:
         ValueError: there is no such record.
     """
-    records = tuple(records)
-    names = {record.name for record in records}
-    if kind == "method" and name in {record.name for record in METRICS} - names:
+    by_name = {record.name: record for record in records}
+    if found := registered_name(name, by_name):
+        return by_name[found]
+    if kind == "method" and registered_name(name, (record.name for record in METRICS)):
         raise ValueError(f"method: found the metric {name!r}, which saliency_assay.score computes")
-    if kind == "metric" and name in {record.name for record in METHODS} - names:
+    if kind == "metric" and registered_name(name, (record.name for record in METHODS)):
         raise ValueError(f"metric: found the method {name!r}, expected a metric, such as deletion")
-    return record_of(records, ALIASES[name] if ALIASES.get(name) in names else name, kind)
+    return record_of(by_name.values(), name, kind)
 
 
 @dataclass(frozen=True)
@@ -224,10 +229,15 @@ def _check_needs(record: Method, classifier: Classifier) -> None:
     if {"gradients", "cam_layer", "relu", "layers"} & set(record.needs):
         check_differentiable(record.name, classifier)
     if "cam_layer" in record.needs and not classifier.cam_layer:
+        # Not with the module, since only this message needs it.
+        from saliency_assay.models.cam_layers import likely_cam_layer
+
         children = [name for name, _ in classifier.network.named_children()]
         problem = unknown("layer", "", children).partition("; ")[2]
+        likely = likely_cam_layer(classifier.network)
+        such = f", such as {likely!r}" if likely else ""
         raise ValueError(
-            f"{record.name}: needs saliency_assay.wrap(…, cam_layer=…), the path of a layer; {problem}"
+            f"{record.name}: needs saliency_assay.wrap(…, cam_layer=…), the path of a layer{such}; {problem}"
         )
 
 
@@ -263,7 +273,7 @@ def workflow_seed(
     assert metric is not None
     if ":" in metric:
         return metric_seed(seed, model, data, metric)
-    metric_record = record_of(
+    metric_record = _record_of(
         [candidate for candidate in METRICS if candidate.scores_single_maps], metric, "metric"
     )
     return metric_seed(seed, model, data, metric_record.noise_group or metric_record.name)

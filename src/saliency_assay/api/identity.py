@@ -10,6 +10,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from saliency_assay.api.networks import Prediction
+from saliency_assay.api.own_functions import OwnFunction
 from saliency_assay.models.classifier import Classifier, digest
 from saliency_assay.pipeline.code_digest import code_of
 from saliency_assay.registry.records import module_of
@@ -33,6 +34,8 @@ def identity_of(value: Any, depth: int = DEPTH) -> Any:
         return [str(array.dtype), list(array.shape), sha256(array.tobytes()).hexdigest()]
     if isinstance(value, nn.Module):
         return _identity_of_network(value, depth)
+    if isinstance(value, OwnFunction):
+        return identity_of(value.function, depth)
     if depth == 0:
         return type(value).__qualname__
     if isinstance(value, Mapping):

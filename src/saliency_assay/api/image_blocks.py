@@ -15,6 +15,7 @@ from saliency_assay.api.inputs import images_of, integer_of, mask_of
 from saliency_assay.methods.differentiate import describe_tensor
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import logits
+from saliency_assay.registry.labels import counted
 from saliency_assay.runtime.shards import BLOCK
 
 LABEL, PREDICTED = "label", "predicted"
@@ -61,7 +62,11 @@ class ImageBlock:
 
 
 def image_count(data: Any, targets: Any) -> int | None:
-    """Return the number of explained images; None if ``data`` is an iterable of unknown length."""
+    """Return the number of explained images; None if ``data`` is an iterable of unknown length.
+
+    Raises:
+        ValueError: rows of ``targets`` have different lengths.
+    """
     if isinstance(data, DataLoader):
         data = data.dataset
     elif isinstance(data, tuple | list) and data and _is_array(data[0]):
@@ -69,6 +74,7 @@ def image_count(data: Any, targets: Any) -> int | None:
         data = data[0]
     if not isinstance(data, Sized) or not (_is_array(data) or isinstance(data, Dataset)):
         return None
+    targets = _target_array(targets)
     return len(data) * (np.shape(targets)[1] if np.ndim(targets) == 2 else 1)
 
 
@@ -83,7 +89,7 @@ def read_batches(data: Any, batch_size: int) -> Iterator[Batch]:
         for name, values in zip(("targets", "masks"), arrays[1:], strict=True):
             if values is not None and len(values) != len(data[0]):
                 raise ValueError(
-                    f"data: found {len(values)} {name} for {len(data[0])} images, expected one each"
+                    f"data: found {len(values)} {name} for {counted(len(data[0]), 'image')}, expected one each"
                 )
     elif _is_array(data):
         arrays = (data, None, None)
@@ -133,6 +139,7 @@ def image_blocks(
         ValueError: images differ in shape or are not pixels in [0, 1], or targets, masks or groups do not fit.
     """
     rows: list[_Rows] = []
+    targets = _target_array(targets)
     start = count = seen = 0
     for batch in batches:
         part = _rows_of(batch, seen, classifier, targets, masks, groups, batch_size)
@@ -147,7 +154,9 @@ def image_blocks(
             rows, start, count = [joined[BLOCK:]], start + BLOCK, count - BLOCK
     for name, values in (("targets", targets), ("masks", masks), ("groups", groups)):
         if values is not None and np.ndim(values) and not isinstance(values, str) and len(values) != seen:
-            raise ValueError(f"{name}: found {len(values)}, expected one for each of {seen} images")
+            raise ValueError(
+                f"{name}: found {len(values)}, expected one for each of {counted(seen, 'image')}"
+            )
     if count:
         yield _Rows.join(rows).block(start)
 
@@ -201,8 +210,11 @@ def _is_array(values: Any) -> bool:
 
 def _parts(batch: Sequence[Any]) -> Batch:
     if not 1 <= len(batch) <= 3:
-        raise ValueError(f"data: found batches of {len(batch)} parts, expected (images[, targets[, masks]])")
+        raise ValueError(
+            f"data: found batches of {counted(len(batch), 'part')}, expected (images[, targets[, masks]])"
+        )
     images, targets, masks = (*batch, None, None)[:3]
+    targets = _target_array(targets)
     if targets is not None and np.ndim(targets) == 0 and _is_array(images):  # one class for all images
         targets = np.full(len(images), integer_of(targets, "targets"))
     return images, targets, masks
@@ -256,14 +268,33 @@ def _classes(
         values = np.full(len(pixels), integer_of(values, "targets"))
     elif values is targets:
         values = values[selection]
-    classes = np.asarray(values.detach().cpu() if isinstance(values, Tensor) else values)
-    if classes.dtype.kind not in "iu" or classes.ndim not in (1, 2) or len(classes) != len(pixels):
-        raise ValueError(
-            f"targets: found {classes.dtype} {list(classes.shape)} for {len(pixels)} images, expected integer classes "
-            "[N], or [N, T] for several of each image"
-        )
-    classes = classes.astype(np.int64).reshape(len(pixels), -1)
-    outside = classes[(classes < 0) | (classes >= classifier.classes)]
+    classes: npt.NDArray[Any] = _target_array(values)
+    is_hot = (
+        classes.ndim == 2 and classes.shape[1] == classifier.classes > 2 and bool((classes.sum(1) == 1).all())
+    )
+    if classes.dtype.kind not in "iu" or classes.ndim not in (1, 2) or len(classes) != len(pixels) or is_hot:
+        hint = ": targets.argmax(1) of one-hot labels, logits or probabilities" if classes.ndim == 2 else ""
+        hint = ": np.asarray(targets, int)" if classes.ndim == 1 and classes.dtype.kind == "f" else hint
+        found = f"{classes.dtype} {list(classes.shape)} for {counted(len(pixels), 'image')}"
+        expected = f"integer classes [N], or [N, T] for several of each image{hint}"
+        raise ValueError(f"targets: found {found}, expected {expected}")
+    chosen: Ints = classes.astype(np.int64).reshape(len(pixels), -1)
+    outside = chosen[(chosen < 0) | (chosen >= classifier.classes)]
     if len(outside):
         raise ValueError(f"targets: found class {outside[0]}, expected 0 to {classifier.classes - 1}")
-    return classes
+    return chosen
+
+
+def _target_array(targets: Any) -> Any:
+    """Return classes as an array; return None and names of classes in ``data`` unchanged.
+
+    Raises:
+        ValueError: rows have different lengths.
+    """
+    if targets is None or isinstance(targets, str):
+        return targets
+    try:
+        return np.asarray(targets.detach().cpu() if isinstance(targets, Tensor) else targets)
+    except ValueError:  # of NumPy, without the name
+        expected = "integer classes [N], or [N, T] with as many for each image"
+        raise ValueError(f"targets: found rows of different lengths, expected {expected}") from None

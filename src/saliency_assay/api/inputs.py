@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from saliency_assay.methods.differentiate import describe_tensor
+from saliency_assay.registry.labels import counted
 
 Array: TypeAlias = npt.NDArray[Any]
 Arrays: TypeAlias = Array | Tensor
@@ -58,7 +59,7 @@ def targets_of(targets: Any, images: int) -> npt.NDArray[np.int64]:
     Raises:
         ValueError: there is neither one integer nor one for each of ``images`` images.
     """
-    expected = f"an integer class for each of {images} images, or one for all"
+    expected = f"an integer class for each of {counted(images, 'image')}, or one for all"
     classes = np.asarray(_to_tensor(targets, "targets", expected).detach().cpu())
     if classes.shape not in ((), (images,)) or classes.dtype.kind not in "iu":
         hint = ": targets.argmax(1) of logits or probabilities" if classes.ndim == 2 else ""
@@ -138,7 +139,7 @@ def mean_of(mean: Any, channels: int) -> Tensor:
     tensor = torch.tensor(numbers_of(mean, "mean"), device="cpu")
     if tensor.shape != (channels,) or not bool(((tensor >= 0) & (tensor <= 1)).all()):
         raise ValueError(
-            f"mean: found {tensor.tolist()}, expected {channels} values in [0, 1], one per channel"
+            f"mean: found {tensor.tolist()}, expected {counted(channels, 'value')} in [0, 1], one per channel"
         )
     return tensor
 

@@ -30,8 +30,9 @@ def attribute(
     The result is an array if ``images`` is an array, else a tensor on the device of ``images``.
 
     Args:
-        method: a registered name (``docs/methods.md``) or an alias such as ``ig``, ``package.module:name``, or a
-            function ``(model, images, targets, *, generator, **parameters) -> maps``.
+        method: a registered name (``docs/methods.md``) or an alias such as ``ig``, ``package.module:name``, a function
+            ``(model, images, targets, *, generator, **parameters) -> maps``, or a class or object of ``captum.attr``.
+            A function may lack the argument ``generator``, and return arrays or ``[B, H, W]``.
         model: a network that takes images in [0, 1] (``wrap`` turns a network for normalized images into one); or, for
             methods that use only predictions, any function ``[B, C, H, W] -> [B, K]``.
         images: ``[N, C, H, W]``, uint8 or floating point in [0, 1].

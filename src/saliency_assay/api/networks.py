@@ -28,6 +28,7 @@ from saliency_assay.models.layout import adapt, restored_buffers
 from saliency_assay.models.outputs import ToLogits, ToScalar
 from saliency_assay.models.state import tensors_of
 from saliency_assay.models.weights import DEFAULT_OUTPUTS, description_in, load_classifier
+from saliency_assay.registry.labels import counted
 from saliency_assay.registry.records import short_repr, with_defaults
 
 Model: TypeAlias = nn.Module | Callable[[Tensor], Any]
@@ -103,14 +104,33 @@ def wrap(
             classes=classes,
             mean=mean,
             std=std,
-            cam_layer=cam_layer,
+            cam_layer="",
             concept_layers=(),
             token_grid=token_grid,
             multi_label=bool(multi_label),
         )
+    wrapped.cam_layer = _cam_layer(cam_layer, wrapped)
     device = tensors[0].device if tensors else torch.device("cpu")
     wrapped.mean, wrapped.std = wrapped.mean.to(device), wrapped.std.to(device)
     return wrapped
+
+
+def _cam_layer(path: str, classifier: Classifier) -> str:
+    """Return the path of a layer, if the classifier has this layer.
+
+    Raises:
+        ValueError: it does not; the message names the layer that is the likely choice.
+    """
+    try:
+        classifier.layer(path)
+    except ValueError as error:
+        # Not with the module, since only this message needs it.
+        from saliency_assay.models.cam_layers import likely_cam_layer
+
+        likely = likely_cam_layer(classifier.network)
+        such = f"; for CAM and Grad-CAM: {likely!r}" if likely else ""
+        raise ValueError(f"cam_layer: {error}{such}") from None
+    return path
 
 
 def _with_output(
@@ -179,13 +199,13 @@ def load_model(
     Raises:
         FileNotFoundError: there is no such file.
         ValueError: the file does not contain the weights of a model of the workflow, its architecture is neither
-            registered nor ``builder``, or the network does not have the layer.
+            registered nor ``builder``, the network does not have the layer, or there is no such device.
     """
     path = Path(weights)
     classifier = load_classifier(path, _blueprint_in(path, builder, cam_layer))
     # As in the jobs: with another memory format, convolutions sum in another order and round differently. (torch's type
     # stubs have this argument only for tensors.)
-    classifier.to(torch.device(device), memory_format=torch.channels_last)  # type: ignore[call-overload]
+    classifier.to(device_of(device), memory_format=torch.channels_last)  # type: ignore[call-overload]
     return classifier
 
 
@@ -292,9 +312,8 @@ def classifier_of(model: Model, images: Tensor) -> Classifier:
             )
         if images.shape[1] != model.channels:
             hint = "; for gray images, repeat the channel" if images.shape[1] == 1 else ""
-            raise ValueError(
-                f"images: found {list(images.shape)}, expected {model.channels} channels, as in the model's mean{hint}"
-            )
+            expected = f"{counted(model.channels, 'channel')}, as in the model's mean{hint}"
+            raise ValueError(f"images: found {list(images.shape)}, expected {expected}")
         tried = (model.network, model.device, tuple(images.shape[2:]))
         if not isinstance(model.network, Prediction) and _TRIED.get(model) != tried:
             if adapt(model, images.shape[2:]):
@@ -383,6 +402,21 @@ def _hint(classifier: Classifier) -> str:
         found = f"found weights on {' and '.join(devices)} and images on {classifier.device}"
         return f"; {found}: model.to({devices[-1]!r})"
     return ""
+
+
+def device_of(device: Any) -> torch.device:
+    """Return the device with this name.
+
+    Raises:
+        ValueError: PyTorch has no such device, or it holds no values.
+    """
+    try:
+        found = torch.device(device)
+    except (RuntimeError, TypeError):
+        found = None
+    if found is None or found.type == "meta":
+        raise ValueError(f"device: found {short_repr(device)}, valid: 'cpu', 'cuda', 'cuda:1', 'mps'")
+    return found
 
 
 def normalizes(model: Model) -> bool:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from saliency_assay.methods import METHODS
 from saliency_assay.plotting.statistics import NORMAL_95
-from saliency_assay.registry.labels import Labels, method_places
+from saliency_assay.registry.labels import Labels, counted, method_places
 from saliency_assay.registry.records import unknown
 from saliency_assay.storage import GROUP
 
@@ -293,7 +293,12 @@ class Benchmark:
         return self._tables.rank_set_table(self)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
-        counts = f"{len(self.methods)} methods, {len(self.metrics)} metrics, {len(self.image_rows['image'])} images"
+        numbers = {
+            "method": len(self.methods),
+            "metric": len(self.metrics),
+            "image": len(self.image_rows["image"]),
+        }
+        counts = ", ".join(counted(number, noun) for noun, number in numbers.items())
         return f"<Benchmark: {self.model} on {self.data}, {counts}>"
 
     def __str__(self) -> str:
@@ -308,9 +313,10 @@ class Benchmark:
     def state_text(self) -> str:
         """Return the number of complete scores in words."""
         complete = [key for key in self.cells if not self.has_failed(key)]
-        count, images = len(complete), len(self.image_rows["image"])
         methods = len({(key.method, key.seed) for key in complete})
-        return f"{count} pairs of a method and a metric are complete, of {methods} methods and up to {images} images"
+        pairs = f"{counted(len(complete), 'pair')} of a method and a metric {'is' if len(complete) == 1 else 'are'} complete"
+        images = counted(len(self.image_rows["image"]), "image")
+        return f"{pairs}, of {counted(methods, 'method')} and up to {images}"
 
     def undefined_texts(self) -> list[str]:
         """Return a sentence for each method that lacks scores, with the scores, the number of images and the cause."""

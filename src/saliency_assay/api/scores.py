@@ -108,8 +108,8 @@ def score(
     """Compute the scores of all maps under one metric.
 
     Args:
-        metric: a registered name (``docs/metrics.md``), ``package.module:name``, or a function ``(predict, images,
-            targets, maps, *, generator, **parameters) -> scores [N]``.
+        metric: a registered name (``docs/metrics.md``) or an alias, ``package.module:name``, or a function ``(predict,
+            images, targets, maps, *, generator, **parameters) -> scores [N]``, which may lack ``generator``.
         model: a network that takes images in [0, 1] (``wrap`` turns a network for normalized images into one); or any
             function ``[B, C, H, W] -> [B, K]`` if the metric needs no gradients and no weights.
         images: ``[N, C, H, W]``, uint8 or floating point in [0, 1].

@@ -10,6 +10,7 @@ from saliency_assay.api.scores import SINGLE
 from saliency_assay.methods import METHODS, Method
 from saliency_assay.methods.cost import Map, passes
 from saliency_assay.metrics import Metric
+from saliency_assay.registry.aliases import METHOD_ALIASES, METRIC_ALIASES, aliases_of
 
 SIDE = 224
 """Height and width of the images, in pixels, for which the tables state passes."""
@@ -48,6 +49,8 @@ def methods() -> pd.DataFrame:
         uses_model: False for baseline methods that do not use the model.
         reference: paper.
         summary: definition in one line.
+        aliases: other names that ``attribute`` accepts, separated by commas. Case, spaces, hyphens and underscores do
+            not matter, so that ``GradCAM`` and ``Grad-CAM`` are names of ``gradcam``.
 
     >>> import saliency_assay
     >>> table = saliency_assay.methods()
@@ -65,6 +68,7 @@ def methods() -> pd.DataFrame:
             "uses_model": record.uses_model,
             "reference": record.reference,
             "summary": record.summary,
+            "aliases": ", ".join(aliases_of(record.name, METHOD_ALIASES)),
         }
         for record in METHODS
     }
@@ -85,6 +89,7 @@ def metrics() -> pd.DataFrame:
             or on the number of layers.
         reference: paper.
         summary: definition in one line.
+        aliases: other names that ``score`` accepts, as for ``methods``.
 
     >>> import saliency_assay
     >>> saliency_assay.metrics().loc["road", ["measures", "scores"]].tolist()
@@ -99,6 +104,7 @@ def metrics() -> pd.DataFrame:
             "passes": _passes(record),
             "reference": record.reference,
             "summary": record.summary,
+            "aliases": ", ".join(aliases_of(record.name, METRIC_ALIASES)),
         }
         for record in SINGLE
     }

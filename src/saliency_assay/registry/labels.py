@@ -87,6 +87,11 @@ UNLABELED = Labels()
 """Labels every entry by its key, for callers without a configuration."""
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun in singular or plural, such as ``1 metric``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def label_of(name: str, configured: str | None, record: Any = None) -> str:
     """Return the label of an entry.
 

@@ -12,6 +12,7 @@ from importlib import import_module
 from math import isfinite
 from typing import Any, Protocol, TypeVar
 
+from saliency_assay.registry.aliases import plain, registered_name, similar_names
 from saliency_assay.registry.limits import Limits
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
@@ -127,26 +128,6 @@ RENAMED = {
 }
 """Names of version 0.1 and their replacements."""
 
-ALIASES = {
-    "deep_lift": "deeplift",
-    "full_grad": "fullgrad",
-    "gbp": "guided_backprop",
-    "grad_cam": "gradcam",
-    "grad_cam_plus_plus": "gradcam_plus_plus",
-    "guided_backpropagation": "guided_backprop",
-    "guided_grad_cam": "guided_gradcam",
-    "gxi": "gradient_x_input",
-    "ig": "integrated_gradients",
-    "input_x_gradient": "gradient_x_input",
-    "ixg": "gradient_x_input",
-    "lrp": "lrp_epsilon",
-    "score_cam": "scorecam",
-    "sg": "smoothgrad",
-    "smooth_grad": "smoothgrad",
-}
-"""Other names of methods, which the Python API accepts and error messages suggest. ``shap`` is missing, because several
-methods could have it."""
-
 
 def unknown(kind: str, name: object, valid: Iterable[str]) -> str:
     """Return an error message for an unknown name, with the name that it stands for, or similar ones, as a hint.
@@ -154,15 +135,33 @@ def unknown(kind: str, name: object, valid: Iterable[str]) -> str:
     ``name`` may have any type, because keys in YAML can.
     """
     names = sorted(valid)
-    contained = [valid_name for valid_name in names if len(str(name)) > 2 and str(name) in valid_name]
-    as_word = [valid_name for valid_name in contained if str(name) in valid_name.split("_")]
-    matches = as_word[:3] or get_close_matches(str(name), names, n=1) or contained[:3]
-    if (alias_of := ALIASES.get(str(name))) in names:
-        matches = [alias_of]
+    alias_of = registered_name(name, names)
+    matches = [alias_of] if alias_of else similar_names(name, names)
+    matches = matches or _with_score(name, valid) or _resembling(str(name), names)
     hint = f"did you mean {' or '.join(map(repr, matches))}? " if matches else ""
     if (renamed := RENAMED.get(str(name))) in names:
         hint = f"it is called {renamed!r} since version 0.2; "
     return f"unknown {kind} {short_repr(name)}; {hint}valid: {', '.join(names) or 'none'}"
+
+
+def _with_score(name: object, valid: Iterable[str]) -> list[str]:
+    """Return the metrics that have a score called ``name``, if ``valid`` maps names to records of metrics."""
+    records = valid if isinstance(valid, Mapping) else {}
+    return [
+        metric
+        for metric, record in records.items()
+        if any(plain(score.name) == plain(name) for score in getattr(record, "scores", ()))
+    ]
+
+
+def _resembling(name: str, names: list[str]) -> list[str]:
+    """Return at most three of ``names`` that contain ``name`` or are spelled similarly."""
+    contained = [valid_name for valid_name in names if len(name) > 2 and name in valid_name]
+    as_word = [valid_name for valid_name in contained if name in valid_name.split("_")]
+    spelled = {plain(valid_name): valid_name for valid_name in names}
+    similar = get_close_matches(name, names, n=1)
+    similar = similar or [spelled[each] for each in get_close_matches(plain(name), spelled, n=1)]
+    return as_word[:3] or similar or contained[:3]
 
 
 def short_repr(value: object, longest: int = 80) -> str:

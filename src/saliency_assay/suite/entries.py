@@ -35,7 +35,9 @@ def read_entry(path: Path) -> tuple[dict[str, Any], list[TaskScores]]:
             members = archive.infolist()
             names = {member.filename for member in members}
             if ENTRY not in names or names - valid or len(names) < len(members):
-                raise ValueError(f"{path}: found {', '.join(sorted(names - valid)) or 'other files'}, expected an entry")
+                raise ValueError(
+                    f"{path}: found {', '.join(sorted(names - valid)) or 'other files'}, expected an entry"
+                )
             if sum(member.file_size for member in members) > LARGEST:
                 raise ValueError(f"{path}: found more than {LARGEST >> 20} MB, expected an entry")
             facts = json.loads(archive.read(ENTRY))
@@ -73,7 +75,10 @@ def _problems(scores: TaskScores, name: str) -> Iterator[str]:
         yield f"methods: found {methods}, expected one, the name of the entry"
     elif any(each.name == name for each in before.methods):
         yield f"name: found {name!r}, which the reference has"
-    table, limits = scores.table, {score: ends for each in before.metrics for score, ends in each.ranges.items()}
+    table, limits = (
+        scores.table,
+        {score: ends for each in before.metrics for score, ends in each.ranges.items()},
+    )
     known = set(zip(before.table["metric"].astype(str), before.table["variant"].astype(str), strict=True))
     pairs = set(zip(table["metric"].astype(str), table["variant"].astype(str), strict=True))
     if extra := sorted(pairs - known):

@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 import captum.attr
+import captum.metrics
 import numpy as np
 import pytest
 import torch
@@ -121,6 +122,60 @@ def test_a_forward_function_with_further_arguments(network: nn.Module) -> None:
     torch.testing.assert_close(maps, expected)
     behind = adapter.Attribution("gradient", scaled).attribute(IMAGES, TARGETS, additional_forward_args=3.0)
     torch.testing.assert_close(behind, expected)
+
+
+def perturb(images: Tensor) -> tuple[Tensor, Tensor]:
+    noise = 0.1 * torch.randn_like(images)
+    return noise, images - noise
+
+
+def test_functions_of_maps_are_metrics(network: nn.Module) -> None:
+    def exact(images: Tensor) -> tuple[Tensor, Tensor]:
+        return 0.5 * images, 0.5 * images
+
+    maps = saliency_assay.attribute("gradient", network, IMAGES, TARGETS)
+    expected = captum.metrics.infidelity(network, exact, IMAGES, maps, target=TARGETS)
+    metric = adapter.metric(captum.metrics.infidelity, perturb_func=exact)
+    scores = saliency_assay.score(metric, network, IMAGES, TARGETS, maps)
+    np.testing.assert_allclose(scores["infidelity"], expected.detach(), rtol=1e-4)
+    random = adapter.metric(captum.metrics.infidelity, perturb_func=perturb, n_perturb_samples=3)
+    one, two, other = (
+        saliency_assay.score(random, network, IMAGES, TARGETS, maps[:, :1], batch_size=size, seed=seed)
+        for size, seed in ((2, 0), (5, 0), (5, 1))
+    )
+    np.testing.assert_allclose(one["infidelity"], two["infidelity"], rtol=1e-4)
+    assert not np.allclose(two["infidelity"], other["infidelity"])
+
+
+@pytest.mark.filterwarnings("ignore:Input Tensor 0 did not already require gradients")  # of the direct call
+def test_functions_of_a_method_are_metrics(network: nn.Module) -> None:
+    def brighter(inputs: Any, radius: float) -> Any:
+        return inputs + radius
+
+    arguments = {"perturb_func": brighter, "perturb_radius": 0.2, "n_perturb_samples": 2}
+    metric = adapter.metric(captum.metrics.sensitivity_max, **arguments)
+    maps = saliency_assay.attribute("gradient", network, IMAGES, TARGETS)
+    scores = saliency_assay.score(metric, network, IMAGES, TARGETS, maps, method="gradient")
+    explain = captum.attr.Saliency(network).attribute
+    expected = captum.metrics.sensitivity_max(explain, IMAGES, target=TARGETS, abs=False, **arguments)
+    np.testing.assert_allclose(scores["sensitivity_max"], expected, rtol=1e-4)
+    entry = {"metric": metric, "direction": "lower"}
+    result = saliency_assay.benchmark(network, (IMAGES, TARGETS), ["gradient"], [entry], progress=False)
+    np.testing.assert_allclose(result.scores["score"], scores["sensitivity_max"], rtol=1e-4)
+    with pytest.raises(ValueError, match="method: missing"):
+        saliency_assay.score(metric, network, IMAGES, TARGETS, maps)
+
+
+def test_a_metric_without_its_adapter_names_it(network: nn.Module) -> None:
+    with pytest.raises(ValueError, match=r"adapters\.captum\.metric\(infidelity"):
+        saliency_assay.score(captum.metrics.infidelity, network, IMAGES, TARGETS, IMAGES)
+    for function, arguments, message in (
+        (captum.metrics.infidelity, {}, "infidelity: perturb_func: missing"),
+        (captum.metrics.infidelity, {"perturb_func": perturb, "samples": 3}, "unknown argument 'samples'"),
+        (perturb, {}, "captum: found perturb"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            adapter.metric(function, **arguments)
 
 
 INVALID: dict[str, tuple[Any, dict[str, Any], str]] = {

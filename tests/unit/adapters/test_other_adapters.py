@@ -69,6 +69,71 @@ def test_grad_cam_as_a_method(network: nn.Module) -> None:
         saliency_assay.attribute(grad_cam.method(library.GradCAM, ["9"]), network, IMAGES, TARGETS)
 
 
+def test_arguments_of_grad_cam(network: nn.Module) -> None:
+    library = pytest.importorskip("pytorch_grad_cam")
+    targets = pytest.importorskip("pytorch_grad_cam.utils.model_targets")
+    from saliency_assay.adapters import grad_cam
+
+    method = grad_cam.method(library.GradCAM, [network[1]], eigen_smooth=True)
+    maps = saliency_assay.attribute(method, network, IMAGES, TARGETS)
+    outputs = [targets.ClassifierOutputTarget(target) for target in TARGETS.tolist()]
+    with library.GradCAM(model=network, target_layers=[network[1]]) as cam:
+        expected = cam(IMAGES.clone(), outputs, eigen_smooth=True)
+    np.testing.assert_allclose(maps[:, 0], expected, atol=1e-4)
+    random = grad_cam.method(library.RandomCAM, ["1"])
+    first, again, other = (
+        saliency_assay.attribute(random, network, IMAGES, TARGETS, seed=seed) for seed in (0, 0, 1)
+    )
+    assert torch.equal(first, again)
+    assert not torch.allclose(first, other)
+    with pytest.raises(ValueError, match="unknown argument 'smooth'"):
+        grad_cam.method(library.GradCAM, ["1"], smooth=True)
+    with pytest.raises(ValueError, match="target_layers: found '1', expected a list"):
+        grad_cam.method(library.GradCAM, "1")
+
+
+def test_other_target_objects_are_outputs(network: nn.Module) -> None:
+    targets = pytest.importorskip("pytorch_grad_cam.utils.model_targets")
+    from saliency_assay.adapters import grad_cam
+
+    output = grad_cam.output(targets.ClassifierOutputSoftmaxTarget(2))
+    model = saliency_assay.wrap(network, output=output, mean=[0] * 3, std=[1] * 3)
+    maps = saliency_assay.attribute("gradient", model, IMAGES, 0)
+    pixels = IMAGES.clone().requires_grad_()
+    (expected,) = torch.autograd.grad(network(pixels).softmax(1)[:, 2].sum(), pixels)
+    torch.testing.assert_close(maps, expected)
+
+
+def test_metrics_of_quantus(network: nn.Module) -> None:
+    quantus = pytest.importorskip("quantus")
+    maps = saliency_assay.attribute("gradient", network, IMAGES, TARGETS)
+    sparseness = quantus.Sparseness(disable_warnings=True, normalise=False)
+    scores = saliency_assay.score(adapter.metric(sparseness), network, IMAGES, TARGETS, maps)
+    expected = sparseness(network, IMAGES.numpy(), TARGETS.numpy(), a_batch=maps.numpy())
+    np.testing.assert_allclose(scores["Sparseness"], expected, rtol=1e-5)
+    game = adapter.metric(quantus.PointingGame(disable_warnings=True))
+    mask = torch.ones(4, 8, 8, dtype=torch.bool)
+    assert (saliency_assay.score(game, network, IMAGES, TARGETS, maps, mask=mask)["PointingGame"] == 1).all()
+    sensitivity = quantus.MaxSensitivity(disable_warnings=True, nr_samples=2, normalise=False)
+    first, again = (
+        saliency_assay.score(adapter.metric(sensitivity), network, IMAGES, TARGETS, maps, method="gradient")
+        for _ in range(2)
+    )
+    assert (first["MaxSensitivity"] > 0).all()
+    np.testing.assert_array_equal(first["MaxSensitivity"], again["MaxSensitivity"])
+
+
+def test_a_metric_in_the_form_of_quantus(network: nn.Module) -> None:
+    class Peak:
+        def __call__(self, model: Any, x_batch: Any, y_batch: Any, a_batch: Any, **_: Any) -> list[float]:
+            return [float(each.max()) for each in a_batch]
+
+    scores = saliency_assay.score(adapter.metric(Peak()), network, IMAGES, TARGETS, IMAGES)
+    np.testing.assert_allclose(scores["Peak"], IMAGES.amax((1, 2, 3)))
+    with pytest.raises(ValueError, match=r"metric: found the class Peak, .*Peak\(\)"):
+        adapter.metric(Peak)
+
+
 def test_target_objects_are_classes() -> None:
     targets = pytest.importorskip("pytorch_grad_cam.utils.model_targets")
     from saliency_assay.adapters import grad_cam

@@ -62,6 +62,8 @@ CALLS: list[tuple[dict[str, Any], str]] = [
     ({"model": network().state_dict()}, r"model: found OrderedDict.*network\.load_state_dict"),
     ({"model": nn.Linear}, "model: found the class Linear"),
     ({"model": lambda images: images.flatten(1)}, "gradient: found a function.*occlusion or rise"),
+    ({"method": "saliency"}, "unknown method 'saliency'; did you mean 'gradient' or 'sensitivity'"),
+    ({"method": "Deletion AUC"}, "method: found the metric 'Deletion AUC', which saliency_assay"),
     ({"method": "deletion"}, r"method: found the metric 'deletion', which saliency_assay\.score"),
     ({"method": "gradcam", "model": network()}, r"gradcam: needs saliency_assay\.wrap\(…, cam_layer=…\)"),
     (
@@ -88,6 +90,7 @@ MASK = RANDOM.random((4, 12, 12))
 SCORED: list[tuple[dict[str, Any], str]] = [
     ({"metric": "pointing_game", "mask": MASK}, "mask: found float64.*: mask > 0"),
     ({"metric": "pointing_game", "mask": MASK[:, None] > 0.5}, r"mask: .*: mask\[:, 0\]"),
+    ({"metric": "PixelFlipping"}, "unknown metric 'PixelFlipping'; did you mean 'deletion' or 'aopc'"),
     ({"metric": "gradient"}, "metric: found the method 'gradient', expected a metric"),
     (
         {"maps": MAPS[:, :, :6]},

@@ -170,9 +170,19 @@ def test_entries_have_names_parameters_and_labels(network: nn.Module, images: Te
 
 
 def test_aliases_have_the_results_of_the_registered_name(network: nn.Module, images: Tensor) -> None:
-    result = run(network, images, ["ig", "gxi"], ["complexity"])
+    result = run(network, images, ["IG", "InputXGradient"], ["Complexity", "GiniIndex"])
     assert set(result.scores["method"]) == {"integrated_gradients", "gradient_x_input"}
+    assert set(result.scores["metric"]) == {"complexity", "sparseness"}
     assert result.labels.method("integrated_gradients") == "Integrated Gradients"
+
+
+def test_one_of_a_kind_is_in_the_singular(network: nn.Module, images: Tensor) -> None:
+    result = run(network, images[:1], ["gradient"], ["complexity"])
+    assert "1 method, 1 metric, 1 image>" in repr(result)
+    assert "1 pair of a method and a metric is complete, of 1 method and up to 1 image" in result.state_text()
+    assert "2 methods, 2 metrics" in repr(
+        run(network, images, ["gradient", "random"], ["complexity", "sparseness"])
+    )
 
 
 def test_masks_come_with_the_data_or_as_an_argument(
@@ -619,3 +629,32 @@ def test_another_network_with_the_weights_of_the_model_is_refused(
     for other in (network, deepcopy(network)):
         with pytest.raises(ValueError, match=rf"{name}: .*saliency_assay\.{name[:8]}"):
             run(network, images, ["gradient"], [metric], **{name: other})
+
+
+@pytest.mark.parametrize(
+    ("targets", "message"),
+    [
+        ([[0, 1], [1], *[[0]] * 10], "targets: found rows of different lengths"),
+        (torch.zeros(12), r"targets: found float32 \[12\].*: np\.asarray\(targets, int\)"),
+        (
+            np.eye(4, dtype=int)[[0] * 12],
+            r"targets: found int64 \[12, 4\].*: targets\.argmax\(1\) of one-hot",
+        ),
+        (np.eye(4)[[0] * 12], r"targets: found float64 \[12, 4\].*: targets\.argmax\(1\)"),
+    ],
+)
+def test_targets_of_other_forms_are_refused(
+    targets: Any, message: str, network: nn.Module, images: Tensor
+) -> None:
+    with pytest.raises(ValueError, match=f"^{message}"):
+        run(network, images, ["gradient"], ["complexity"], targets=targets)
+    with pytest.raises(ValueError, match=f"^{message}"):
+        run(network, (images, targets), ["gradient"], ["complexity"])
+
+
+@pytest.mark.parametrize("device", ["gpu", "meta", "cuda:x", [1]])
+def test_an_unknown_device_is_refused_with_the_valid_ones(
+    device: Any, network: nn.Module, images: Tensor
+) -> None:
+    with pytest.raises(ValueError, match=r"^device: found .*valid: 'cpu', 'cuda'.*'mps'"):
+        run(network, images, ["gradient"], ["complexity"], device=device)

@@ -26,9 +26,11 @@ def test_a_row_for_each_record() -> None:
     assert list(methods.index) == [record.name for record in METHODS]
     assert list(metrics.index) == [record.name for record in SINGLE]
     assert (methods.index.name, metrics.index.name) == ("method", "metric")
+    assert methods.loc["integrated_gradients", "aliases"] == "ig"
+    assert "max_sensitivity" in metrics.loc["sensitivity_max", "aliases"]
     for table in (methods, metrics):
         assert table.dtypes["passes"] == np.float64
-        assert not (table.drop(columns=["needs", "passes"]) == "").any(axis=None)
+        assert not (table.drop(columns=["needs", "passes", "aliases"]) == "").any(axis=None)
     baselines = methods.index[~methods["uses_model"].astype(bool)]
     assert set(baselines) == {"random", "edge", "constant"}
     assert set(metrics.index[metrics["passes"].isna()]) == UNKNOWN

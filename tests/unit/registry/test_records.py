@@ -8,8 +8,14 @@ import pytest
 
 from saliency_assay.methods import METHODS
 from saliency_assay.metrics import METRICS
+from saliency_assay.registry.aliases import (
+    METHOD_ALIASES,
+    METRIC_ALIASES,
+    SIMILAR,
+    plain,
+    registered_name,
+)
 from saliency_assay.registry.records import (
-    ALIASES,
     RENAMED,
     Parameter,
     module_of,
@@ -113,18 +119,52 @@ def test_unknown_names() -> None:
     assert unknown("key", None, ["seeds"]) == "unknown key null; valid: seeds"
 
 
-def test_aliases_are_suggested_and_none_is_a_name() -> None:
-    names = [record.name for record in METHODS]
-    assert not ALIASES.keys() & {*names, *RENAMED}
-    assert set(ALIASES.values()) <= set(names)
-    for alias, name in ALIASES.items():
-        assert f"; did you mean {name!r}? " in unknown("method", alias, names)
-    for ambiguous, suggested in (
-        ("shap", "'deep_shap' or 'gradient_shap' or 'kernel_shap'"),
-        ("cam_", "'cam'"),
-    ):
-        assert f"; did you mean {suggested}? " in unknown("method", ambiguous, names)
+@pytest.mark.parametrize(
+    ("kind", "records", "aliases"),
+    [("method", METHODS, METHOD_ALIASES), ("metric", METRICS, METRIC_ALIASES)],
+)
+def test_aliases_are_suggested_and_none_is_a_name(kind: str, records: Any, aliases: dict[str, str]) -> None:
+    names = [record.name for record in records]
+    spelled = [plain(name) for name in (*names, *aliases, *SIMILAR)]
+    assert len(spelled) == len(set(spelled))
+    assert not set(spelled) & set(map(plain, RENAMED))
+    for alias, name in aliases.items():
+        assert registered_name(alias, names) == registered_name(alias.upper(), names) == name
+        assert f"; did you mean {name!r}? " in unknown(kind, alias, names)
+
+
+def test_names_of_other_libraries_are_suggested() -> None:
+    names, metrics = [record.name for record in METHODS], {record.name: record for record in METRICS}
+    for known in {name for similar in SIMILAR.values() for name in similar}:
+        assert known in names or known in metrics
+    for name, suggested in GUESSES.items():
+        valid = names if set(suggested) & set(names) else metrics
+        assert f"did you mean {' or '.join(map(repr, suggested))}? " in unknown("name", name, valid)
     assert "integrated" not in unknown("metric", "ig", ["deletion"])
+
+
+GUESSES = {
+    "shap": ["deep_shap", "gradient_shap", "kernel_shap"],
+    "cam_": ["cam"],
+    "saliency": ["gradient", "sensitivity"],
+    "Saliency": ["gradient", "sensitivity"],
+    "GradCAM": ["gradcam"],
+    "Grad-CAM++": ["gradcam_plus_plus"],
+    "NoiseTunnel": ["smoothgrad", "smoothgrad_squared", "vargrad"],
+    "Integrated-Gradients": ["integrated_gradients"],
+    "InputXGradient": ["gradient_x_input"],
+    "Smooth Gradd": ["smoothgrad"],
+    "PixelFlipping": ["deletion", "aopc"],
+    "EnergyPG": ["mask_attribution"],
+    "RelevanceRankAccuracy": ["mask_attribution"],
+    "average_gain": ["average_drop"],
+    "MaxSensitivity": ["sensitivity_max"],
+}
+
+
+def test_a_name_that_several_have_in_another_spelling_is_none_of_them() -> None:
+    assert registered_name("AB", ["a_b", "ab"]) == ""
+    assert registered_name("a_b", ["a_b", "ab"]) == "a_b"
 
 
 @pytest.mark.parametrize(

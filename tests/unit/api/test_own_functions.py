@@ -1,0 +1,141 @@
+"""Custom functions of various forms, and classes of other libraries, as methods and metrics."""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import saliency_assay
+from saliency_assay.api.identity import identity_of
+from saliency_assay.api.own_functions import OwnFunction
+
+IMAGES = torch.rand(4, 3, 6, 6, generator=torch.Generator().manual_seed(0))
+TARGETS = torch.tensor([0, 1, 2, 0])
+
+
+@pytest.fixture(scope="module")
+def network() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(64, 3)).eval()
+
+
+def run(network: nn.Module, methods: Any, metrics: Any = ("complexity",), **options: Any) -> Any:
+    return saliency_assay.benchmark(network, (IMAGES, TARGETS), methods, metrics, progress=False, **options)
+
+
+def gray(model: Any, images: Tensor, targets: Tensor) -> Tensor:
+    return images.sum(1)
+
+
+def numbers(model: Any, images: Tensor, targets: Tensor) -> np.ndarray:
+    return images.double().sum(1).numpy()
+
+
+def flipped(model: Any, images: Tensor, targets: Tensor, *, generator: Any) -> np.ndarray:
+    return images.sum(1, keepdim=True).numpy()[:, :, ::-1][:, :, ::-1]
+
+
+class Brightness:
+    def __call__(self, model: Any, images: Tensor, targets: Tensor, scale: float = 1) -> Tensor:
+        return scale * images.sum(1, keepdim=True)
+
+
+@pytest.mark.parametrize("method", [gray, numbers, flipped, Brightness(), partial(Brightness(), scale=1)])
+def test_maps_may_be_arrays_and_have_no_channel(method: Any, network: nn.Module) -> None:
+    maps = saliency_assay.attribute(method, network, IMAGES, TARGETS, batch_size=3)
+    torch.testing.assert_close(maps, IMAGES.sum(1, keepdim=True))
+    smooth = saliency_assay.attribute("smoothgrad", network, IMAGES, TARGETS, base=method, samples=2, noise=0)
+    torch.testing.assert_close(smooth, maps)
+
+
+def test_a_function_may_have_no_module(network: nn.Module) -> None:
+    names: dict[str, Any] = {}
+    exec("def own(model, images, targets, *, generator):\n    return images", names)
+    names["own"].__module__ = None
+    assert torch.equal(saliency_assay.attribute(names["own"], network, IMAGES, TARGETS), IMAGES)
+
+
+def test_metrics_that_compute_maps_take_such_methods(network: nn.Module) -> None:
+    maps = IMAGES.sum(1)
+    scores = saliency_assay.score("sensitivity_max", network, IMAGES, TARGETS, maps, method=numbers)
+    expected = saliency_assay.score("sensitivity_max", network, IMAGES, TARGETS, maps, method=Brightness())
+    np.testing.assert_allclose(scores["sensitivity_max"], expected["sensitivity_max"], rtol=1e-5)
+
+
+def test_scores_may_be_arrays_or_lists(network: nn.Module) -> None:
+    def array(predict: Any, images: Tensor, targets: Tensor, maps: Tensor) -> np.ndarray:
+        return maps[:, 0, 0, 0].double().numpy()
+
+    def listed(predict: Any, images: Tensor, targets: Tensor, maps: Tensor, *, generator: Any) -> list[float]:
+        return [float(each) for each in maps[:, 0, 0, 0]]
+
+    for metric in (array, listed):
+        scores = saliency_assay.score(metric, network, IMAGES, TARGETS, IMAGES)
+        np.testing.assert_array_equal(scores[metric.__name__], IMAGES[:, 0, 0, 0].double())
+
+
+def test_other_shapes_and_types_are_named(network: nn.Module) -> None:
+    def five(model: Any, images: Tensor, targets: Tensor) -> Tensor:
+        return images.new_zeros(len(images), 5, 6, 6)
+
+    def words(model: Any, images: Tensor, targets: Tensor) -> Any:
+        return np.full((len(images), 6, 6), "a")
+
+    def too_few(model: Any, images: Tensor) -> Tensor:
+        return images
+
+    for method, message in (
+        (five, r"five: returned float32 \[4, 5, 6, 6\] on cpu, expected float32 \[4, 3 or 1, 6, 6\]"),
+        (words, r"words: returned ndarray, expected float32 \[4, 3 or 1, 6, 6\]"),
+        (too_few, r"too_few: too many positional arguments; expected \(model, images, targets"),
+    ):
+        with pytest.raises(ValueError, match=message) as raised:
+            saliency_assay.attribute(method, network, IMAGES, TARGETS)
+        assert "\n" not in str(raised.value)
+
+
+def test_the_identity_is_that_of_the_function() -> None:
+    assert identity_of(OwnFunction(gray)) == identity_of(gray)
+
+
+@pytest.mark.filterwarnings("ignore:Input Tensor 0 did not already require gradients")
+def test_classes_and_objects_of_captum_are_methods(network: nn.Module) -> None:
+    attr = pytest.importorskip("captum.attr")
+    expected = attr.IntegratedGradients(network).attribute(IMAGES, target=TARGETS, n_steps=5)
+    forms = (attr.IntegratedGradients, attr.IntegratedGradients(network))
+    for form in forms:
+        maps = saliency_assay.attribute(form, network, IMAGES, TARGETS, n_steps=5)
+        torch.testing.assert_close(maps, expected, rtol=1e-4, atol=1e-5)
+    result = run(network, [attr.Saliency(network), {"method": forms[0], "n_steps": 5, "label": "IG"}, "ig"])
+    assert set(result.scores["method"]) == {"Saliency", "IntegratedGradients", "integrated_gradients"}
+    torch.testing.assert_close(torch.tensor(result.kept()[1]["IG"]), expected.float(), rtol=1e-4, atol=1e-5)
+    assert set(run(network, attr.Saliency(network)).scores["method"]) == {"Saliency"}
+    background = run(network, [attr.GradientShap], background=IMAGES)
+    assert set(background.scores["method"]) == {"GradientShap"}
+    for wrong, message in (
+        ({"method": attr.Saliency, "n_steps": 5}, "Saliency: unknown argument 'n_steps'"),
+        (attr.NoiseTunnel(attr.Saliency(network)), "captum: found NoiseTunnel"),
+        (attr.LayerGradCam, "LayerGradCam: layer: found ''"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            run(network, [wrong])
+
+
+def test_other_libraries_need_an_adapter(network: nn.Module) -> None:
+    cam = type("GradCAM", (), {"__module__": "pytorch_grad_cam.grad_cam", "__call__": lambda self: None})
+    sparseness = type("Sparseness", (), {"__module__": "quantus.metrics.sparseness"})
+    for method in (cam, cam()):
+        with pytest.raises(
+            ValueError, match=r"GradCAM .*saliency_assay\.adapters\.grad_cam\.method\(GradCAM"
+        ):
+            run(network, [method])
+        with pytest.raises(
+            ValueError, match=r"GradCAM .*saliency_assay\.adapters\.grad_cam\.method\(GradCAM"
+        ):
+            saliency_assay.attribute(method, network, IMAGES, TARGETS)
+    for metric in (sparseness, sparseness()):
+        with pytest.raises(ValueError, match=r"saliency_assay\.adapters\.quantus\.metric\(Sparseness"):
+            saliency_assay.score(metric, network, IMAGES, TARGETS, IMAGES)
