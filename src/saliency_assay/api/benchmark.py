@@ -576,7 +576,7 @@ class _Run:
             curve: np.concatenate([each.curves[curve].numpy() for each in scored])
             for curve in scored[0].curves
         }
-        self.result.cells[key] = Cell.of(table, curves, inputs, *digests)
+        self.result.cells[key] = Cell.of(table, curves, inputs, *digests, groups=block.groups)
         self._save_at_times()
 
     def _save_at_times(self) -> None:

@@ -122,5 +122,5 @@ def _bar_class() -> Callable[..., Any] | None:
     if "ipykernel.zmqshell" in sys.modules:
         from tqdm import notebook
 
-        return notebook.tqdm if notebook.IProgress is not None else tqdm
+        return notebook.tqdm if notebook.IProgress is not None else tqdm  # type: ignore[attr-defined]  # of a try
     return tqdm if sys.stderr.isatty() else None

@@ -97,14 +97,14 @@ def test_the_warning_of_an_interruption_is_not_in_the_line_of_the_bar(
     terminal = terminal_as_stderr(monkeypatch)
     network = nn.Sequential(nn.Flatten(), nn.Linear(16, 3))
 
-    def interrupt(_: Any) -> Any:
+    def interrupt(model: Any, images: Any, targets: Any, *, generator: Any) -> Any:
         raise KeyboardInterrupt
 
     def show(message: Any, *_: Any, **__: Any) -> None:
         terminal.write(f"{message}\n")
 
     monkeypatch.setattr(warnings, "showwarning", show)
-    methods = {"gradient": "gradient", "custom": lambda model, image, target: interrupt(image)}
+    methods = {"gradient": "gradient", "custom": interrupt}
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         saliency_assay.benchmark(network, torch.rand(6, 1, 4, 4), methods, ["complexity"])
