@@ -388,7 +388,7 @@ def heat_map(benchmark: Benchmark, ax: Axes | None = None, highlight: str = "") 
     ax.set_xticks(
         range(len(content.columns)),
         [
-            fill(each.name, 16 if has_means else 12, break_on_hyphens=False) + f" {each.arrow}"
+            fill(each.name, 16 if has_means else 13, break_on_hyphens=False) + f" {each.arrow}"
             for each in content.columns
         ],
         fontsize=8,
