@@ -35,7 +35,6 @@ def main(results: Path) -> None:
     right = split == TEST
     for network, label in NETWORKS.items():
         weights = results / f"models/{network}/seed0/weights.pt"
-        if not weights.is_file(): continue
         shutil.copy(weights, folder / f"{network}.pt")
         with torch.no_grad():
             model = saliency_assay.load_model(weights)

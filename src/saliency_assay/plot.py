@@ -5,6 +5,7 @@ colors and markers of the report.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from textwrap import fill
 from typing import Any
 
@@ -26,7 +27,7 @@ from saliency_assay.metrics import METRICS
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.plotting.gallery import CELL as TILE
 from saliency_assay.plotting.gallery import show_image, show_map
-from saliency_assay.plotting.palette import looks
+from saliency_assay.plotting.palette import GRAY, VERMILION, Look, looks
 from saliency_assay.plotting.statistics import mean_and_band
 from saliency_assay.plotting.style import styled
 from saliency_assay.plotting.text import NO_SCORE, better, with_minus_signs
@@ -45,38 +46,53 @@ CURVES = {
     "aopc": "perturbed pixels",
 }
 """Metrics with perturbation curves, and the horizontal axis of each."""
+MOST_IN_LEGEND = 10
+"""Methods above which the legend of curves is beside the axes of a new figure."""
+MOST_WIDE_COLUMNS = 6
+"""Columns of a heat map above which there is no space for means with intervals."""
+NEGATIVE, UNDEFINED = "−", "×"
+"""Marks of maps without positive values, and of maps that are constant or not finite."""
 GAP = 0.03
 """Space between the tiles of a gallery, as a share of a tile."""
 
 
 @styled()
-def ranks(assessment: Assessment, ax: Axes | None = None) -> Axes:
+def ranks(assessment: Assessment, ax: Axes | None = None, *, highlight: str = "") -> Axes:
     """Plot the rank of each method with its confidence set, the best methods on top.
 
     Args:
         assessment: result of ``saliency_assay.assess``.
         ax: axes to plot on.
+        highlight: method in an accent color, with a bold label; all others are gray.
+
+    Raises:
+        ValueError: ``assessment`` is another object, or does not contain the method to highlight.
     """
     _check_assessment(assessment)
-    return _plot_ranks(
-        assessment.order, _labels(assessment.order.index), assessment.label, assessment.rank_level, ax
-    )
+    labels = _labels(assessment.order.index)
+    return _plot_ranks(assessment.order, labels, assessment.label, assessment.rank_level, ax, highlight)
 
 
-def _plot_ranks(order: pd.DataFrame, labels: Labels, label: str, level: float, ax: Axes | None) -> Axes:
+def _plot_ranks(
+    order: pd.DataFrame, labels: Labels, label: str, level: float, ax: Axes | None, highlight: str
+) -> Axes:
     order = order.sort_values(["rank", "rank_low", "rank_high"], kind="stable")
     ends = order[["rank", "rank_low", "rank_high"]].to_numpy(np.float64)
-    ax = ax or _axes(6, 0.35 * len(order) + 1.2)
-    for row, look in enumerate(looks(list(order.index), labels).values()):
+    by_method = _highlighted_looks(list(order.index), labels, highlight)
+    ax = ax or _axes(6, (0.35 if len(order) <= 12 else 0.25) * len(order) + 1.2)
+    for row, look in enumerate(by_method.values()):
         rank, low, high = ends[row]
         ax.plot([low, high], [row, row], color=look.color, linewidth=2)
-        ax.plot(rank, row, **{**look.line(), "linestyle": ""}, markersize=7)
+        ax.plot(rank, row, **{**look.line(), "linestyle": ""}, markersize=7, clip_on=False)
         if np.isnan(rank):
             ax.text(1, row, "no rank", va="center")
     ax.set_yticks(range(len(order)), [labels.method(method) for method in order.index])
     ax.set_ylim(len(order) - 0.5, -0.5)
-    ax.set_xlim(0.8, len(order) + 0.2)
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    _mark_tick(ax, labels.method(highlight))
+    margin = max(0.2, 0.02 * len(order))
+    ax.set_xlim(1 - margin, len(order) + margin)
+    ticks = MaxNLocator(integer=True).tick_values(1, len(order))
+    ax.set_xticks([1, *(tick for tick in ticks if 2 <= tick <= len(order))])
     ax.grid(visible=True, axis="x", color=plt.rcParams["grid.color"])
     under = f" under {label}" if label else ""
     ax.set_xlabel(f"rank{under} (1 is best)\nwith simultaneous {100 * level:.4g} % confidence sets")
@@ -84,17 +100,22 @@ def _plot_ranks(order: pd.DataFrame, labels: Labels, label: str, level: float, a
 
 
 @styled()
-def curves(scores: Mapping[str, Scores], ax: Axes | None = None, *, curve: str = "") -> Axes:
+def curves(
+    scores: Mapping[str, Scores], ax: Axes | None = None, *, curve: str = "", highlight: str = ""
+) -> Axes:
     """Plot the model's output as pixels are removed or inserted: means over images with their 95 % bands.
+
+    The bands treat images as independent; ``saliency_assay.benchmark`` takes groups of images, such as patients.
 
     Args:
         scores: for each method its result of ``saliency_assay.score`` under one metric of ``CURVES``.
         ax: axes to plot on.
         curve: ``morf`` or ``lerf``, for metrics that perturb the most and the least relevant pixels first; by default
             ``morf``.
+        highlight: method in an accent color, with a bold label; all others are gray.
 
     Raises:
-        ValueError: there are no scores, scores of another metric or of several, or no such curve.
+        ValueError: there are no scores, scores of another metric or of several, or no such curve or method.
     """
     _check_by_method("scores", scores)
     metrics = {
@@ -111,7 +132,7 @@ def curves(scores: Mapping[str, Scores], ax: Axes | None = None, *, curve: str =
     if name not in first.curves:
         raise ValueError(unknown("curve", name, first.curves))
     means = {method: mean_and_band(each.curves[name]) for method, each in scores.items()}
-    return _plot_curves(means, _labels(scores), metric, name, str(first.parameters["output"]), ax)
+    return _plot_curves(means, _labels(scores), metric, name, str(first.parameters["output"]), ax, highlight)
 
 
 def _plot_curves(
@@ -121,14 +142,18 @@ def _plot_curves(
     name: str,
     output: str,
     ax: Axes | None,
+    highlight: str,
 ) -> Axes:
     """Plot means and half widths of their bands, by method."""
     record = record_of(METRICS, metric, "metric")
-    ax = ax or _axes(6.4, 4)
-    for method, look in looks(list(means), labels).items():
+    by_method = _highlighted_looks(list(means), labels, highlight)
+    outside = ax is None and len(means) > MOST_IN_LEGEND
+    ax = ax or (_axes(9, max(4, 0.19 * len(means))) if outside else _axes(6.4, 4))
+    for method, look in by_method.items():
         mean, half = means[method]
         x = np.arange(len(mean)) if metric == "aopc" else perturbed_shares(name, len(mean))
         line = {**look.line(), "markevery": max(1, len(x) // 8), "markersize": 5}
+        line["zorder"] = 3 if method == highlight else 2
         label = labels.method(method)
         ax.plot(x, mean, label=f"{label}: {NO_SCORE}" if np.isnan(mean).all() else label, **line)
         ax.fill_between(x, mean - half, mean + half, color=look.color, alpha=0.15, linewidth=0)
@@ -138,7 +163,12 @@ def _plot_curves(
     ax.set_xlabel(CURVES[metric])
     direction = "higher" if name == "lerf" or metric == "insertion" else "lower"
     ax.set_ylabel(f"output{f' ({output})' if output else ''}, mean and 95 % band\n{better(direction)}")
-    ax.legend()
+    legend = ax.legend(
+        **({"loc": "center left", "bbox_to_anchor": (1, 0.5), "fontsize": 8} if outside else {})
+    )
+    for method, text in zip(by_method, legend.get_texts(), strict=True):
+        if method == highlight:
+            text.set(fontweight="bold", color=VERMILION)
     return ax
 
 
@@ -154,7 +184,8 @@ def maps(
     """Plot a gallery with one row for each image, and one column for each method beside that of the images.
 
     Maps have the ``visual`` reduction of the report: positive values, summed over channels and clipped at the 99th
-    percentile of the map. A cross marks a map that is constant or not finite.
+    percentile of the map, or at its maximum if fewer than 1 % of the pixels are above the smallest value. × marks a map
+    that is constant or not finite, and − a map without positive values; a note below the gallery explains these marks.
 
     Args:
         images: ``[N, C, H, W]`` with one or three channels, uint8 or floating point in [0, 1].
@@ -177,9 +208,7 @@ def maps(
         raise ValueError(f"images: found {list(pixels.shape)}, expected one or three channels")
     if names and len(names) != len(pixels):
         raise ValueError(f"titles: found {len(names)}, expected one for each of {len(pixels)} images")
-    shown = {
-        method: reduce(torch.from_numpy(maps_of(of, pixels)), "visual").numpy() for method, of in maps.items()
-    }
+    shown = [_visual(torch.from_numpy(maps_of(of, pixels))) for of in maps.values()]
     outlines = [None] * len(pixels) if mask is None else list(mask_of(mask, pixels))
     colors = (pixels if pixels.dtype == torch.uint8 else (255 * pixels).round().to(torch.uint8)).numpy()
     rows, columns = len(pixels), len(maps) + 1
@@ -194,11 +223,39 @@ def maps(
             if names:
                 tile.set_ylabel(names[row], fontsize=8)
         else:
-            show_map(tile, list(shown.values())[column - 1][row], outlines[row])
+            of_method, is_negative = shown[column - 1]
+            show_map(tile, of_method[row], outlines[row])
+            if is_negative[row]:
+                tile.text(
+                    *(0.5, 0.5, NEGATIVE), ha="center", va="center", transform=tile.transAxes, color="white"
+                )
         tile.grid(visible=False)
         if row == 0:
             tile.set_title(heads[column], fontsize=8)
+    notes = []
+    if any(np.isnan(of_method).any() for of_method, _ in shown):
+        notes.append(f"{UNDEFINED}: constant or not finite")
+    if any(is_negative.any() for _, is_negative in shown):
+        notes.append(f"{NEGATIVE}: no positive values")
+    if notes:
+        ax.text(0, -0.02, "; ".join(notes), va="top", fontsize=8, transform=ax.transAxes)
     return ax
+
+
+def _visual(maps: Tensor) -> tuple[Array, Array]:
+    """Return ``[N, H, W]`` in [0, 1] of maps ``[N, C, H, W]``, and bool ``[N]``: True without positive values.
+
+    Unlike the ``visual`` reduction, it is NaN only for maps that are constant or not finite.
+    """
+    visual, positive = reduce(maps, "visual"), reduce(maps, "positive_sum")
+    rounding = 16 * torch.finfo(maps.dtype).eps  # as in the reduction
+    varies = (maps.amax((2, 3)) - maps.amin((2, 3)) > rounding * maps.abs().amax((2, 3))).any(1)
+    low, high = positive.amin((1, 2)), positive.amax((1, 2))
+    is_negative = varies & (high == 0)
+    is_sparse = visual.isnan().flatten(1).any(1) & (high - low > rounding * high)
+    span = torch.where(is_sparse, high - low, 1)[:, None, None]
+    scaled = torch.where(is_sparse[:, None, None], (positive - low[:, None, None]) / span, visual)
+    return torch.where(is_negative[:, None, None], 0, scaled).numpy(), is_negative.numpy()
 
 
 @styled()
@@ -225,16 +282,21 @@ def agreement(assessment: Assessment, ax: Axes | None = None) -> Axes:
 
 
 @styled()
-def ranks_of_benchmark(benchmark: Benchmark, metric: str = "", ax: Axes | None = None) -> Axes:
+def ranks_of_benchmark(
+    benchmark: Benchmark, metric: str = "", ax: Axes | None = None, highlight: str = ""
+) -> Axes:
     """Plot the rank set of each method under one metric of a benchmark; see ``Benchmark.plot``."""
     pair = benchmark.score_name(metric)
     rows = benchmark.ranks
     rows = rows[(rows["metric"] == pair[0]) & (rows["variant"] == pair[1])].set_index("method")
-    return _plot_ranks(rows, benchmark.labels, benchmark.labels.score(*pair), Rule().level, ax)
+    label = benchmark.labels.score(*pair)
+    return _plot_ranks(rows, benchmark.labels, label, Rule().level, ax, highlight)
 
 
 @styled()
-def curves_of_benchmark(benchmark: Benchmark, metric: str, ax: Axes | None = None, curve: str = "") -> Axes:
+def curves_of_benchmark(
+    benchmark: Benchmark, metric: str, ax: Axes | None = None, curve: str = "", highlight: str = ""
+) -> Axes:
     """Plot the mean curves of a benchmark; see ``Benchmark.plot``.
 
     Raises:
@@ -246,7 +308,7 @@ def curves_of_benchmark(benchmark: Benchmark, metric: str, ax: Axes | None = Non
     if registered not in CURVES:
         raise ValueError(f"metric: found {metric!r}, expected one of {', '.join(CURVES)}")
     output = entry.output if entry else ""
-    return _plot_curves(means, benchmark.labels, registered, name, output, ax)
+    return _plot_curves(means, benchmark.labels, registered, name, output, ax, highlight)
 
 
 @styled()
@@ -273,15 +335,20 @@ def maps_of_benchmark(
 
 
 @styled()
-def heat_map(benchmark: Benchmark, ax: Axes | None = None) -> Axes:
-    """Plot the rank sets of all methods under all metrics of a benchmark, with means and 95 % intervals.
+def heat_map(benchmark: Benchmark, ax: Axes | None = None, highlight: str = "") -> Axes:
+    """Plot the rank sets of all methods under all metrics of a benchmark.
+
+    Up to six scores have their means with 95 % intervals below the rank sets.
 
     The lightness of a cell follows the middle of its rank set, and its saturation decreases with the size of the set.
     Hatched cells are not significantly better than every baseline. The last row is Krippendorff's α of each metric.
     """
     content = benchmark.heat_map
     rows = [*content.methods, *content.baselines]
-    ax = ax or _axes(1.9 + 1.35 * len(content.columns), 0.9 + 0.42 * (len(rows) + 1))
+    _check_highlight([each.name for each in benchmark.methods], highlight)
+    has_means = len(content.columns) <= MOST_WIDE_COLUMNS
+    width, height = (1.35, 0.42) if has_means else (0.85, 0.27)
+    ax = ax or _axes(2.6 + width * len(content.columns), 0.9 + height * (len(rows) + 1))
     for row, method in enumerate(rows):
         for column, cell in enumerate(method.cells):
             if cell is None or not cell.mean:
@@ -307,8 +374,9 @@ def heat_map(benchmark: Benchmark, ax: Axes | None = None) -> Axes:
                 )
             )
             text: dict[str, Any] = {"color": cell.color, "ha": "center", "va": "center"}
-            ax.text(column, row - 0.14, cell.ranks, fontsize=9, **text)
-            ax.text(column, row + 0.24, with_minus_signs(cell.mean), fontsize=5.5, **text)
+            ax.text(column, row - (0.14 if has_means else 0), cell.ranks, fontsize=9, **text)
+            if has_means:
+                ax.text(column, row + 0.24, with_minus_signs(cell.mean), fontsize=6, **text)
     for column, each in enumerate(content.columns):
         alpha = each.alpha.value if each.alpha else ""
         ax.text(column, len(rows), alpha or "–", ha="center", va="center", fontsize=8)
@@ -320,9 +388,14 @@ def heat_map(benchmark: Benchmark, ax: Axes | None = None) -> Axes:
     )
     ax.set_xticks(
         range(len(content.columns)),
-        [f"{fill(each.name, 16)} {each.arrow}" for each in content.columns],
+        [
+            fill(each.name, 16 if has_means else 13, break_on_hyphens=False) + f" {each.arrow}"
+            for each in content.columns
+        ],
         fontsize=8,
     )
+    label, is_baseline = benchmark.labels.method(highlight), highlight in benchmark.baselines
+    _mark_tick(ax, f"{label} (baseline)" if is_baseline else label)
     ax.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0)
     if any(cell and cell.hatched for method in rows for cell in method.cells):
         ax.set_xlabel("hatched: not significantly better than every baseline", fontsize=7)
@@ -331,6 +404,30 @@ def heat_map(benchmark: Benchmark, ax: Axes | None = None) -> Axes:
     ax.grid(visible=False)
     ax.spines[:].set_visible(False)
     return ax
+
+
+def _check_highlight(methods: Sequence[str], highlight: str) -> None:
+    if highlight and highlight not in methods:
+        raise ValueError(unknown("method", highlight, methods).replace("unknown", "highlight: unknown", 1))
+
+
+def _highlighted_looks(methods: Sequence[str], labels: Labels, highlight: str) -> dict[str, Look]:
+    """Return the look of each method; with ``highlight``, that one in an accent color and all others in gray."""
+    _check_highlight(methods, highlight)
+    by_method = looks(methods, labels)
+    if not highlight:
+        return by_method
+    return {
+        method: replace(look, color=VERMILION if method == highlight else GRAY)
+        for method, look in by_method.items()
+    }
+
+
+def _mark_tick(ax: Axes, label: str) -> None:
+    """Print the label of a method at the vertical axis in bold, in the accent color; an empty one marks none."""
+    for tick in ax.get_yticklabels():
+        if label and tick.get_text() == label:
+            tick.set(fontweight="bold", color=VERMILION)
 
 
 def _check_assessment(assessment: object) -> None:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from torch import nn
-from tqdm import tqdm
 
 from saliency_assay.api.choices import Bound, bind
 from saliency_assay.api.identity import identity_of, identity_of_record, model_digest
@@ -31,10 +30,11 @@ from saliency_assay.api.networks import (
     warn_of_probabilities,
 )
 from saliency_assay.api.own_functions import adapted_entry
+from saliency_assay.api.progress import COST_WITH_GRADIENTS, Progress
 from saliency_assay.api.results import Benchmark, Cell, CellKey, Failure, MethodEntry, MetricEntry
 from saliency_assay.api.scores import SINGLE, BoundMetric, bind_metric
 from saliency_assay.methods import METHODS, engine
-from saliency_assay.methods.cost import Map, passes, watched_rows
+from saliency_assay.methods.cost import Map, passes
 from saliency_assay.methods.inputs import map_seed
 from saliency_assay.metrics import Score
 from saliency_assay.metrics import engine as metrics_engine
@@ -60,9 +60,9 @@ METHODS_OF_NETWORKS = ("gradient", "gradient_x_input", "integrated_gradients", "
 METHODS_OF_FUNCTIONS = ("occlusion", "rise", "random")
 DEFAULT_METRICS = ("deletion", "insertion", "complexity")
 UNKNOWN_PASSES = 2.0
-"""Passes of one image by which the bar counts a method or metric that does not state them."""
+"""Forward passes of one image by which the bar counts a method or metric that does not state them."""
 LEAST_PASSES = 0.1
-"""Passes of one image by which the bar counts a method or metric that needs none."""
+"""Forward passes of one image by which the bar counts a method or metric that needs none."""
 TYPICAL_BATCH = 64
 
 Entries = str | Callable[..., Any] | Iterable[Any] | Mapping[str, Any] | None
@@ -122,7 +122,7 @@ def benchmark(
             computed again if the source code of the function and its settings are unchanged. Results of other methods,
             metrics and seeds in it are kept and returned, so that one can be added. Images and weights must be the
             same.
-        progress: True for a progress bar on stderr.
+        progress: True for a progress bar on stderr; if that is a file or a pipe, a line for each method.
         model_name: name of the model in tables and random seeds. With the names of a configuration and
             ``load_model``, maps and scores equal those of the workflow.
         data_name: the same for the data set.
@@ -298,6 +298,7 @@ def _bind_methods(
         is_deterministic = record is not None and not record.stochastic
         background_images = len(bound.arguments.get("background", ()))
         of_image = _passes(record, bound.arguments, size, background_images)
+        of_image *= COST_WITH_GRADIENTS if record and "gradients" in record.needs else 1
         methods.append(_Method(described, bound, group, is_deterministic, of_image))
     return methods
 
@@ -450,13 +451,14 @@ class _Run:
             each.passes + sum(one.passes_for(each) for one in self.metrics) for each in self.methods
         )
         weights *= len(self.seeds)
-        bar = _Bar(self.classifier, None if images is None else weights * images, enabled=progress)
+        bar = Progress(self.classifier, None if images is None else weights * images, enabled=progress)
         try:
             with _without_warnings_of(metrics_engine.__name__):  # of single blocks, without the method's name
                 for block in blocks:
                     self._score(block, bar)
             result.complete = True
         except KeyboardInterrupt:
+            bar.close()  # so that the warning is not in its line
             warnings.warn(f"interrupted: {result.state_text()}", stacklevel=3)
         finally:
             bar.close()
@@ -470,7 +472,7 @@ class _Run:
             raise ValueError(str(result.failures_found[-1]))
         return result
 
-    def _score(self, block: ImageBlock, bar: "_Bar") -> None:
+    def _score(self, block: ImageBlock, bar: Progress) -> None:
         """Compute the scores of one block of images, by all methods and metrics."""
         identity = (
             [block.digest(), self.digests["model"], self.names.model, self.names.data] if self.path else []
@@ -504,7 +506,7 @@ class _Run:
                         maps = self._maps(method, seed, block, inputs, bar)
                     if maps is None:
                         break
-                    with bar.cell(f"{method.entry.label}: {metric.entry.label}", weight):
+                    with bar.cell(method.entry.label, metric.entry.label, weight):
                         self._add_cell(key, method, metric, block, maps, inputs)
                 if maps is None and self.result.needs_maps(seed, method.entry.name, block.start):
                     maps = self._maps(method, seed, block, inputs, bar)
@@ -529,7 +531,7 @@ class _Run:
             return self.result
         return self.result.with_later_blocks(self.earlier, self.digests)
 
-    def _maps(self, method: _Method, seed: int, block: ImageBlock, inputs: str, bar: "_Bar") -> Any:
+    def _maps(self, method: _Method, seed: int, block: ImageBlock, inputs: str, bar: Progress) -> Any:
         """Return the maps of a block, None if the method fails."""
         name = method.entry.name
         noise = map_seed(seed, self.names.model, self.names.data, method.noise_group)
@@ -541,7 +543,7 @@ class _Run:
             self.result.pending = self.earlier.pending
             return self.earlier.pending[1]
         try:
-            with bar.cell(f"{method.entry.label}: maps", weight):
+            with bar.cell(method.entry.label, "", weight):
                 blocks = engine.attribute(
                     method.bound.function,
                     method.bound.arguments,
@@ -599,7 +601,7 @@ class _Run:
             for curve in scored[0].curves
         }
         causes = _causes_of_missing(table, maps, of_images.get("mask"), block.start)
-        self.result.cells[key] = Cell.of(table, curves, causes, inputs, *digests)
+        self.result.cells[key] = Cell.of(table, curves, causes, inputs, *digests, groups=block.groups)
         self._save_at_times()
 
     def _save_at_times(self) -> None:
@@ -670,41 +672,3 @@ def _files_of(path: Path | None) -> Any:
     from saliency_assay.api import benchmark_files
 
     return benchmark_files
-
-
-class _Bar:
-    """A progress bar that counts passes of images through the model, with the name of what runs."""
-
-    def __init__(self, classifier: Classifier, total: float | None, *, enabled: bool) -> None:
-        self.classifier = classifier
-        layout = (
-            "{desc} {percentage:3.0f}% |{bar}| {elapsed} elapsed, {remaining} left"
-            if total
-            else "{desc} {elapsed}"
-        )
-        self.bar = tqdm(total=total, disable=not enabled, bar_format=layout, mininterval=0.5, leave=False)
-
-    @contextmanager
-    def cell(self, text: str, weight: float) -> Iterator[None]:
-        """Count the passes of one method or metric, which are ``weight`` at its end."""
-        self.bar.set_description_str(text)
-        done = 0.0
-
-        def count(rows: int) -> None:
-            nonlocal done
-            step = min(rows, weight - done)
-            done += step
-            self.bar.update(step)
-
-        try:
-            with watched_rows(self.classifier, count):
-                yield
-        finally:
-            self.bar.update(weight - done)
-
-    def skip(self, weight: float) -> None:
-        """Count what need not be computed."""
-        self.bar.update(weight)
-
-    def close(self) -> None:
-        self.bar.close()

@@ -162,10 +162,10 @@ def tidy(result: Benchmark) -> pd.DataFrame:
     return tidy_table(STUDY, STUDY, result.ranks, result.agreement.images)
 
 
-def latex(result: Benchmark) -> str:
-    """Return the same as a LaTeX table."""
+def latex(result: Benchmark, label: str | None, caption: str | None) -> str:
+    """Return the same as LaTeX tables, see ``Benchmark.to_latex``."""
     table = tidy(result).assign(seeds=0)  # none of trainings
-    return study_tex(STUDY, table, [], level=LEVEL, labels=result.labels)
+    return study_tex(STUDY, table, [], level=LEVEL, labels=result.labels, reference=label, caption=caption)
 
 
 def sentences(result: Benchmark) -> list[str]:

@@ -1,10 +1,11 @@
 """The result of a benchmark: scores, ranks, pairs of methods, agreement, figures, and files."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import astuple, dataclass, field
+from functools import cached_property, reduce
 from importlib import import_module
+from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,6 +16,7 @@ from saliency_assay.methods import METHODS
 from saliency_assay.plotting.statistics import NORMAL_95
 from saliency_assay.registry.labels import Labels, counted, method_places
 from saliency_assay.registry.records import unknown
+from saliency_assay.runtime.shards import BLOCK
 from saliency_assay.storage import GROUP
 
 if TYPE_CHECKING:
@@ -83,8 +85,11 @@ class Moments:
     squares: Array
 
     @classmethod
-    def of(cls, values: Array) -> "Moments":
-        """Return the moments of ``[n, points]``."""
+    def of(cls, values: Array, groups: Array | None = None) -> "Moments":
+        """Return the moments of ``[n, points]``, or those of each of the sorted ``groups`` ``[n]``, ``[G, points]``."""
+        if groups is not None:
+            by_group = [cls.of(values[groups == group]) for group in np.unique(groups)]
+            return cls(*(np.stack(arrays) for arrays in zip(*map(astuple, by_group), strict=True)))
         count = (~np.isnan(values)).sum(0).astype(np.float64)
         mean = np.nansum(values, 0, dtype=np.float64) / np.maximum(count, 1)
         return cls(count, mean, np.nansum((values - mean) ** 2, 0))
@@ -103,6 +108,7 @@ class Cell:
     table: "pd.DataFrame"
     """Rows of ``image, metric, variant, score``."""
     curves: dict[str, Moments]
+    """Moments of each curve, ``[points]``; if images have groups, ``[G, points]`` of the sorted groups of the block."""
     inputs: str
     """Digest of images, targets, masks and model; empty without a path, as the others."""
     method: str
@@ -122,9 +128,10 @@ class Cell:
         inputs: str,
         method: str,
         metric: str,
+        groups: Array | None = None,
     ) -> "Cell":
-        """Return a cell with the moments of ``curves``, ``[n, points]`` by name."""
-        moments = {name: Moments.of(values) for name, values in curves.items()}
+        """Return a cell with the moments of ``curves``, ``[n, points]`` by name, for images of ``groups`` ``[n]``."""
+        moments = {name: Moments.of(values, groups) for name, values in curves.items()}
         return cls(table, moments, inputs, method, metric, causes)
 
 
@@ -272,9 +279,16 @@ class Benchmark:
         """Write a row for each score and method, with means, rank sets, tests and reliability, as a CSV file."""
         self._tables.tidy(self).to_csv(path, index=False)
 
-    def to_latex(self) -> str:
-        """Return a table of methods × scores with means, intervals, rank sets and α; it requires booktabs."""
-        return self._tables.latex(self)  # type: ignore[no-any-return]
+    def to_latex(self, *, label: str | None = None, caption: str | None = None) -> str:
+        """Return tables of methods × scores with means, intervals, rank sets and α; they require booktabs.
+
+        Each table has up to five scores.
+
+        Args:
+            label: label for ``\\ref``; of several tables, it is followed by ``-1``, ``-2`` and so on.
+            caption: LaTeX of the caption, in place of the description of the columns.
+        """
+        return self._tables.latex(self, label, caption)  # type: ignore[no-any-return]
 
     @cached_property
     def summary(self) -> list[str]:
@@ -515,10 +529,26 @@ class Benchmark:
         names = list(next(iter(of_metric.values())))
         if name and name not in names:
             raise ValueError(unknown("curve", name, names))
-        chosen, total = name or names[0], dict[str, Moments]()
+        chosen, total = name or names[0], dict[str, dict[str, Moments]]()
+        seeds: dict[str, set[int]] = {}
         for key, curves in of_metric.items():
-            total[key.method] = total[key.method] + curves[chosen] if key.method in total else curves[chosen]
-        return chosen, {method: _band(moments) for method, moments in total.items()}
+            seeds.setdefault(key.method, set()).add(key.seed)
+            of_method = total.setdefault(key.method, {})
+            for group, moments in self._by_group(key.block, curves[chosen]):
+                of_method[group] = of_method[group] + moments if group in of_method else moments
+        return chosen, {
+            method: _band(list(of_method.values()), len(seeds[method]), grouped=GROUP in self.image_rows)
+            for method, of_method in total.items()
+        }
+
+    def _by_group(self, block: int, moments: Moments) -> Iterator[tuple[str, Moments]]:
+        """Yield the moments of each group of images in a block, or those of the block without groups."""
+        if GROUP not in self.image_rows:
+            yield "", moments
+            return
+        groups = self.image_rows[GROUP][block * BLOCK : (block + 1) * BLOCK]
+        for row, group in enumerate(np.unique(groups)):
+            yield str(group), Moments(moments.count[row], moments.mean[row], moments.squares[row])
 
     @property
     def _tables(self) -> Any:
@@ -541,20 +571,27 @@ class Plots:
     def __init__(self, benchmark: Benchmark) -> None:
         self._benchmark = benchmark
 
-    def ranks(self, metric: str = "", ax: "Axes | None" = None) -> Any:
-        """Plot the rank set of each method under one metric, which may be left out if there is only one."""
-        return self._module.ranks_of_benchmark(self._benchmark, metric, ax)
+    def ranks(self, metric: str = "", ax: "Axes | None" = None, *, highlight: str = "") -> Any:
+        """Plot the rank set of each method under one metric, which may be left out if there is only one.
 
-    def heat_map(self, ax: "Axes | None" = None) -> Any:
-        """Plot the rank sets of all methods under all metrics, with means and intervals."""
-        return self._module.heat_map(self._benchmark, ax)
+        The method ``highlight`` has an accent color and a bold label, and all others are gray.
+        """
+        return self._module.ranks_of_benchmark(self._benchmark, metric, ax, highlight)
 
-    def curves(self, metric: str, ax: "Axes | None" = None, *, curve: str = "") -> Any:
+    def heat_map(self, ax: "Axes | None" = None, *, highlight: str = "") -> Any:
+        """Plot the rank sets of all methods under all metrics, and up to six scores with means and intervals.
+
+        The label of the method ``highlight`` is bold, in an accent color.
+        """
+        return self._module.heat_map(self._benchmark, ax, highlight)
+
+    def curves(self, metric: str, ax: "Axes | None" = None, *, curve: str = "", highlight: str = "") -> Any:
         """Plot the model's output as pixels are removed or inserted: means over images with their 95 % bands.
 
-        The bands treat images as independent, even those of one group.
+        Images of one group are not independent: the variance is then that of sums over groups. ``highlight`` is that of
+        ``ranks``.
         """
-        return self._module.curves_of_benchmark(self._benchmark, metric, ax, curve)
+        return self._module.curves_of_benchmark(self._benchmark, metric, ax, curve, highlight)
 
     def maps(
         self,
@@ -573,9 +610,23 @@ class Plots:
         return import_module("saliency_assay.plot")
 
 
-def _band(moments: Moments) -> tuple[Array, Array]:
-    """Return the mean and the half width of its 95 % interval by the normal approximation."""
-    count = moments.count
-    mean = np.where(count > 0, moments.mean, np.nan)
-    half = NORMAL_95 * np.sqrt(moments.squares / np.maximum(count - 1, 1) / np.maximum(count, 1))
-    return mean, np.where(count > 1, half, np.nan)
+def _band(of_groups: Sequence[Moments], seeds: int, *, grouped: bool) -> tuple[Array, Array]:
+    """Return the mean and the half width of its 95 % interval.
+
+    The values of an image under several seeds count as one. With groups, the variance is that of the sums of the groups
+    (cluster-robust), and at least that of independent images; the quantile is Student's t.
+    """
+    total = reduce(add, of_groups)
+    count, images = np.maximum(total.count, 1), np.maximum(total.count / seeds, 1)
+    mean = np.where(total.count > 0, total.mean, np.nan)
+    variance = total.squares / np.maximum(total.count - 1, 1) / images
+    quantile, number = NORMAL_95, images
+    if grouped:
+        from scipy.special import stdtrit
+
+        number = np.sum([each.count > 0 for each in of_groups], axis=0)
+        sums = np.sum([(each.count * (each.mean - total.mean)) ** 2 for each in of_groups], axis=0)
+        degrees = np.maximum(number - 1, 1)
+        variance = np.maximum(variance, number / degrees * sums / count**2)
+        quantile = stdtrit(degrees, 0.975)
+    return mean, np.where(number > 1, quantile * np.sqrt(variance), np.nan)

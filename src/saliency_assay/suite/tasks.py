@@ -42,7 +42,7 @@ class MissingData(Exception):
 
 @dataclass(frozen=True)
 class TaskImages:
-    """Images of a task, which are explained by their predicted classes, and what methods and metrics use beside them."""
+    """Images of a task, explained by their predicted classes, and what methods and metrics use beside them."""
 
     pixels: npt.NDArray[np.uint8]
     """``[N, C, H, W]``."""
@@ -169,7 +169,7 @@ def _imagenet(data: Path) -> TaskImages:
     if len(files) != 1000:
         raise MissingData(f"found {len(files)} images n*.JPEG in {folder}, expected 1000")
     geometry = Geometry.of(224, "crop", 0.875)
-    return TaskImages(_read(files[::5], geometry), None, _read(files[1::100], geometry))
+    return TaskImages(_read(files[::10], geometry), None, _read(files[1::100], geometry))
 
 
 _GRADIENTS: Settings = {
@@ -307,7 +307,7 @@ TASKS = (
         "imagenet",
         "ImageNet",
         "EfficientNet-Lite0",
-        "an image of every fifth class of ImageNet, 224 × 224",
+        "an image of every tenth class of ImageNet, 224 × 224",
         _imagenet_model,
         _imagenet,
         _with(_ON_IMAGENET, **_LARGE),

@@ -11,11 +11,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from plotted import assert_apart
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import saliency_assay
 from saliency_assay import Benchmark
+from saliency_assay.plotting.palette import GRAY, VERMILION
+from saliency_assay.reliability.variance import mean_of
 from saliency_assay.runtime.shards import BLOCK
 from saliency_assay.storage import score_tables
 from saliency_assay.storage.zarr_store import open_store
@@ -378,6 +381,65 @@ def test_curves_are_means_over_blocks(network: nn.Module) -> None:
     np.testing.assert_allclose(half, 1.96 * curves.std(0, ddof=1) / np.sqrt(len(images)), rtol=1e-5)
 
 
+def deletion_curves(network: nn.Module, images: Tensor, labels: Tensor, seed: int = 0) -> np.ndarray:
+    maps = saliency_assay.attribute("gradient", network, images, labels, seed=seed)
+    (curves,) = saliency_assay.score("deletion", network, images, labels, maps, steps=4).curves.values()
+    return curves
+
+
+def test_bands_respect_groups_that_span_blocks(network: nn.Module) -> None:
+    images = torch.rand(BLOCK + 24, 1, SIDE, SIDE)
+    labels, groups = torch.arange(len(images)) % CLASSES, np.arange(len(images)) % 20
+    images += 2.0 * torch.from_numpy(groups)[:, None, None, None] / 20  # images of one group are alike
+    data, metrics = (images / 3, labels), [{"metric": "deletion", "steps": 4}]
+    _, means = run(network, data, ["gradient"], metrics, groups=groups, keep=0).curve("deletion")
+    curves = deletion_curves(network, images / 3, labels)
+    mean, half = means["gradient"]
+    for point in range(curves.shape[1]):
+        expected = mean_of(curves[:, point], {"groups": groups})
+        low, high = expected.interval()
+        np.testing.assert_allclose(mean[point], expected.value, rtol=1e-5)
+        np.testing.assert_allclose(2 * half[point], high - low, rtol=1e-3)
+
+
+def test_seeds_do_not_count_as_further_images(network: nn.Module, images: Tensor, labels: Tensor) -> None:
+    metrics = [{"metric": "deletion", "steps": 4}]
+    halves = [
+        run(network, (images, labels), ["gradient"], metrics, seeds=seeds).curve("deletion")[1]["gradient"][1]
+        for seeds in ([0], [0, 1])
+    ]
+    np.testing.assert_allclose(halves[1], halves[0], rtol=0.1)
+
+
+def test_one_method_is_highlighted(result: Benchmark) -> None:
+    for axes in (result.plot.ranks("deletion", highlight="random"), result.plot.heat_map(highlight="random")):
+        bold = [each.get_text() for each in axes.get_yticklabels() if each.get_fontweight() == "bold"]
+        assert [text.removesuffix(" (baseline)") for text in bold] == ["Random"]
+    axes = result.plot.curves("deletion", highlight="gradient")
+    colors = {line.get_label(): line.get_color() for line in axes.lines}
+    assert colors == {"Gradient": VERMILION, "SmoothGrad": GRAY, "Random": GRAY}
+    for plot in (result.plot.ranks, result.plot.curves):
+        with pytest.raises(ValueError, match=r"highlight: .*gradient"):
+            plot("deletion", highlight="gradeint")
+    with pytest.raises(ValueError, match=r"highlight: .*gradient"):
+        result.plot.heat_map(highlight="gradeint")
+    plt.close("all")
+
+
+def test_labels_of_many_methods_and_metrics_do_not_overlap(network: nn.Module, images: Tensor) -> None:
+    methods = {f"method_{index}": {"method": "random", "label": f"Method {index}"} for index in range(24)}
+    metrics = {
+        f"metric_{index}": {"metric": "complexity", "label": "Effective complexity"} for index in range(9)
+    }
+    many = run(network, images, methods, metrics)
+    for axes in (many.plot.heat_map(), many.plot.ranks("metric_0")):
+        figure = axes.figure
+        figure.canvas.draw()
+        for labels in (axes.get_xticklabels(), axes.get_yticklabels()):
+            assert_apart([label.get_window_extent() for label in labels if label.get_visible()], figure)
+    plt.close("all")
+
+
 def test_figures(result: Benchmark) -> None:
     figure = result.plot.heat_map()
     assert [text.get_text() for text in figure.get_yticklabels()][:2] == ["Gradient", "SmoothGrad"]
@@ -405,6 +467,15 @@ def test_exports(result: Benchmark, tmp_path: Path) -> None:
     table = pd.read_csv(tmp_path / "table.csv")
     np.testing.assert_allclose(table["mean"], result.ranks["mean"])
     assert r"\begin{tabular}" in result.to_latex()
+    text = result.to_latex(label="tab:mine", caption=r"My $\alpha$.")
+    assert r"\label{tab:mine}" in text
+    assert r"\caption{My $\alpha$.}" in text
+
+
+def test_tables_for_latex_escape_names(network: nn.Module, images: Tensor) -> None:
+    methods = {"mine": {"method": "gradient", "label": "50% of α_1 & #2"}, "random": "random"}
+    text = run(network, images, methods, ["complexity"]).to_latex()
+    assert r"50\% of $\alpha$\_1 \& \#2" in text.replace("\n", " ")
 
 
 INVALID: dict[str, tuple[dict[str, Any], str]] = {

@@ -15,7 +15,7 @@ from support import CLASSES, ConvNet, with_random_state
 import saliency_assay
 from saliency_assay import plot
 from saliency_assay.metrics.reductions import reduce
-from saliency_assay.plotting.palette import GRAY
+from saliency_assay.plotting.palette import GRAY, VERMILION
 from saliency_assay.plotting.style import styled
 
 RNG = np.random.default_rng(5)
@@ -148,6 +148,35 @@ def test_a_gallery_shows_images_and_visual_maps() -> None:
         assert len(tiles[row, 1].collections) == 1  # the outline
     torch_axes = plot.maps(torch.from_numpy(IMAGES), {"a": torch.from_numpy(MAPS["random"])})
     np.testing.assert_array_equal(torch_axes.child_axes[1].images[0].get_array(), visual[0])
+
+
+def test_only_undefined_maps_have_a_cross() -> None:
+    sparse = np.full((6, 8, 8), -1.0)
+    sparse[:, 0, 0] = 2
+    maps = {"negative": -RNG.random((6, 8, 8)), "sparse": sparse, "constant": -np.ones((6, 8, 8))}
+    axes = plot.maps(IMAGES, maps)
+    _, negative, one_pixel, constant = axes.child_axes[:4]
+    assert [text.get_text() for text in negative.texts] == ["−"]
+    np.testing.assert_array_equal(negative.images[0].get_array(), np.zeros((8, 8)))
+    assert not one_pixel.texts
+    np.testing.assert_array_equal(one_pixel.images[0].get_array(), sparse[0] > 0)
+    assert [text.get_text() for text in constant.texts] == ["×"]
+    (note,) = axes.texts
+    assert "−: no positive values" in note.get_text()
+    assert "×: constant or not finite" in note.get_text()
+    assert not plot.maps(IMAGES, {"random": MAPS["random"]}).texts
+
+
+def test_one_method_is_highlighted() -> None:
+    scores = scores_under("deletion", steps=8)
+    axes = plot.curves(scores, highlight="my_map")
+    assert [line.get_color() for line in axes.lines] == [GRAY, GRAY, VERMILION]
+    axes = plot.ranks(saliency_assay.assess(scores, resamples=10), highlight="my_map")
+    assert [each.get_text() for each in axes.get_yticklabels() if each.get_fontweight() == "bold"] == [
+        "My map"
+    ]
+    with pytest.raises(ValueError, match=r"highlight: .*my_map"):
+        plot.curves(scores, highlight="my_mop")
 
 
 def test_agreement_is_the_correlation_of_pairs() -> None:

@@ -85,7 +85,14 @@ def _mean_over_seeds(reliability: pd.DataFrame) -> pd.DataFrame:
 
 
 def study_tex(
-    study: str, scores: pd.DataFrame, own: Sequence[str], *, level: float, labels: Labels = UNLABELED
+    study: str,
+    scores: pd.DataFrame,
+    own: Sequence[str],
+    *,
+    level: float,
+    labels: Labels = UNLABELED,
+    reference: str | None = None,
+    caption: str | None = None,
 ) -> str:
     """Return a study's tables as LaTeX for ``\\input``; the only required package is booktabs.
 
@@ -95,12 +102,22 @@ def study_tex(
         own: LaTeX floats that its kind of study adds.
         level: confidence level of the intervals of α.
         labels: labels of the keys in the tables.
+        reference, caption: of the tables of scores, see ``score_floats``.
     """
-    floats = [*score_floats(scores, study, level=level, labels=labels), *own]
+    of_scores = score_floats(scores, study, level=level, labels=labels, reference=reference, caption=caption)
+    floats = [*of_scores, *own]
     return "\n\n".join([HEAD.format(study=latex.escaped(labels.study(study))), *floats]) + "\n"
 
 
-def score_floats(scores: pd.DataFrame, study: str, *, level: float, labels: Labels = UNLABELED) -> list[str]:
+def score_floats(
+    scores: pd.DataFrame,
+    study: str,
+    *,
+    level: float,
+    labels: Labels = UNLABELED,
+    reference: str | None = None,
+    caption: str | None = None,
+) -> list[str]:
     """Return tables of methods × scores with means, intervals and rank sets, and α in the last rows.
 
     Many scores are split into several tables. If there are more variants than columns, only the last of each score is
@@ -111,6 +128,8 @@ def score_floats(scores: pd.DataFrame, study: str, *, level: float, labels: Labe
         study: name of the study.
         level: confidence level of the intervals of α.
         labels: labels of the keys in the tables.
+        reference: label for ``\\ref``, by default that of the study; it is numbered if there are several tables.
+        caption: LaTeX, by default a description of the columns.
     """
     names: dict[tuple[str, ...], str] = {}
     for set_and_model, rows in scores.groupby(["data", "model"], sort=False, dropna=False):
@@ -130,9 +149,10 @@ def score_floats(scores: pd.DataFrame, study: str, *, level: float, labels: Labe
                 for column in set_and_model
             },
             study,
-            latex.label(study, "scores", *([str(place + 1)] if len(column_groups) > 1 else [])),
+            (reference or latex.label(study, "scores")) + (f"-{place + 1}" if len(column_groups) > 1 else ""),
             level=level,
             labels=labels,
+            caption=caption,
         )
         for place, set_and_model in enumerate(column_groups)
     ]
@@ -146,6 +166,7 @@ def _score_float(
     *,
     level: float,
     labels: Labels,
+    caption: str | None,
 ) -> str:
     """Return one table with a column for each of ``columns``, which are the tidy rows of one score."""
     all_rows = pd.concat(columns.values())
@@ -164,9 +185,9 @@ def _score_float(
         alpha = [f"alpha{ending}{end}" for end in ("", "_low", "_high")]
         cells = [latex.with_interval(*rows[alpha].iloc[0]) for rows in columns.values()]
         alpha_lines += latex.paired([r"$\alpha$", *([kind] if kind else [])], cells)
-    return latex.floating(
-        _score_caption(all_rows, study, baselines, level, labels), reference, header, [*groups, alpha_lines]
-    )
+    if caption is None:
+        caption = _score_caption(all_rows, study, baselines, level, labels)
+    return latex.floating(caption, reference, header, [*groups, alpha_lines])
 
 
 def _score_cell(row: pd.DataFrame, methods: int) -> tuple[str, str]:
