@@ -25,10 +25,12 @@ SCORE = ["metric", "variant"]
 ALL = "all tasks"
 """Value of ``task`` in the rows of the mean over all pairs of tasks."""
 AGREEMENT = [*SCORE, "task", "other", "tasks", "methods", "correlation", "low", "high"]
-PAIRS = [*SCORE, "method", "other", "baseline", "tasks", "better", "worse", "neither"]
+PAIRS = [*SCORE, "method", "other", "baselines", "tasks", "better", "worse", "neither"]
 PAIRS += ["better_in", "worse_in", "result"]
+LEFT_OUT = [*SCORE, "task", "reason"]
 NEVER, FLIPS = "never distinguishable", "flips"
 """Values of ``result``, beside ``better`` and ``worse``."""
+SEPARATOR = "; "
 OPPOSITE = {BETTER: WORSE, WORSE: BETTER}
 
 
@@ -47,8 +49,8 @@ class Across:
     """Agreement of each pair of tasks on the order of the methods, see ``across_tasks``."""
     pairs: pd.DataFrame
     """Comparisons of each pair of methods over all tasks, see ``across_tasks``."""
-    left_out: list[str]
-    """Tasks and metrics that are left out because they have too few images or groups, with the number of these."""
+    left_out: pd.DataFrame
+    """Metrics of tasks that are left out because images or groups are too few: ``metric, variant, task, reason``."""
 
 
 @dataclass(frozen=True)
@@ -81,9 +83,11 @@ def across_tasks(tasks: Mapping[str, Orders], *, level: float = 0.95) -> Across:
 
         ``pairs``: for each metric, variant and pair of methods, including baselines, that at least two tasks compare:
         the numbers of ``tasks`` in which ``method`` is ``better`` or ``worse`` than ``other`` (adjusted p ≤ 0.05 in
-        this task, see ``order_tables``), or ``neither``; ``better_in, worse_in``: the names of these tasks;
-        ``baseline``: True if one of the two is a baseline; ``result``: ``flips`` if it is better in one task and worse
-        in another, ``better`` or ``worse`` if it is so in some task, else ``never distinguishable``.
+        this task, see ``order_tables``), or ``neither``; ``better_in, worse_in``: the names of these tasks, joined by
+        ``SEPARATOR``; ``baselines``: those of the two that are baselines; ``result``: ``flips`` if it is better in one
+        task and worse in another, ``better`` or ``worse`` if it is so in some task, else ``never distinguishable``.
+
+        ``left_out``: metrics of tasks with fewer than ``LEAST_IMAGES`` images or groups.
 
     Raises:
         ValueError: ``level`` is not in (0, 1); a task has several models or data sets; or tasks have different
@@ -103,20 +107,24 @@ def across_tasks(tasks: Mapping[str, Orders], *, level: float = 0.95) -> Across:
             by_score.setdefault(score, {})[task] = Orders(rows, compared)
     agreement: list[dict[str, Any]] = []
     pairs: list[dict[str, Any]] = []
-    left_out: list[str] = []
+    left_out: list[dict[str, Any]] = []
     for (metric, variant), scored in by_score.items():
         if len(scored) < 2:
             continue
         for column in ("direction", "ranked_by"):
             _check_equal(column, f"{metric} {variant}", scored)
         few = {task: text for task, orders in scored.items() if (text := _too_few(orders.order))}
-        left_out += [f"{task}: {metric} {variant}: found {text}" for task, text in few.items()]
-        usable = {task: orders for task, orders in scored.items() if task not in few}
         of_score = {"metric": metric, "variant": variant}
+        left_out += [of_score | {"task": task, "reason": reason} for task, reason in few.items()]
+        usable = {task: orders for task, orders in scored.items() if task not in few}
         rankings = {task: _ranking(orders) for task, orders in usable.items()}
         agreement += [of_score | row for row in _agreement_rows(rankings, level)]
         pairs += [of_score | row for row in _pair_rows(usable)]
-    return Across(pd.DataFrame(agreement, columns=AGREEMENT), pd.DataFrame(pairs, columns=PAIRS), left_out)
+    return Across(
+        pd.DataFrame(agreement, columns=AGREEMENT),
+        pd.DataFrame(pairs, columns=PAIRS),
+        pd.DataFrame(left_out, columns=LEFT_OUT),
+    )
 
 
 def orders_by_task(studies: Sequence[Orders]) -> dict[tuple[str, str], Orders]:
@@ -148,7 +156,7 @@ def _too_few(order: pd.DataFrame) -> str:
     """Return the number of images or groups if they are too few for an interval, else an empty text."""
     unit = GROUPS if GROUPS in order and order[GROUPS].notna().any() else "images"
     count = int(order[unit].max())
-    return f"{count} {unit}, expected at least {LEAST_IMAGES}" if count < LEAST_IMAGES else ""
+    return f"{unit}: found {count}, expected at least {LEAST_IMAGES}" if count < LEAST_IMAGES else ""
 
 
 def _ranking(orders: Orders) -> _Ranking:
@@ -236,7 +244,7 @@ def _pair_rows(tasks: Mapping[str, Orders]) -> Iterator[dict[str, Any]]:
             **{
                 "method": one,
                 "other": other,
-                "baseline": bool(baselines & {one, other}),
+                "baselines": SEPARATOR.join(each for each in (one, other) if each in baselines),
                 "tasks": len(of_pair),
             },
             **{
@@ -244,5 +252,5 @@ def _pair_rows(tasks: Mapping[str, Orders]) -> Iterator[dict[str, Any]]:
                 "worse": len(worse),
                 "neither": len(of_pair) - len(better) - len(worse),
             },
-            **{"better_in": "; ".join(better), "worse_in": "; ".join(worse), "result": result},
+            **{"better_in": SEPARATOR.join(better), "worse_in": SEPARATOR.join(worse), "result": result},
         }

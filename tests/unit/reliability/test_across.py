@@ -106,9 +106,9 @@ def test_pairs_are_counted_over_tasks_in_either_order() -> None:
         for name, table in zip("xyz", (first, second, third), strict=True)
     }
     pairs = across_tasks(tasks).pairs.set_index(["method", "other"])
-    assert pairs.loc[("a", "b")].tolist()[2:] == [False, 3, 1, 2, 0, "y", "x; z", FLIPS]
-    assert pairs.loc[("b", "c")].tolist()[2:] == [False, 3, 0, 0, 3, "", "", NEVER]
-    assert pairs.loc[("b", "d")].tolist()[2:] == [True, 3, 0, 2, 1, "", "x; y", "worse"]
+    assert pairs.loc[("a", "b")].tolist()[2:] == ["", 3, 1, 2, 0, "y", "x; z", FLIPS]
+    assert pairs.loc[("b", "c")].tolist()[2:] == ["", 3, 0, 0, 3, "", "", NEVER]
+    assert pairs.loc[("b", "d")].tolist()[2:] == ["d", 3, 0, 2, 1, "", "x; y", "worse"]
     assert (pairs["tasks"] == pairs["better"] + pairs["worse"] + pairs["neither"]).all()
 
 
@@ -149,16 +149,16 @@ def test_a_task_with_one_image_is_left_out_by_name() -> None:
     result = across_tasks({**tasks, "single": orders(scores_of([0, 5, 10], images=1))})
     assert set(result.agreement["task"]) == {"x", ALL}
     assert set(result.pairs["tasks"]) == {2}
-    (text,) = result.left_out
-    assert text.startswith("single: ")
-    assert "1 images" in text
+    assert result.left_out[["metric", "task"]].to_numpy().tolist() == [["good", "single"]]
+    assert "images: found 1" in result.left_out["reason"][0]
 
 
 def test_few_groups_count_as_few_images() -> None:
     table = scores_of([0, 5, 10])
     grouped = order_tables(table, {"good": "higher"}, clusters={GROUPS: np.arange(40) % 3})
     result = across_tasks({"x": orders(table), "grouped": Orders(*grouped)})
-    assert [text.partition(":")[0] for text in result.left_out] == ["grouped"]
+    assert result.left_out["task"].tolist() == ["grouped"]
+    assert "groups: found 3" in result.left_out["reason"][0]
     assert result.agreement.empty
 
 
