@@ -109,26 +109,19 @@ def task_labels(tasks: Sequence[tuple[str, str]], labels: Labels) -> list[str]:
 def answer(result: Across) -> str:
     """Return the sentence on the metrics under which the order of methods holds from task to task.
 
-    It holds if the interval of the mean ρ is above 0, and is reversed if it is below. Of several variants of a score,
+    Tasks agree if the interval of the mean ρ is above 0, and disagree if it is below. Of several variants of a score,
     the main one counts.
     """
     means = _main(result.agreement)
     means = means[means["task"] == ALL]
     if means.empty:
         return "No metric ranks three methods in two tasks."
-    low, high = means["low"], means["high"]
-    counts = {
-        "tasks agree on the order of the methods": int((low > 0).sum()),
-        "they disagree": int((high < 0).sum()),
-        "it is open whether they agree": int((~(low > 0) & ~(high < 0)).sum()),
-    }
-    texts = [
-        f"under {count} of {len(means)} metrics, {text}"
-        for text, count in counts.items()
-        if count or text.startswith("tasks")
-    ]
-    sentence = "; ".join(texts)
-    return f"{sentence[:1].upper()}{sentence[1:]} (95 % CI of the mean Spearman's ρ against 0)."
+    agree, disagree = int((means["low"] > 0).sum()), int((means["high"] < 0).sum())
+    texts = [f"tasks agree on the order of the methods under {agree} of {len(means)} metrics"]
+    texts += [f"disagree under {disagree}"] if disagree else []
+    is_open = len(means) - agree - disagree
+    sentence = f"{joined(texts)}{f'; under {is_open}, it is open' if is_open else ''}"
+    return f"{sentence[0].upper()}{sentence[1:]} (95 % CI of the mean Spearman's ρ above, below or around 0)."
 
 
 def pair_sentences(result: Across, labels: Labels) -> list[str]:
@@ -219,4 +212,4 @@ def _method(name: str, baselines: str, labels: Labels) -> str:
 
 
 def _tasks(names: str, tasks: Mapping[str, str]) -> str:
-    return joined(tasks[name] for name in names.split(SEPARATOR)) if names else "–"
+    return joined(tasks.get(name, name) for name in names.split(SEPARATOR)) if names else "–"
