@@ -28,7 +28,7 @@ def test_two_models_with_a_common_order_are_compared(smallest: Checkout) -> None
         studies__wide={"kind": "fidelity", "model": "wide", "methods": methods, "metrics": ["faithfulness"]},
     )
     planned = smallest.planned()
-    assert {"compare_tasks", "tabulate_reliability digits", "tabulate_reliability wide"} <= planned
+    assert "compare_tasks" in planned
     assert not {
         job for job in planned if job.startswith(("train digits", "attribute digits 0 digits gradient"))
     }
