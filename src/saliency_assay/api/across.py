@@ -56,8 +56,6 @@ class AcrossTasks(Across):
 
 def across(
     benchmarks: Sequence[Benchmark | str | Path] | Mapping[str, Benchmark | str | Path],
-    *,
-    level: float = 0.95,
 ) -> AcrossTasks:
     """Compare benchmarks of several models or data sets: which orders of methods hold, and which pairs of methods flip.
 
@@ -66,10 +64,9 @@ def across(
     Args:
         benchmarks: results of ``saliency_assay.benchmark`` or the folders in which they were saved. Their names are
             ``MODEL on DATA``, or the keys of a dictionary.
-        level: simultaneous confidence level of the intervals of each metric.
 
     Returns:
-        The tables ``agreement``, ``pairs`` and ``left_out`` of ``reliability.across.across_tasks``.
+        ``agreement`` (with 95 % intervals), ``pairs`` and ``left_out``: see ``reliability.across.across_tasks``.
 
     Raises:
         ValueError: there are fewer than two benchmarks, or two of one name; or as in ``across_tasks``.
@@ -88,7 +85,7 @@ def across(
             f"benchmarks: found {repeated[0]!r} {names.count(repeated[0])} times, expected a dictionary by name"
         )
     orders = [Orders(each.ranks, each.pairs) for each in loaded]
-    result = across_tasks(dict(zip(names, orders, strict=True)), level=level)
+    result = across_tasks(dict(zip(names, orders, strict=True)))
     labels = _merged([each.labels for each in loaded])
     return AcrossTasks(**vars(result), tasks=names, labels=labels)
 

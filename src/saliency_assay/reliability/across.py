@@ -16,7 +16,7 @@ from numpy import ndarray as Array
 from saliency_assay.reliability.comparison import WINS
 from saliency_assay.reliability.order_tables import BETTER, UNTESTED, UNTESTED_PAIR, WORSE
 from saliency_assay.reliability.orders import correlation_range
-from saliency_assay.reliability.raters import LEAST_METHODS, paired_correlations
+from saliency_assay.reliability.raters import paired_correlations
 from saliency_assay.reliability.reliability_tables import SCORED
 from saliency_assay.reliability.statistics import LEAST_IMAGES
 from saliency_assay.reliability.variance import GROUPS
@@ -187,9 +187,7 @@ def _agreement_rows(rankings: Mapping[str, _Ranking], level: float) -> list[dict
         shared = [name for name in rankings[task].values if name in rankings[other].values]
         values = [np.array([[rankings[name].values[method] for method in shared]]) for name in (task, other)]
         # Rounded, so that equal win rates tie.
-        rho = np.nan
-        if len(shared) >= LEAST_METHODS:
-            rho = float(paired_correlations(*(np.round(each, 12) for each in values))[0])
+        rho = float(paired_correlations(*(np.round(each, 12) for each in values))[0])
         rows.append({"task": task, "other": other, "tasks": 2, "methods": len(shared), "correlation": rho})
     defined = [row for row in rows if not np.isnan(row["correlation"])]
     compared = {row[name] for row in defined for name in ("task", "other")}
@@ -240,17 +238,15 @@ def _pair_rows(tasks: Mapping[str, Orders]) -> Iterator[dict[str, Any]]:
             continue
         better, worse = ([task for task, each in of_pair.items() if each == kind] for kind in (BETTER, WORSE))
         result = FLIPS if better and worse else BETTER if better else WORSE if worse else NEVER
+        counts = {"better": len(better), "worse": len(worse)}
         yield {
-            **{
-                "method": one,
-                "other": other,
-                "baselines": SEPARATOR.join(each for each in (one, other) if each in baselines),
-                "tasks": len(of_pair),
-            },
-            **{
-                "better": len(better),
-                "worse": len(worse),
-                "neither": len(of_pair) - len(better) - len(worse),
-            },
-            **{"better_in": SEPARATOR.join(better), "worse_in": SEPARATOR.join(worse), "result": result},
+            "method": one,
+            "other": other,
+            "baselines": SEPARATOR.join(each for each in (one, other) if each in baselines),
+            "tasks": len(of_pair),
+            **counts,
+            "neither": len(of_pair) - sum(counts.values()),
+            "better_in": SEPARATOR.join(better),
+            "worse_in": SEPARATOR.join(worse),
+            "result": result,
         }

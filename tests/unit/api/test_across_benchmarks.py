@@ -77,5 +77,3 @@ def test_mistakes_are_refused(benchmarks: list[Benchmark]) -> None:
         saliency_assay.across([benchmarks[0], benchmarks[0]])
     with pytest.raises(ValueError, match="found Benchmark"):
         saliency_assay.across(benchmarks[0])  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="level"):
-        saliency_assay.across(benchmarks, level=0)
