@@ -60,9 +60,12 @@ def test_the_answer_counts_metrics_by_their_interval() -> None:
         "e": mean(NAN, NAN),
     }
     text = answer(result_of(means))
-    assert "under 2 of 5 metrics and disagree under 1; under 2, it is open" in text
-    assert "disagree" not in answer(result_of({"a": mean(0.1, 1)}))
-    assert "open" not in answer(result_of({"a": mean(0.1, 1)}))
+    assert "under 2 of 5 metrics" in text
+    assert "disagree under 1 (below 0); under 2, it is open" in text
+    only = answer(result_of({"a": mean(0.1, 1)}))
+    assert "1 of 1 metric " in only
+    assert "disagree" not in only
+    assert "open" not in only
     assert "three methods" in answer(result_of({"a": [("x", "y", NAN, NAN, NAN)]}))
 
 
@@ -70,7 +73,7 @@ def test_only_the_main_variant_of_a_score_counts() -> None:
     table = result_of({"a": mean(0.1, 1), "b": mean(0.1, 1)}).agreement
     variants = table.assign(metric="a", variant=["entry L=10"] * 2 + ["entry L=20"] * 2)
     result = Across(variants, result_of({}).pairs, result_of({}).left_out)
-    assert "1 of 1 metrics" in answer(result)
+    assert "1 of 1 metric " in answer(result)
     assert len(agreement_map(result, LABELS, TASKS).rows) == 1
 
 
@@ -91,8 +94,9 @@ def test_pairs_that_flip_come_first_with_the_labels_of_tasks_and_baselines() -> 
     assert table["other method"].tolist()[1:] == ["Random (baseline)"] * 3
     first, second = pair_sentences(result, LABELS)
     assert "Of 5 comparisons" in first
-    assert "1 flip" in first
+    assert "1 flips" in first
     assert "3 are never" in first
+    assert "none flips" in pair_sentences(result_of({}, PAIR_ROWS[1:]), LABELS)[0]
     assert second.endswith("under any metric: Gradient and Random.")
     assert pair_sentences(result_of({}), LABELS) == []
 

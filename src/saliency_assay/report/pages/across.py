@@ -117,11 +117,13 @@ def answer(result: Across) -> str:
     if means.empty:
         return "No metric ranks three methods in two tasks."
     agree, disagree = int((means["low"] > 0).sum()), int((means["high"] < 0).sum())
-    texts = [f"tasks agree on the order of the methods under {agree} of {len(means)} metrics"]
-    texts += [f"disagree under {disagree}"] if disagree else []
+    of_all = f"{agree} of {len(means)} metric{'s' if len(means) > 1 else ''}"
+    text = (
+        f"Tasks agree on the order of the methods under {of_all} (95 % CI of the mean Spearman's ρ above 0)"
+    )
+    text += f" and disagree under {disagree} (below 0)" if disagree else ""
     is_open = len(means) - agree - disagree
-    sentence = f"{joined(texts)}{f'; under {is_open}, it is open' if is_open else ''}"
-    return f"{sentence[0].upper()}{sentence[1:]} (95 % CI of the mean Spearman's ρ above, below or around 0)."
+    return f"{text}; under {is_open}, it is open." if is_open else f"{text}."
 
 
 def pair_sentences(result: Across, labels: Labels) -> list[str]:
@@ -131,10 +133,10 @@ def pair_sentences(result: Across, labels: Labels) -> list[str]:
         return []
     metrics = len(pairs[["metric", "variant"]].drop_duplicates())
     total = f"{len(pairs)} comparisons (pairs of methods under {metrics} metric{'s' if metrics > 1 else ''})"
-    counts = pairs["result"].value_counts()
+    flips, open_in_all = (int((pairs["result"] == kind).sum()) for kind in (FLIPS, NEVER))
     sentences = [
-        f"Of {total}, {counts.get(FLIPS, 0)} flip: one method is better in one task and worse in another; "
-        f"{counts.get(NEVER, 0)} are never distinguishable."
+        f"Of {total}, {_count(flips, 'flips', 'flip')} (better in one task, worse in another) and "
+        f"{_count(open_in_all, 'is', 'are')} never distinguishable."
     ]
     never: dict[tuple[str, str], bool] = {}
     for one, other, each in pairs[["method", "other", "result"]].itertuples(index=False):
@@ -186,6 +188,10 @@ def pair_table(result: Across, labels: Labels, tasks: Mapping[str, str]) -> pd.D
         for row in pairs[pairs["result"] == result_name].to_dict("records")
     ]
     return pd.DataFrame(rows)
+
+
+def _count(number: int, singular: str, plural: str) -> str:
+    return f"{number or 'none'} {singular if number < 2 else plural}"
 
 
 def _main(table: pd.DataFrame) -> pd.DataFrame:
