@@ -4,7 +4,8 @@ Prints a Markdown table. ``known order`` is the macro average of a validity stud
 degradation fall by 0.05 standard deviations from one to the next, and a quarter of the variance is common to all scores
 of an image. ``rank agreement`` compares five methods under two evaluations of a retrain study, with accuracies two
 points apart, and results that are correlated within images. ``bootstrap`` is the percentile bootstrap of images, or of
-clusters, that both intervals were in version 0.2.
+clusters, that both intervals were in version 0.2. ``tasks`` compares the orders of five methods under two data sets
+of independent images (``reliability.across``), by win rates of normal scores with equally spaced means.
 
     python benchmarks/order_intervals.py --studies 1000
 """
@@ -12,6 +13,7 @@ clusters, that both intervals were in version 0.2.
 import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +21,9 @@ import pandas as pd
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
+from saliency_assay.reliability.across import Orders, across_tasks
+from saliency_assay.reliability.comparison import win_rates
+from saliency_assay.reliability.order_tables import order_tables
 from saliency_assay.studies.retrain.rank_agreement import MEAN, rank_agreement
 from saliency_assay.studies.validity.known_order import ALL, known_order_table, spearman_of_levels
 
@@ -132,6 +137,39 @@ class RankAgreement:
         )
 
 
+@dataclass(frozen=True)
+class Tasks:
+    """Scores of methods under two tasks."""
+
+    name: str
+    images: int
+    rho: float
+    ranks: tuple[int, ...]
+    """Ranks of the methods under the second task; 1 to 5 under the first."""
+    gap: float = 0.3
+    """Difference of the means of methods of adjacent ranks, in standard deviations."""
+
+    def intervals(self, source: np.random.Generator) -> tuple[Interval, Interval]:
+        """Return the interval of a simulated study and that of the bootstrap."""
+        orders, resampled = {}, []
+        for task, ranks in (("one", range(1, len(self.ranks) + 1)), ("other", self.ranks)):
+            scores = self.gap * np.array(ranks) + source.normal(size=(self.images, len(self.ranks)))
+            image, method = (index.ravel() for index in np.indices(scores.shape))
+            keys = dict.fromkeys(("metric", "variant", "data", "model"), "same")
+            columns = {"seed": 0, "method": method.astype(str), "image": image, "score": scores.ravel()}
+            orders[task] = Orders(*order_tables(pd.DataFrame(keys | columns), {"same": "higher"}))
+            ranked = rankdata(_resampled(self.images, source) @ win_rates(scores), axis=-1)
+            resampled.append(ranked - ranked.mean(-1, keepdims=True))
+        row = across_tasks(orders).agreement.iloc[0]
+        first, second = resampled
+        norms = np.sqrt((first**2).sum(-1) * (second**2).sum(-1))
+        return (row["low"], row["high"]), _percentiles((first * second).sum(-1) / norms)
+
+
+Simulated: TypeAlias = KnownOrder | RankAgreement | Tasks
+STATISTICS = {KnownOrder: "known order", RankAgreement: "rank agreement", Tasks: "tasks"}
+
+
 def _resampled(count: int, source: np.random.Generator) -> Array:
     """Return how often each bootstrap resample contains each of ``count`` units, ``[resamples, count]``."""
     return source.multinomial(count, np.full(count, 1 / count), RESAMPLES).astype(np.float64)
@@ -142,7 +180,7 @@ def _percentiles(values: Array) -> Interval:
     return float(low), float(high)
 
 
-def designs() -> Iterator[KnownOrder | RankAgreement]:
+def designs() -> Iterator[Simulated]:
     swapped = 1 - 6 * 2 * 2**2 / (6**3 - 6)  # the levels 1 and 3 exchanged
     for images in (60, 200):
         yield KnownOrder("weak signal", images, 1)
@@ -163,9 +201,14 @@ def designs() -> Iterator[KnownOrder | RankAgreement]:
         yield RankAgreement("equal rankings, mean of 3 iterations", images, 1, (1, 2, 3, 4, 5), 3)
     yield RankAgreement("equal rankings", 10_000, 1, (1, 2, 3, 4, 5))
     yield RankAgreement("different rankings", 10_000, 0.5, (3, 2, 1, 5, 4))
+    for images in (30, 100, 500):
+        yield Tasks("equal orders", images, 1, (1, 2, 3, 4, 5))
+        yield Tasks("different orders", images, 0.5, (3, 2, 1, 5, 4))
+        yield Tasks("opposite orders", images, -1, (5, 4, 3, 2, 1))
+        yield Tasks("equal orders, weak signal", images, 1, (1, 2, 3, 4, 5), 0.1)
 
 
-def row(number: int, design: KnownOrder | RankAgreement, studies: int) -> list[str]:
+def row(number: int, design: Simulated, studies: int) -> list[str]:
     """Return the cells of the table of one design."""
     source = np.random.default_rng([0, number])
     ends = np.array([design.intervals(source) for _ in range(studies)])  # [studies, 2, 2]
@@ -173,8 +216,13 @@ def row(number: int, design: KnownOrder | RankAgreement, studies: int) -> list[s
     covered = ((ends[..., 0] <= design.rho + 1e-9) & (ends[..., 1] >= design.rho - 1e-9)).mean(0)
     width = np.ptp(ends, axis=-1).mean(0)
     error = (covered[0] * (1 - covered[0]) / studies) ** 0.5
-    statistic = "known order" if isinstance(design, KnownOrder) else "rank agreement"
-    cells = [statistic, design.name, str(design.images), f"{design.rho:.2f}", f"{covered[0]:.3f}"]
+    cells = [
+        STATISTICS[type(design)],
+        design.name,
+        str(design.images),
+        f"{design.rho:.2f}",
+        f"{covered[0]:.3f}",
+    ]
     return [*cells, f"{error:.3f}", f"{width[0]:.2f}", f"{covered[1]:.3f}", f"{width[1]:.2f}"]
 
 
@@ -183,13 +231,15 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--studies", type=int, default=1000)
+    parser.add_argument("--statistic", choices=STATISTICS.values(), help="by default all")
     arguments = parser.parse_args()
     head = ["statistic", "design", "images", "true ρ", "coverage", "standard error", "mean width"]
     head += ["bootstrap: coverage", "mean width"]
     print(f"{arguments.studies} studies a row, nominal coverage {LEVEL}\n")
     print(f"| {' | '.join(head)} |\n|{'---|' * len(head)}", flush=True)
     for number, design in enumerate(designs()):
-        print(f"| {' | '.join(row(number, design, arguments.studies))} |", flush=True)
+        if arguments.statistic in (None, STATISTICS[type(design)]):
+            print(f"| {' | '.join(row(number, design, arguments.studies))} |", flush=True)
 
 
 if __name__ == "__main__":

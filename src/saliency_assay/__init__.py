@@ -11,6 +11,8 @@ from saliency_assay.runtime.project import ROOT
 
 if TYPE_CHECKING:
     from saliency_assay import plot as plot
+    from saliency_assay.api.across import AcrossTasks as AcrossTasks
+    from saliency_assay.api.across import across as across
     from saliency_assay.api.agreement import Assessment as Assessment
     from saliency_assay.api.agreement import assess as assess
     from saliency_assay.api.benchmark import benchmark as benchmark
@@ -32,9 +34,11 @@ SNAKEFILE = str(ROOT / "workflow/Snakefile")
 """Path of the workflow's Snakefile, which other Snakefiles import as a module."""
 
 _MODULES = {
+    "AcrossTasks": "api.across",
     "Assessment": "api.agreement",
     "Benchmark": "api.results",
     "Scores": "api.scores",
+    "across": "api.across",
     "assess": "api.agreement",
     "attribute": "api.maps",
     "benchmark": "api.benchmark",

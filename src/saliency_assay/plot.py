@@ -18,6 +18,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
+from saliency_assay.api.across import AcrossTasks
 from saliency_assay.api.agreement import Assessment
 from saliency_assay.api.inputs import Array, Arrays, images_of, maps_of, mask_of
 from saliency_assay.api.results import Benchmark
@@ -428,6 +429,53 @@ def _mark_tick(ax: Axes, label: str) -> None:
     for tick in ax.get_yticklabels():
         if label and tick.get_text() == label:
             tick.set(fontweight="bold", color=VERMILION)
+
+
+@styled()
+def across_tasks(result: AcrossTasks, ax: Axes | None = None) -> Axes:
+    """Plot the agreement of each pair of tasks on the order of the methods, with its intervals, for each metric.
+
+    Args:
+        result: result of ``saliency_assay.across``.
+        ax: axes to plot on.
+    """
+    content = result.heat_map
+    ax = ax or _axes(1.3 * len(content.columns) + 2.2, 0.5 * len(content.rows) + 1.4)
+    for row, cells in enumerate(content.rows.values()):
+        for column, cell in enumerate(cells):
+            if cell is None:
+                ax.text(column, row, NO_SCORE, ha="center", va="center", fontsize=7)
+                continue
+            has_value = cell.value is not None
+            ax.add_patch(
+                Rectangle(
+                    (column - 0.48, row - 0.46),
+                    0.96,
+                    0.92,
+                    facecolor=cell.background if has_value else "none",
+                    hatch="///" if cell.is_open and has_value else None,
+                    edgecolor=(0.5, 0.5, 0.5, 0.4),
+                    linewidth=0,
+                )
+            )
+            text: dict[str, Any] = {
+                "ha": "center",
+                "va": "center",
+                "color": cell.color if has_value else "black",
+            }
+            ax.text(column, row - 0.14, cell.text, fontsize=9, **text)
+            ax.text(column, row + 0.24, cell.note, fontsize=5.5, **text)
+    ax.set_yticks(range(len(content.rows)), list(content.rows), fontsize=8)
+    ax.set_xticks(range(len(content.columns)), [fill(name, 20) for name in content.columns], fontsize=8)
+    ax.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0)
+    ax.set_xlabel(
+        "Spearman's ρ between the orders of the methods; hatched: CI contains 0, or there is none", fontsize=7
+    )
+    ax.set_xlim(-0.5, max(len(content.columns), 1) - 0.5)
+    ax.set_ylim(max(len(content.rows), 1) - 0.5, -0.5)
+    ax.grid(visible=False)
+    ax.spines[:].set_visible(False)
+    return ax
 
 
 def _check_assessment(assessment: object) -> None:

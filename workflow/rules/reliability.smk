@@ -81,3 +81,29 @@ rule plot_reliability:
         settings=PARAMS.plot_reliability,  # data, methods, metrics, models, reliability, studies
     script:
         "../scripts/plot_reliability.py"
+
+
+rule compare_tasks:
+    """Compare the orders of methods of all models and data sets."""
+    input:
+        order=INPUTS.across_tasks("order"),
+        pairs=INPUTS.across_tasks("pairs"),
+    output:
+        agreement="<results>/tables/task_agreement.csv",
+        pairs="<results>/tables/task_pairs.csv",
+        page=report(
+            "<results>/figures/across.html",
+            caption="../report/across.rst",
+            category="Across tasks",
+            labels={"result": "Order of the methods across models and data sets"},
+        ),
+    log:
+        "<logs>/compare_tasks.log",
+    benchmark:
+        "<benchmarks>/compare_tasks.tsv"
+    conda:
+        "../envs/report.yaml"
+    params:
+        settings=PARAMS.compare_tasks,  # data, methods, metrics, models, studies
+    script:
+        "../scripts/compare_tasks.py"

@@ -238,6 +238,10 @@ class Inputs(Results):
             for model in self.studies.study(study).all_models
         }
 
+    def across_tasks(self, table: str) -> list[str]:
+        """Return a table of each study whose order of methods is compared with that of another model or data set."""
+        return expand(f"{self.paths.tables}/{table}.csv", study=self.studies.across_tasks)
+
     # ---- report and export
 
     def all_summary_files(self) -> list[str]:
@@ -290,7 +294,7 @@ class Inputs(Results):
         return list(map(self.thumbnails, self.studies.all))
 
     def all_figures(self) -> list[str]:
-        """Return all figures in the order of the report, without the pages overview, trust and provenance."""
+        """Return all figures in the order of the report, without overview, trust, tasks and provenance."""
         pages = ["methods.html", "metrics.html"] if self.studies.all else []
         pages += ["training.svg", "accuracy.html"] if self.studies.models else []
         return [
@@ -301,6 +305,7 @@ class Inputs(Results):
     def pages(self) -> list[str]:
         """Return the pages of the report in its order."""
         names = ["overview.html", *(["trust.html"] if self.studies.rated else [])]
+        names += ["across.html"] if self.studies.across_tasks else []
         return [
             *(f"{self.paths.figures}/{name}" for name in names),
             *self.all_figures(),

@@ -449,6 +449,12 @@ class Params(EntrySettings):
             labels=self.descriptions.labels(wildcards["study"]),
         )
 
+    def compare_tasks(self, wildcards: Wildcards) -> Settings:
+        fields = ("methods", "metrics", "models", "data", "scores", "entry_scores", "sub_variants")
+        return self.settings(
+            "compare_tasks", labels=self.descriptions.labels(*self.studies.across_tasks, only=fields)
+        )
+
     def summarize(self, wildcards: Wildcards) -> Settings:
         study = wildcards["study"]
         return self.settings(

@@ -1,6 +1,7 @@
 """Studies of a configuration, with their scores, tables and figures."""
 
 from collections.abc import Mapping
+from itertools import combinations
 
 from saliency_assay.config.configuration import Configuration
 from saliency_assay.config.metrics import Metric
@@ -14,6 +15,8 @@ RATED_FIGURES = (
     *("order.svg", "score_pairs.svg", "reliability.svg", "agreement.svg", "consistency.svg"),
     "reliability.html",
 )
+LEAST_METHODS = 3
+"""Fewest methods whose orders under two tasks are compared, as in ``reliability.raters``."""
 
 
 class Studies:
@@ -132,6 +135,35 @@ class Studies:
     def baselines(self, name: str) -> list[str]:
         """Return the methods of a study that do not use the model."""
         return [method for method in self.study(name).methods if not self.config.methods[method].uses_model]
+
+    @property
+    def across_tasks(self) -> list[str]:
+        """The studies whose orders of methods are compared with that of a study of another model or data set.
+
+        The two studies have a score and at least three methods in common, without baselines.
+        """
+        compared = {
+            name
+            for pair in combinations(self.rated, 2)
+            if self._task(pair[0]) != self._task(pair[1]) and self._have_common_order(*pair)
+            for name in pair
+        }
+        return [name for name in self.rated if name in compared]
+
+    def _task(self, name: str) -> tuple[str, ...]:
+        return self.study(name).data, *self.study(name).models
+
+    def _have_common_order(self, name: str, other: str) -> bool:
+        methods = set(self.study(name).methods) - set(self.baselines(name))
+        methods &= set(self.study(other).methods) - set(self.baselines(other))
+        return len(methods) >= LEAST_METHODS and bool(self._score_sources(name) & self._score_sources(other))
+
+    def _score_sources(self, name: str) -> set[str]:
+        """Return what computes the scores of a study: entries of metrics, and a kind of study with its own scores."""
+        kind = self.kind(name)
+        if kind.variants == "models":  # variants are models, and no other study has the same
+            return set()
+        return {*self.study(name).metrics, *([f"kind {kind.name}"] if kind.scores else [])}
 
     # ---- outputs of a study in the report and in the export
 

@@ -22,6 +22,7 @@ SHAPES = {  # of Vega-Lite, with matplotlib's; for legible prints in gray
     **{"cross": "P", "triangle-right": ">", "triangle-left": "<"},
 }
 COLORS = colormaps["Blues"]
+CORRELATIONS = colormaps["PuOr"]
 BEST, WORST = 0.9, 0.06  # positions in COLORS of the first and the last rank
 LIGHTEST_FOR_WHITE = 0.179  # luminance below which white text has more contrast than black text
 BAR = "M-1,-0.3L1,-0.3L1,0.3L-1,0.3Z"
@@ -67,9 +68,19 @@ def cell_colors(rank_low: float, rank_high: float, methods: int) -> tuple[str, s
     worse, uncertain = ((rank_low + rank_high) / 2 - 1) / steps, (rank_high - rank_low) / steps
     blue = np.array(COLORS(BEST + (WORST - BEST) * worse)[:3])
     gray = 1.055 * _luminance(blue) ** (1 / 2.4) - 0.055
-    mixed = np.round(255 * ((1 - uncertain) * blue + uncertain * gray)).astype(int)
-    color = "#ffffff" if _luminance(mixed / 255) < LIGHTEST_FOR_WHITE else "#000000"
-    return "#{:02x}{:02x}{:02x}".format(*mixed), color
+    return _with_text((1 - uncertain) * blue + uncertain * gray)
+
+
+def correlation_colors(correlation: float) -> tuple[str, str]:
+    """Return the background and the text color of a correlation in [−1, 1] as CSS colors."""
+    return _with_text(np.array(CORRELATIONS((correlation + 1) / 2)[:3]))
+
+
+def _with_text(background: Array) -> tuple[str, str]:
+    """Return a color, three values in [0, 1], and the color of legible text on it as CSS colors."""
+    rounded = np.round(255 * background).astype(int)
+    color = "#ffffff" if _luminance(rounded / 255) < LIGHTEST_FOR_WHITE else "#000000"
+    return "#{:02x}{:02x}{:02x}".format(*rounded), color
 
 
 def _luminance(color: Array) -> float:
