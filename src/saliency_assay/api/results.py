@@ -328,7 +328,8 @@ class Benchmark:
         """Return the number of complete scores in words."""
         complete = [key for key in self.cells if not self.has_failed(key)]
         methods = len({(key.method, key.seed) for key in complete})
-        pairs = f"{counted(len(complete), 'pair')} of a method and a metric {'is' if len(complete) == 1 else 'are'} complete"
+        verb = "is" if len(complete) == 1 else "are"
+        pairs = f"{counted(len(complete), 'pair')} of a method and a metric {verb} complete"
         images = counted(len(self.image_rows["image"]), "image")
         return f"{pairs}, of {counted(methods, 'method')} and up to {images}"
 
