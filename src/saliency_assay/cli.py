@@ -23,8 +23,13 @@ COMMANDS = {
     "table": "export all results as CSV and LaTeX; runs missing jobs",
     "plan": "show the number of jobs and models, time and storage of each study, without running it",
     "dry": "show how many jobs of each rule would run, and what causes them, without running any",
+    "compare": "compare the results folders of two runs: compare OLD NEW",
+    "keep": "keep results beside their folder, for compare: keep NAME",
+    "merge": "join results folders with different studies: merge A B --output OUT",
     "config": "print CONFIG or a profile, such as profiles/slurm; without one, list the configurations",
 }
+ON_RESULTS = ("compare", "keep", "merge")
+"""Commands of ``saliency_assay.runs``, which have their own options and help."""
 EPILOG = """\
 CONFIG is a configuration file or the name of a configuration of the package; by default it is the demo. Further
 arguments are those of Snakemake, such as --cores 4 or --profile slurm."""
@@ -33,7 +38,11 @@ HELP = ("-h", "--help", "--version")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with its command-line ``arguments`` and return its exit status."""
-    command, name, options = _parse(list(sys.argv[1:] if arguments is None else arguments))
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] and words[0] in ON_RESULTS:
+        status: int = import_module("saliency_assay.runs.command").main(words)
+        return status
+    command, name, options = _parse(words)
     if command == "config" and not name:
         print(configuration_list())
         return 0
