@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with its command-line ``arguments`` and return its exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] and words[0] in ON_RESULTS:
-        status: int = import_module("saliency_assay.runs.command").main(words)
+        status: int = import_module("saliency_assay.runs.command").main(words, configuration_file)
         return status
     command, name, options = _parse(words)
     if command == "config" and not name:

@@ -14,15 +14,15 @@ PLACES = ("results", "device")
 
 def causes(old: Results, new: Results, changed_sets: Mapping[str, Pairs]) -> dict[str, list[str]]:
     """Return lines on what changed, by heading; without headings under which nothing changed."""
-    configurations = [
+    before, now = (
         {key: value for key, value in run.configuration.items() if key not in PLACES} for run in (old, new)
-    ]
-    keys = changes(*configurations) if all(configurations) else []
+    )
+    keys = changes(before, now) if before and now else []
     code = code_changes(old, new)
     found = {
         "Configuration": [change.text() for change in keys],
         "Code": [f"{file} ({count} result{'s' if count > 1 else ''})" for file, count in code.items()],
-        "Packages": [change.text() for change in changes(*(_version_texts(run) for run in (old, new)))],
+        "Packages": [change.text() for change in changes(_version_texts(old), _version_texts(new))],
         "Data": [*_data_lines(old, new, changed_sets), *_file_lines(old, new)],
         "Models": list(_model_lines(old, new)),
     }

@@ -8,7 +8,7 @@ import ast
 import json
 from base64 import urlsafe_b64decode
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -57,27 +57,32 @@ def code_changes(old: Results, new: Results) -> dict[str, int]:
 
 
 def code_used(run: Results) -> CodeUsed:
-    """Return the code of the results: that which ``keep`` recorded, or that in Snakemake's records and in the stores.
+    """Return the code of the results, from the stores, from Snakemake's records and from what ``keep_code`` wrote.
 
-    The records of files are those of the working directory and of all folders above the results.
+    The records are those of the working directory and of the folders above the results.
     """
-    stores = {**run.maps, **{f"data/{name}.zarr.zip": store for name, store in run.data.items()}}
-    code = {file: store.get("provenance", {}).get("code", "") for file, store in stores.items()}
-    folder, files = run.folder.resolve(), dict[str, dict[str, str]]()
+    folder, kept = run.folder.resolve(), read_json(run.folder / KEPT_CODE)
+    code, files = dict(kept.get("results", {})), dict(kept.get("files", {}))
     for directory in dict.fromkeys([Path.cwd(), *folder.parents]):
         code |= _snakemake_records(directory, folder)
         files |= recorded_files(directory / CODE_RECORD)
-    kept = read_json(run.folder / KEPT_CODE)
-    code |= kept.get("results", {})
-    return CodeUsed({file: digest for file, digest in code.items() if digest}, files | kept.get("files", {}))
+    stores = {**run.maps, **{f"data/{name}.zarr.zip": store for name, store in run.data.items()}}
+    code |= {file: store.get("provenance", {}).get("code", "") for file, store in stores.items()}
+    return CodeUsed({file: digest for file, digest in code.items() if digest}, files)
 
 
-def keep_code(run: Results, target: Path) -> None:
-    """Write the code of a run to the folder ``target``."""
-    code = code_used(run)
-    files = {digest: code.files[digest] for digest in code.results.values() if digest in code.files}
+def keep_code(runs: Iterable[Results], target: Path) -> None:
+    """Write the code of the results of ``runs`` to the folder ``target``."""
+    used = list(map(code_used, runs))
+    results = {file: digest for of_run in used for file, digest in of_run.results.items()}
+    files = {
+        digest: of_run.files[digest]
+        for of_run in used
+        for digest in of_run.results.values()
+        if digest in of_run.files
+    }
     with replacing(target / KEPT_CODE) as temporary:
-        temporary.write_text(json.dumps({"results": code.results, "files": files}), encoding="utf-8")
+        temporary.write_text(json.dumps({"results": results, "files": files}), encoding="utf-8")
 
 
 def _snakemake_records(directory: Path, results: Path) -> dict[str, str]:
@@ -86,13 +91,17 @@ def _snakemake_records(directory: Path, results: Path) -> dict[str, str]:
     settings = cache(_settings)
     for record in (directory / METADATA).rglob("*"):
         with suppress(OSError, ValueError, TypeError, SyntaxError):  # of another version, or being written
-            encoded = "".join(part.removeprefix("@") for part in record.relative_to(directory / METADATA).parts)
+            encoded = "".join(
+                part.removeprefix("@") for part in record.relative_to(directory / METADATA).parts
+            )
             file = directory / urlsafe_b64decode(encoded).decode()
             name = file.relative_to(results).as_posix()
             if name.split("/")[0] in RESULTS_OF_CODE and record.is_file():
                 for text in json.loads(record.read_text(encoding="utf-8"))["params"]:
                     of_files, of_job = settings(text)
-                    code[name] = of_files.get(str(file.relative_to(directory)), of_files.get(str(file), of_job))
+                    code[name] = of_files.get(
+                        str(file.relative_to(directory)), of_files.get(str(file), of_job)
+                    )
     return code
 
 

@@ -37,6 +37,9 @@ def _digests(file: Path) -> dict[bytes, int]:
     with open_store(file, kind="data") as data:
         for block in data.blocks("image"):
             shape = str(block["image"].shape[1:]).encode()
-            digests += [hashlib.sha256(shape + np.ascontiguousarray(image).tobytes()).digest() for image in block["image"]]
+            digests += [
+                hashlib.sha256(shape + np.ascontiguousarray(image).tobytes()).digest()
+                for image in block["image"]
+            ]
     counts = Counter(digests)
     return {digest: number for number, digest in enumerate(digests) if counts[digest] == 1}

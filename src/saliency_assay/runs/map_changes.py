@@ -107,7 +107,14 @@ def _change(old: Store, new: Store, names: Mapping[str, str], pairs: Pairs | Non
         maps: list[Any] = [store["map"][at : at + 1][0] for store, at in ((old, of_old[row]), (new, row))]
         examples.append(Example(numbers[row], float(distances[place]), *maps))
     median, largest = (float(np.median(changed)), float(changed.max())) if len(changed) else (0.0, 0.0)
-    return MapChange(**names, images=len(rows), changed=len(changed), median=median, largest=largest, examples=tuple(examples))
+    return MapChange(
+        **names,
+        images=len(rows),
+        changed=len(changed),
+        median=median,
+        largest=largest,
+        examples=tuple(examples),
+    )
 
 
 def _distances(old: Array, new: Array) -> Array:

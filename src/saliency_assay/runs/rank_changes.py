@@ -40,9 +40,13 @@ def rank_changes(old: Results, new: Results) -> tuple[int, list[RankChange]]:
             tables = before.loc[methods], now[key].loc[methods]
             first, second = map(_order, tables)
             texts = [{name: _set(row) for name, row in table.iterrows()} for table in tables]
-            sets = {str(name): (text, texts[1][name]) for name, text in texts[0].items() if text != texts[1][name]}
+            sets = {
+                str(name): (text, texts[1][name]) for name, text in texts[0].items() if text != texts[1][name]
+            }
             if sets or first != second:
-                changes.append(RankChange(study, *key, order=(first, second), sets=sets))
+                changes.append(
+                    RankChange(study, **dict(zip(SCORED, key, strict=True)), order=(first, second), sets=sets)
+                )
     return compared, changes
 
 

@@ -61,7 +61,9 @@ class Results:
         if self.is_benchmark:
             file = self.folder / "images.zarr.zip"
             return {str(self.configuration["data"]): file} if file.is_file() else {}
-        return {Path(file).name.removesuffix(".zarr.zip"): self.folder / file for file in self._stores("data")}
+        return {
+            Path(file).name.removesuffix(".zarr.zip"): self.folder / file for file in self._stores("data")
+        }
 
     @cached_property
     def data(self) -> dict[str, dict[str, Any]]:
@@ -161,11 +163,12 @@ def read_json(file: Path) -> dict[str, Any]:
     return content
 
 
-def files_below(folder: Path, name: str, suffix: str = "") -> Iterator[str]:
-    """Yield the paths of the files below ``folder / name``, relative to ``folder``, without unfinished ones."""
+def files_below(folder: Path, name: str = ".", suffix: str = "") -> Iterator[str]:
+    """Yield the paths of the files below ``folder / name``, relative to ``folder``, without hidden ones."""
     for file in sorted((folder / name).rglob(f"*{suffix}")):
-        if file.is_file() and not file.name.startswith("."):
-            yield file.relative_to(folder).as_posix()
+        path = file.relative_to(folder)
+        if file.is_file() and not any(part.startswith(".") for part in path.parts):
+            yield path.as_posix()
 
 
 def _attributes(file: Path, kind: str) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from saliency_assay.registry.directions import Direction
 from saliency_assay.reliability.comparison import MEANS, holm
 from saliency_assay.reliability.order_tables import UNTESTED, ComparedScores, Rule
 from saliency_assay.reliability.rated_scores import clusters_of
@@ -21,8 +20,22 @@ from saliency_assay.storage.zarr_store import open_store
 
 KEYS = ["study", "data", "model", "method", "metric", "variant"]
 """Columns that identify a score of a method."""
-COLUMNS = [*KEYS, "images", "seeds", "old", "new", "difference", "low", "high", "p", "test", "effect", "verdict"]
+COLUMNS = [
+    *KEYS,
+    "images",
+    "seeds",
+    "old",
+    "new",
+    "difference",
+    "low",
+    "high",
+    "p",
+    "test",
+    "effect",
+    "verdict",
+]
 LEVEL = 0.95
+DATA = KEYS.index("data")
 MEAN, SIGN = "means", "signs"
 """Values of ``test``."""
 Key = tuple[str, ...]
@@ -65,31 +78,23 @@ def score_changes(old: Results, new: Results, changed_sets: Mapping[str, Pairs])
     """
     result, rows = ScoreChanges(), list[dict[str, Any]]()
     images: dict[str, tuple[set[int], set[int]]] = defaultdict(lambda: (set(), set()))
-    clusters = {name: _clusters(new, name) for name in new.data_files}
-    untested = {
-        study for run in (old, new) for study, table in run.orders.items() if (table["over"] == UNTESTED).any()
-    }
-    directions = {**old.directions, **new.directions}
+    context = _Context.of(old, new)
     before, now = _folders(old), _folders(new)
     for folder in dict.fromkeys([*before, *now]):
-        tables = [_read(run, files.get(folder, [])) for run, files in ((old, before), (new, now))]
-        for key, group in _paired(*tables, changed_sets):
-            names = dict(zip(KEYS, key, strict=True))
-            sides = [group["_merge"] != side for side in ("right_only", "left_only")]
-            for side, of_data in zip(sides, images[names["data"]], strict=True):
-                of_data.update(group.loc[side & (group["image"] != WHOLE_SET), "image"])
-            both = group[group["_merge"] == "both"]
+        tables = _read(old, before.get(folder, [])), _read(new, now.get(folder, []))
+        for key, group in _paired(tables[0], tables[1], changed_sets):
+            in_old, in_new = group["_merge"] != "right_only", group["_merge"] != "left_only"
+            is_image = group["image"] != WHOLE_SET
+            for side, of_data in zip((in_old, in_new), images[key[DATA]], strict=True):
+                of_data.update(group.loc[side & is_image, "image"])
+            both = group[in_old & in_new]
             if len(both) == 0:
-                has_old, has_new = (bool(side.any()) for side in sides)
-                side = result.unpaired if has_old and has_new else result.only_old if has_old else result.only_new
-                side.append(key)
+                only_one = result.only_old if in_old.any() else result.only_new
+                (result.unpaired if in_old.any() and in_new.any() else only_one).append(key)
             elif both["score_old"].equals(both["score_new"]):
                 result.equal += 1
             else:
-                factors = clusters.get(names["data"], {})
-                retrained = names["study"] in untested
-                direction = directions.get(names["metric"])
-                rows.append(names | _difference(both, factors, direction, retrained=retrained))
+                rows.append({**dict(zip(KEYS, key, strict=True)), **context.difference(key, both)})
     result.rows = _with_adjusted_p(rows)
     counts = {name: (len(a - b), len(b - a)) for name, (a, b) in images.items()}
     result.images = {name: count for name, count in counts.items() if any(count)}
@@ -125,7 +130,11 @@ def _paired(
     keys = [*KEYS, "seed", "image"]
     groups = {GROUP: new[GROUP]} if GROUP in new else {}
     merged = old[[*keys, "score"]].merge(
-        new[[*keys, "score"]].assign(**groups), on=keys, how="outer", suffixes=("_old", "_new"), indicator=True
+        new[[*keys, "score"]].assign(**groups),
+        on=keys,
+        how="outer",
+        suffixes=("_old", "_new"),
+        indicator=True,
     )
     for key, group in merged.groupby(KEYS, sort=False):
         yield tuple(map(str, key)), group
@@ -136,40 +145,62 @@ def _clusters(run: Results, name: str) -> Factors:
         return clusters_of(data)
 
 
-def _difference(
-    both: pd.DataFrame, clusters: Factors, direction: str | None, *, retrained: bool
-) -> dict[str, Any]:
-    """Return the columns of a row but ``KEYS``, with the p-value before the adjustment."""
-    both = both.sort_values(["seed", "image"])
-    image, seed = both["image"].to_numpy(), both["seed"]
-    index = pd.MultiIndex.from_arrays([seed, image], names=["seed", "image"])
-    if (image == WHOLE_SET).all():  # one value per training seed
-        index, factors = pd.Index(seed), {}
-    elif GROUP in both:
-        factors = {GROUPS: pd.factorize(both[GROUP])[0]}
-    else:
-        factors = dict(clusters_of_images(clusters, image))
-    wide = pd.DataFrame({"new": both["score_new"].to_numpy(), "old": both["score_old"].to_numpy()}, index=index)
-    defined = wide.dropna()
-    row = {"images": int(pd.Series(image)[wide.notna().all(axis=1).to_numpy()].nunique()), "seeds": seed.nunique()}
-    row |= {"old": defined["old"].mean(), "new": defined["new"].mean(), "difference": np.nan, "p": np.nan}
-    row |= {"low": np.nan, "high": np.nan, "test": "", "effect": np.nan, "verdict": ""}
-    if len(defined) == 0:
+@dataclass(frozen=True)
+class _Context:
+    """What a comparison of two scores needs besides the scores."""
+
+    clusters: Mapping[str, Factors]
+    """Clusters of the images of each data set."""
+    directions: Mapping[str, str]
+    untested: frozenset[str]
+    """Studies in which each method has its own models, of one training seed."""
+
+    @classmethod
+    def of(cls, old: Results, new: Results) -> "_Context":
+        clusters = {name: _clusters(run, name) for run in (new, old) for name in run.data_files}
+        orders = [(study, table) for run in (old, new) for study, table in run.orders.items()]
+        untested = frozenset(study for study, table in orders if (table["over"] == UNTESTED).any())
+        return cls(clusters, {**old.directions, **new.directions}, untested)
+
+    def difference(self, key: Key, both: pd.DataFrame) -> dict[str, Any]:
+        """Return the columns of a row but ``KEYS``, with the p-value before the adjustment."""
+        names = dict(zip(KEYS, key, strict=True))
+        wide = both.set_index(["seed", "image"]).sort_index()
+        image = wide.index.get_level_values("image").to_numpy()
+        factors: Factors = {}
+        if (image == WHOLE_SET).all():  # one value per training seed
+            wide = wide.droplevel("image")
+        elif GROUP in wide:
+            factors = {GROUPS: pd.factorize(wide[GROUP])[0]}
+        else:
+            factors = clusters_of_images(self.clusters.get(names["data"], {}), image)
+        wide = wide[["score_new", "score_old"]]
+        defined = wide.notna().all(axis=1).to_numpy()
+        row: dict[str, Any] = {"images": len(np.unique(image[defined])), "seeds": both["seed"].nunique()}
+        row |= {"old": wide["score_old"][defined].mean(), "new": wide["score_new"][defined].mean()}
+        row |= dict.fromkeys(("difference", "low", "high", "p", "effect"), np.nan) | {
+            "test": "",
+            "verdict": "",
+        }
+        if not defined.any():
+            return row
+        rule, retrained = Rule(by=MEANS, level=LEVEL), names["study"] in self.untested
+        [pair] = ComparedScores(wide, "higher", factors, rule=rule, retrained=retrained).pair_rows()
+        row |= {
+            "difference": pair["difference"],
+            "low": pair["difference_low"],
+            "high": pair["difference_high"],
+        }
+        deviation = float(np.std(wide.to_numpy()[defined]))
+        row["effect"] = pair["difference"] / deviation if deviation > 0 else 0.0
+        tests = {MEAN: pair["difference_p"], SIGN: pair["wins_p"]}
+        row["test"] = next((test for test, p in tests.items() if not np.isnan(p)), "")
+        row["p"] = tests.get(row["test"], np.nan)
+        direction = self.directions.get(names["metric"])
+        if direction in ("higher", "lower"):
+            change = pair["wins"] - 0.5 if row["test"] == SIGN else pair["difference"]
+            row["verdict"] = "better" if (change > 0) == (direction == "higher") else "worse"
         return row
-    rule = Rule(by=MEANS, level=LEVEL)
-    [pair] = ComparedScores(wide, "higher", factors, rule=rule, retrained=retrained).pair_rows()
-    row |= {"difference": pair["difference"], "low": pair["difference_low"], "high": pair["difference_high"]}
-    deviation = float(np.std(defined.to_numpy()))
-    row["effect"] = pair["difference"] / deviation if deviation > 0 else 0.0
-    tests = {MEAN: pair["difference_p"], SIGN: pair["wins_p"]}
-    for test, p in tests.items():
-        if not np.isnan(p):
-            row |= {"p": p, "test": test}
-            break
-    if direction in ("higher", "lower"):
-        change = pair["difference"] if row["test"] == MEAN else pair["wins"] - 0.5
-        row["verdict"] = "better" if Direction(direction).oriented(np.array(change)) > 0 else "worse"
-    return row
 
 
 def _with_adjusted_p(rows: list[dict[str, Any]]) -> pd.DataFrame:

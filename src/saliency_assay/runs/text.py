@@ -28,7 +28,9 @@ def comparison_text(compared: RunComparison) -> str:
         lines += _part(heading, texts)
     if len(scores.rows):
         rows = _score_rows(scores)
-        lines += _part("Scores, new − old with 95 % interval, largest significant differences first", rows, head=2)
+        lines += _part(
+            "Scores, new − old with 95 % interval, largest significant differences first", rows, head=2
+        )
     lines += _part("Ranks", list(map(rank_text, ranks)))
     lines += _part("Maps, median and largest distance (0 equal, 2 opposite)", list(map(_map_text, maps)))
     lines += _part("In one run only", compared.one_sided)
@@ -74,14 +76,19 @@ def _score_rows(scores: ScoreChanges) -> list[str]:
     columns |= {name: table[name].tolist() for name in places}
     columns |= {name: table[name].map(number).tolist() for name in ("old", "new", "difference")}
     intervals = zip(table["low"], table["high"], strict=True)
-    columns["interval"] = ["" if low != low else f"[{number(low)}, {number(high)}]" for low, high in intervals]
+    columns["interval"] = [
+        "" if low != low else f"[{number(low)}, {number(high)}]" for low, high in intervals
+    ]
     columns["p"] = [p_text(p, test) for p, test in zip(table["p"], table["test"], strict=True)]
     columns[""] = table["verdict"].tolist()
     shown = {name: values[:MOST] for name, values in columns.items()}
     names = ["method", "score", *places]
     widths = {name: max(len(name), *map(len, values)) for name, values in shown.items()}
     # Names are cut if the rows are too long; the longest ones first.
-    while sum(widths.values()) + 2 * len(widths) > WIDTH - 2 and (longest := max(widths[name] for name in names)) > 8:
+    while (
+        sum(widths.values()) + 2 * len(widths) > WIDTH - 2
+        and (longest := max(widths[name] for name in names)) > 8
+    ):
         widths[next(name for name in names if widths[name] == longest)] -= 1
     right = {"old", "new", "difference", "p"}
     lines = [
@@ -115,7 +122,9 @@ def rank_text(change: RankChange) -> str:
     texts = [", ".join(f"{method} {before} → {now}" for method, (before, now) in change.sets.items())]
     before, now = change.order
     if before != now:
-        first = next(place for place, (one, other) in enumerate(zip(before, now, strict=False)) if one != other)
+        first = next(
+            place for place, (one, other) in enumerate(zip(before, now, strict=False)) if one != other
+        )
         last = max(first + 2, min(len(before), len(now)))
         orders = (", ".join(order[first:last]) for order in change.order)
         texts.append(f"order from {first + 1} on: {' → '.join(orders)}")
