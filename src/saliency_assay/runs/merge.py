@@ -3,6 +3,8 @@
 import filecmp
 import json
 import os
+import shutil
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ from typing import Any
 import yaml
 
 from saliency_assay.runs.code_used import keep_code
-from saliency_assay.runs.links import new_folder, place
+from saliency_assay.runs.links import new_folder
 from saliency_assay.runs.results_folder import (
     CONFIGURATION,
     USER_FILES,
@@ -36,8 +38,8 @@ MOST = 10
 def merge(folders: Sequence[Path], output: Path) -> str:
     """Join results folders in the new folder ``output``, with a joint configuration.
 
-    Files are hard links where the file system has them. What shows all studies together, such as the report, is left
-    out. Of equal files, the oldest is taken, so that no input is newer than its outputs.
+    Files are copied with one time of modification, so that for Snakemake no input is newer than its outputs. What shows
+    all studies together, such as the report, is left out.
 
     Returns:
         One line with the path, the numbers of files and studies, and the command that writes the report.
@@ -65,8 +67,6 @@ def merge(folders: Sequence[Path], output: Path) -> str:
                 continue
             if not filecmp.cmp(earlier / file, run.folder / file, shallow=False):
                 conflicts.append(f"{file} in {earlier} and {run.folder}")
-            elif (run.folder / file).stat().st_mtime < (earlier / file).stat().st_mtime:
-                chosen[file] = run.folder
     if conflicts:
         more = f" and {len(conflicts) - MOST} more" if len(conflicts) > MOST else ""
         raise RunError(
@@ -74,8 +74,12 @@ def merge(folders: Sequence[Path], output: Path) -> str:
         )
     configuration["results"] = str(output)
     with new_folder(output) as temporary:
+        now = time.time()
         for file, folder in chosen.items():
-            place(folder, file, temporary)
+            target = temporary / file
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(folder / file, target)
+            os.utime(target, (now, now))
         text = yaml.safe_dump(configuration, sort_keys=False, allow_unicode=True)
         (temporary / CONFIGURATION).write_text(text, encoding="utf-8")
         keep_code(runs, temporary)
@@ -111,7 +115,8 @@ def _with_methods(configuration: Any) -> dict[str, Any]:
     """Return a configuration in which each study lists its methods; by default, it has all methods of its run."""
     methods = list(configuration.get("methods") or ())
     studies = {
-        name: {"methods": methods, **study} for name, study in (configuration.get("studies") or {}).items()
+        name: {"methods": list(methods), **study}
+        for name, study in (configuration.get("studies") or {}).items()
     }
     return {**configuration, "studies": studies}
 

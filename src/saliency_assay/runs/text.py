@@ -106,11 +106,12 @@ def _score_rows(scores: ScoreChanges) -> list[str]:
     ]
     names = [_row_name(*names) for names in zip(*(table[name] for name in (*OF_SCORE, *varied)), strict=True)]
     fits = len(numbers[0]) + 4 + max(map(len, names[:MOST])) <= WIDTH
+    indent = "" if fits else "    "
     rows = [
-        f"{row}  {name}" if fits else f"{name}\n  {row.rstrip()}"
+        f"{row}  {name}" if fits else f"{name}\n  {indent}{row.rstrip()}"
         for row, name in zip(numbers[1:], names, strict=True)
     ]
-    return [f" ({places})" if places else "", numbers[0].rstrip(), *rows]
+    return [f" ({places})" if places else "", f"{indent}{numbers[0].rstrip()}", *rows]
 
 
 def _row_name(method: str, metric: str, variant: str, *places: str) -> str:
