@@ -79,6 +79,12 @@ class Results:
     @cached_property
     def directions(self) -> dict[str, str]:
         """Directions of the scores that rate methods."""
+        if self.is_benchmark:
+            return {
+                name: str(text)
+                for each in self.configuration["metrics"]
+                for name, text in each["directions"].items()
+            }
         pairs = (table[["metric", "direction"]].itertuples(index=False) for table in self.orders.values())
         return {str(metric): str(direction) for of_study in pairs for metric, direction in of_study}
 
