@@ -90,7 +90,9 @@ def _snakemake_records(directory: Path, results: Path) -> dict[str, str]:
     code = dict[str, str]()
     settings = cache(_settings)
     for record in (directory / METADATA).rglob("*"):
-        with suppress(OSError, ValueError, TypeError, SyntaxError):  # of another version, or being written
+        with suppress(
+            OSError, ValueError, TypeError, KeyError, SyntaxError
+        ):  # of another version, or being written
             encoded = "".join(
                 part.removeprefix("@") for part in record.relative_to(directory / METADATA).parts
             )

@@ -66,8 +66,9 @@ def score_changes(old: Results, new: Results, changed_sets: Mapping[str, Pairs])
     procedure for the number of scores that differ. ``test`` is ``means``, or ``signs`` if the scores are too skewed for
     a comparison of means: then p compares the number of images with a higher and a lower score, and there is no
     interval. ``p`` is NaN and ``test`` empty for one value, and for models trained for each method with one seed, whose
-    differences may be training noise. ``effect`` is the difference in standard deviations of the scores. ``verdict`` is
-    ``better`` or ``worse`` if p is at most 0.05 and the score has a better direction, otherwise empty.
+    differences may be training noise. ``effect`` is the difference in standard deviations of the scores, NaN for one
+    value. ``verdict`` is ``better`` or ``worse`` if p is at most 0.05 and higher or lower scores are better, otherwise
+    empty.
 
     Args:
         old, new: the runs.
@@ -192,7 +193,9 @@ class _Context:
             "high": pair["difference_high"],
         }
         deviation = float(np.std(wide.to_numpy()[defined]))
-        row["effect"] = pair["difference"] / deviation if deviation > 0 else 0.0
+        row["effect"] = (
+            pair["difference"] / deviation if np.count_nonzero(defined) > 1 and deviation > 0 else np.nan
+        )
         tests = {MEAN: pair["difference_p"], SIGN: pair["wins_p"]}
         row["test"] = next((test for test, p in tests.items() if not np.isnan(p)), "")
         row["p"] = tests.get(row["test"], np.nan)

@@ -11,9 +11,11 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from saliency_assay.cli import main
+from saliency_assay.reliability.order_tables import UNTESTED
 from saliency_assay.runs.compare import RunComparison, compare
 from saliency_assay.runs.text import WIDTH, comparison_text
 from saliency_assay.runtime import failure
+from saliency_assay.storage import WHOLE_SET, score_tables
 
 SYMMETRIC = np.concatenate([np.arange(1, IMAGES // 2 + 1), -np.arange(1, IMAGES // 2 + 1)]) / 100
 """Differences without skewness, for which the test of a mean is Student's t."""
@@ -119,6 +121,22 @@ def test_scores_of_several_seeds_are_paired_by_seed_and_image(tmp_path: Path) ->
     difference = new["infidelity"]["gradient"] - old["infidelity"]["gradient"]
     assert (row["images"], row["seeds"]) == (IMAGES, 3)
     assert row["difference"] == pytest.approx(difference.mean())
+
+
+def test_values_of_whole_sets_and_of_retrained_models_are_not_tested(tmp_path: Path) -> None:
+    folders = [write_run(tmp_path / name, random_scores()) for name in ("old", "new")]
+    for folder, shift in zip(folders, (0, 0.5), strict=True):
+        file = folder / "scores/infidelity/net/seed0/set/gradient.parquet"
+        table = score_tables.read([file]).assign(study="study")
+        table["score"] += shift
+        whole = table.iloc[:1].assign(image=WHOLE_SET, variant="of the set")
+        score_tables.write(file, pd.concat([table, whole]))
+        order = folder / "tables/study/order.csv"
+        pd.read_csv(order).assign(over=UNTESTED).to_csv(order, index=False)
+    rows = compare(*folders).scores.rows
+    assert rows["difference"].tolist() == pytest.approx([0.5, 0.5])
+    assert rows["p"].isna().all()
+    assert rows["test"].tolist() == ["", ""]
 
 
 def test_images_are_matched_by_their_pixels(tmp_path: Path) -> None:
