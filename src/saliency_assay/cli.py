@@ -23,13 +23,15 @@ COMMANDS = {
     "table": "export all results as CSV and LaTeX; runs missing jobs",
     "plan": "show the number of jobs and models, time and storage of each study, without running it",
     "dry": "show how many jobs of each rule would run, and what causes them, without running any",
+    "compare": "compare the results folders of two runs: compare OLD NEW",
+    "keep": "keep results beside their folder, for compare: keep NAME",
+    "merge": "join results folders with different studies: merge A B --output OUT",
+    "enter": "compare a method with those of the reference suite: enter FILE.py:FUNCTION",
+    "suite": "tasks of the reference suite, and computation of its scores: suite list",
     "config": "print CONFIG or a profile, such as profiles/slurm; without one, list the configurations",
 }
-OTHERS = {
-    "enter": "compare a new method with those of the reference suite",
-    "suite": "list the tasks of the reference suite, or compute their scores again",
-}
-"""Commands that do not run a workflow; ``saliency-assay COMMAND --help`` describes their arguments."""
+ON_RESULTS, IN_SUITE = ("compare", "keep", "merge"), ("enter", "suite")
+"""Commands of ``saliency_assay.runs`` and ``saliency_assay.suite``, which have their own options and help."""
 EPILOG = """\
 CONFIG is a configuration file or the name of a configuration of the package; by default it is the demo. Further
 arguments are those of Snakemake, such as --cores 4 or --profile slurm."""
@@ -39,10 +41,12 @@ HELP = ("-h", "--help", "--version")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with its command-line ``arguments`` and return its exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if words and words[0] in OTHERS:
-        from saliency_assay.suite.command import main as suite_command
-
-        return suite_command(words[0], words[1:])
+    if words[:1] and words[0] in ON_RESULTS:
+        status: int = import_module("saliency_assay.runs.command").main(words, configuration_file)
+        return status
+    if words[:1] and words[0] in IN_SUITE:
+        status = import_module("saliency_assay.suite.command").main(words)
+        return status
     command, name, options = _parse(words)
     if command == "config" and not name:
         print(configuration_list())
@@ -76,7 +80,7 @@ def _parse(arguments: list[str]) -> tuple[str, str, list[str]]:
         prog="saliency-assay",
         usage="saliency-assay COMMAND [CONFIG] [ARGUMENT ...]",
         description="Benchmark saliency methods, and the metrics that evaluate them.\n\ncommands:\n"
-        + "\n".join(f"  {name:8}{text}" for name, text in {**COMMANDS, **OTHERS}.items()),
+        + "\n".join(f"  {name:8}{text}" for name, text in COMMANDS.items()),
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

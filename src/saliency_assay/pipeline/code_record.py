@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -24,16 +25,12 @@ class CodeRecord:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._files: dict[str, dict[str, str]] = {}
         with suppress(OSError):
-            lines = path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
             if path.stat().st_size > LARGEST:
-                lines = lines[len(lines) // 2 :]
+                lines = path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
                 with replacing(path) as temporary:
-                    temporary.write_text("".join(lines), encoding="utf-8")
-            for line in lines:
-                with suppress(ValueError):  # a line that another process is writing
-                    self._files.update(json.loads(line))
+                    temporary.write_text("".join(lines[len(lines) // 2 :]), encoding="utf-8")
+        self._files = recorded_files(path)
 
     def add(self, code: Code) -> None:
         """Record the files of ``code``."""
@@ -47,16 +44,30 @@ class CodeRecord:
                     lines.write(f"{json.dumps({code.digest: files})}\n")
 
     def changed_files(self, old: str, new: str) -> list[str]:
-        """Return the files whose code differs between two digests; empty if one of the digests is not recorded.
+        """Return the files whose code differs between two digests; empty if one of the digests is not recorded."""
+        return changed_files(self._files.get(old, {}), self._files.get(new, {}))
 
-        Files that only one of them contains are returned only if no common file differs: an edit that adds an import is
-        in the importing file.
-        """
-        before, now = self._files.get(old, {}), self._files.get(new, {})
-        if not before or not now:
-            return []
-        edited = [path for path in before.keys() & now.keys() if before[path] != now[path]]
-        return sorted(edited or before.keys() ^ now.keys())
+
+def recorded_files(path: Path) -> dict[str, dict[str, str]]:
+    """Return for each digest of code in the record at ``path`` the digests of its files; empty if it is unreadable."""
+    files: dict[str, dict[str, str]] = {}
+    with suppress(OSError):
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+            with suppress(ValueError):  # a line that another process is writing
+                files.update(json.loads(line))
+    return files
+
+
+def changed_files(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """Return the files whose digests differ; empty if one side is empty, which means that it is not recorded.
+
+    Files that only one side contains are returned only if no common file differs: an edit that adds an import is in the
+    importing file.
+    """
+    if not before or not now:
+        return []
+    edited = [path for path in before.keys() & now.keys() if before[path] != now[path]]
+    return sorted(edited or before.keys() ^ now.keys())
 
 
 def _name(path: Path) -> str:

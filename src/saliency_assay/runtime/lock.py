@@ -24,19 +24,28 @@ def hold(results: Path) -> None:
     """Lock the results folder for this process until it ends; create the folder if it does not exist.
 
     Raises:
+        ValueError: see ``acquire``.
+    """
+    file = acquire(results)
+    os.environ[LOCK] = str((results / NAME).absolute())
+    atexit.register(release, file, os.getpid())
+
+
+def acquire(results: Path) -> IO[str]:
+    """Return the lock file of the results folder, open and locked; create the folder if it does not exist.
+
+    Raises:
         ValueError: another run uses the folder, or the folder is not writable; the message contains the remedy.
     """
-    path = results / NAME
     try:
         results.mkdir(parents=True, exist_ok=True)
-        while not (file := _acquire(path)):
+        while not (file := _acquire(results / NAME)):
             pass
     except OSError as error:
         raise ValueError(
             f"results: cannot write in {results.absolute()}: {error.strerror}; valid: a writable folder"
         ) from None
-    os.environ[LOCK] = str(path.absolute())
-    atexit.register(release, file, os.getpid())
+    return file
 
 
 def check_writable(folder: Path) -> None:

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 
 
-def main(command: str, arguments: Sequence[str]) -> int:
-    """Run ``enter`` or ``suite`` with its command-line ``arguments`` and return the exit status."""
+def main(words: Sequence[str]) -> int:
+    """Run ``enter`` or ``suite``, the first of ``words``, with its arguments, the others; return the exit status."""
+    command, *arguments = words
     options = (_enter_parser() if command == "enter" else _suite_parser()).parse_args(arguments)
     from saliency_assay.suite.tasks import MissingData  # imports PyTorch
 

@@ -210,7 +210,7 @@ def test_the_command_writes_report_and_entry(
     (tmp_path / "my_entry_method.py").write_text(
         "def half(model, images, targets, *, generator, scale=0.5):\n    return images * scale\n"
     )
-    assert command.main("enter", ["my_entry_method.py:half", "--set", "scale=2"]) == 0
+    assert command.main(["enter", "my_entry_method.py:half", "--set", "scale=2"]) == 0
     sys.modules.pop("my_entry_method", None)
     folder = tmp_path / "entries/half"
     with zipfile.ZipFile(folder / "entry.zip") as archive:
@@ -237,7 +237,7 @@ def test_the_command_writes_report_and_entry(
 def test_a_mistake_is_one_line(
     suite: Task, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
-    assert command.main("enter", arguments) == 1
+    assert command.main(["enter", *arguments]) == 1
     printed = capsys.readouterr().err.strip().splitlines()
     assert len(printed) == 1
     assert message in printed[0]

@@ -1,0 +1,1 @@
+"""Commands on the results of finished runs: ``compare``, ``keep`` and ``merge``."""
