@@ -41,12 +41,18 @@ HELP = ("-h", "--help", "--version")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with its command-line ``arguments`` and return its exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    status: int
     if words[:1] and words[0] in ON_RESULTS:
-        status: int = import_module("saliency_assay.runs.command").main(words, configuration_file)
-        return status
-    if words[:1] and words[0] in IN_SUITE:
+        status = import_module("saliency_assay.runs.command").main(words, configuration_file)
+    elif words[:1] and words[0] in IN_SUITE:
         status = import_module("saliency_assay.suite.command").main(words)
-        return status
+    else:
+        status = _main(words)
+    return status
+
+
+def _main(words: list[str]) -> int:
+    """Run a command that takes a configuration."""
     command, name, options = _parse(words)
     if command == "config" and not name:
         print(configuration_list())
