@@ -30,7 +30,7 @@ from saliency_assay.config.fields import (
     entry_kind,
 )
 from saliency_assay.config.models import Model
-from saliency_assay.config.sweeps import Sweep, errors_of_family
+from saliency_assay.config.sweeps import SWEEP, Sweep, errors_of_family
 from saliency_assay.registry.labels import label_of
 from saliency_assay.registry.records import short_repr, unknown
 from saliency_assay.registry.signatures import GENERATOR, check_call, describe_function
@@ -109,7 +109,7 @@ class RegisteredMethod(Method):
     background: Positive = Field(
         100, description="Only for methods that use training images: the number of these images."
     )
-    sweep: Sweep = {}
+    sweep: Sweep = Field({}, description=SWEEP)
 
     def complete(self, name: str, others: Mapping[str, Method], catalog: Catalog) -> None:
         """Check the entry, and set the fields that follow from the record of the method."""
@@ -136,7 +136,7 @@ class CustomMethod(Method):
     function: str = Field(description=f"The function that computes maps, {FUNCTION}")
     files: Distinct[Text] = Field((), description=FILES)
     label: Line = Field("", description=LABEL)
-    sweep: Sweep = {}
+    sweep: Sweep = Field({}, description=SWEEP)
 
     def complete(self, name: str, others: Mapping[str, Method], catalog: Catalog) -> None:
         """Check the call against the source code of the function, which is not run, and set the derived fields."""
@@ -167,7 +167,7 @@ class CaptumMethod(Method):
         description="Only for classes whose `baselines` have no default: the number of training images that are passed "
         "as `baselines`.",
     )
-    sweep: Sweep = {}
+    sweep: Sweep = Field({}, description=SWEEP)
 
     def complete(self, name: str, others: Mapping[str, Method], catalog: Catalog) -> None:
         """Check the arguments against the source code of the class, and set the derived fields."""

@@ -30,7 +30,7 @@ from saliency_assay.config.fields import (
     entry_kind,
 )
 from saliency_assay.config.models import Model
-from saliency_assay.config.sweeps import Sweep, errors_of_family
+from saliency_assay.config.sweeps import SWEEP, Sweep, errors_of_family
 from saliency_assay.metrics import BOXES, Figure, Score
 from saliency_assay.registry.directions import Direction
 from saliency_assay.registry.labels import label_of
@@ -120,7 +120,7 @@ class RegisteredMetric(Metric):
         description="Only for metrics that [fine-tune the model](metrics.md#f_fidelity): [training "
         "parameters](models.md#training) that differ from those of the model.",
     )
-    sweep: Sweep = {}
+    sweep: Sweep = Field({}, description=SWEEP)
 
     def complete(self, name: str, catalog: Catalog) -> None:
         """Check the entry, and set the fields that follow from the record of the metric."""
@@ -179,7 +179,7 @@ class CustomMetric(Metric):
         description=f"Property of a map that it measures, such as `{FAITHFULNESS}` or `{COMPLEXITY}`, by which heat"
         " maps group metrics.",
     )
-    sweep: Sweep = {}
+    sweep: Sweep = Field({}, description=SWEEP)
 
     def complete(self, name: str, catalog: Catalog) -> None:
         """Check the entry, whose only score has its name, against the source code of the function."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from pydantic import Field, WithJsonSchema
+from pydantic import WithJsonSchema
 
 from saliency_assay.config.errors import ConfigError
 from saliency_assay.registry.labels import label_of
@@ -25,12 +25,8 @@ Values = Annotated[
         }
     ),
 ]
-Sweep = Annotated[
-    dict[str, Values],
-    Field(
-        description="Lists of values by parameter: the entry becomes one for each combination ([Sweeps](#sweeps)).",
-    ),
-]
+Sweep = dict[str, Values]
+SWEEP = "Lists of values by parameter, in place of single values; see [Sweeps](#sweeps)."
 
 
 def expanded(section: str, entries: Mapping[str, E], records: Mapping[str, Any]) -> dict[str, E]:
