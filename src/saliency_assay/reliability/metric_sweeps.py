@@ -82,10 +82,10 @@ def metric_sweep_table(
             wide, directions[str(names["metric"])], factors, rule=rule, retrained=retrained
         )
     rows = []
-    for key, of_members in compared.items():
+    for of_score, of_members in compared.items():
         members = [name for name in family_of if name in of_members]
         for one, other in combinations(members, 2):
-            named = dict(zip(COMPARED_MEMBERS, (*key, one, other), strict=False))
+            named = dict(zip(COMPARED_MEMBERS, (*of_score, one, other), strict=False))
             rows.append(named | _agreement(of_members[one], of_members[other], rule))
     return pd.DataFrame(rows, columns=COMPARED_MEMBERS)
 
