@@ -13,7 +13,7 @@ from matplotlib.ticker import MaxNLocator, NullLocator
 
 from saliency_assay.plotting.palette import BLACK, CYCLE, SHAPES, looks
 from saliency_assay.plotting.style import set_logarithmic
-from saliency_assay.plotting.text import better, groups_text, span_text
+from saliency_assay.plotting.text import better, groups_text, span_text, with_minus_signs
 from saliency_assay.registry.directions import Direction
 from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.registry.sweeps import Family, Value, value_text, values_text
@@ -27,7 +27,13 @@ WIDE = 10.0
 """Ratio of the largest to the smallest value of a parameter from which its axis is logarithmic."""
 BAND = 0.5
 """Largest width of all bands at one value, as a share of the distance of values."""
-RING = {"marker": "o", "markersize": 13, "markerfacecolor": "none", "linestyle": "", "color": BLACK}
+RING: dict[str, Any] = {
+    "marker": "o",
+    "markersize": 13,
+    "markerfacecolor": "none",
+    "linestyle": "",
+    "color": BLACK,
+}
 
 
 def sweep_figure(table: pd.DataFrame, family: Family, labels: Labels = UNLABELED) -> Figure:
@@ -63,9 +69,8 @@ def plot_sweep(axes: Axes, rows: pd.DataFrame, family: Family) -> None:
     """
     parameter = family.parameters[0]
     values = [json.loads(text) for text in rows["values"]]
-    positions = dict(
-        zip(rows["method"], _positions(axes, parameter, [each[parameter] for each in values]), strict=True)
-    )
+    x = _positions(axes, parameter, [each[parameter] for each in values])
+    positions = dict(zip(rows["method"], x, strict=True))
     for (others, look), line in zip(_look(family).items(), _lines(family), strict=True):
         of_line = rows[[_others(each, parameter) == others for each in values]].copy()
         of_line["x"] = of_line["method"].map(positions)
@@ -164,16 +169,14 @@ def ranks_in(rows: pd.DataFrame) -> "pd.Series[float]":
 
 def agreement_text(rows: pd.DataFrame) -> str:
     """Return the smallest agreement of two members in one line, and the number of pairs of methods that flip."""
-    if rows.empty or rows["rho"].isna().all():
+    records = [row for row in rows.to_dict("records") if not np.isnan(row["rho"])]
+    if not records:
         return "fewer than three methods to compare"
-    least = rows.loc[rows["rho"].idxmin()]
-    interval = (
-        f" [{least['rho_low']:.2f}, {least['rho_high']:.2f}]" if least["rho_low"] == least["rho_low"] else ""
-    )
-    flips, most = int(rows["flips"].max()), int(rows["distinguishable"].max())
-    return f"smallest ρ = {least['rho']:.2f}{interval}; at most {flips} of {most} distinguishable pairs flip".replace(
-        "-", "\u2212"
-    )
+    least = min(records, key=lambda row: float(row["rho"]))
+    ends = f" [{least['rho_low']:.2f}, {least['rho_high']:.2f}]" if not np.isnan(least["rho_low"]) else ""
+    flips, most = (max(int(row[name]) for row in records) for name in ("flips", "distinguishable"))
+    of_pairs = f"at most {flips} of {most} distinguishable pairs flip"
+    return with_minus_signs(f"smallest ρ = {least['rho']:.2f}{ends}\n{of_pairs}")
 
 
 def _panels(count: int, height: float) -> tuple[Figure, list[Axes]]:
