@@ -96,8 +96,7 @@ def rank_sweep_figure(
         family: the family of metrics.
         labels: labels of methods and scores.
     """
-    parts = order["variant"].str.partition(" ")
-    order = order.assign(entry=parts[0], sub_variant=parts[2])[parts[0].isin(list(family.members))]
+    order = scores_of_family(order, family)
     names = list(dict.fromkeys(zip(order["metric"], order["sub_variant"], strict=True)))
     if len(names) > MOST_PANELS:
         names = list({metric: (metric, sub_variant) for metric, sub_variant in names}.values())[:MOST_PANELS]
@@ -122,6 +121,12 @@ def rank_sweep_figure(
     title = "ranks with rank sets (simultaneous 95 % confidence sets)"
     figure.legend(handles=handles, title=title, loc="outside right upper")
     return figure
+
+
+def scores_of_family(order: pd.DataFrame, family: Family) -> pd.DataFrame:
+    """Return the rows of a family of metrics in ``order_tables``, with the columns ``entry`` and ``sub_variant``."""
+    parts = order["variant"].str.partition(" ")
+    return order.assign(entry=parts[0], sub_variant=parts[2])[parts[0].isin(list(family.members))]
 
 
 def plot_rank_sweep(axes: Axes, rows: pd.DataFrame, family: Family, labels: Labels = UNLABELED) -> None:
