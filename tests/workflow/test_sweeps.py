@@ -1,0 +1,69 @@
+"""A study with swept methods and metrics: its tables and figures, and the jobs that another value adds."""
+
+import pandas as pd
+import pytest
+from checkout import Checkout
+
+pytestmark = pytest.mark.slow
+
+STUDY = """
+data: {digits: {kind: digits, size: 8, max_explained_images: 30}}
+models:
+  net: {architecture: resnet8, width: 4, data: digits, trained_on: class, training: {epochs: 2, learning_rate: 0.1}}
+methods: {gradient: {}, smoothgrad: {samples: 2, sweep: {noise: [0.05, 0.5]}}, random: {}}
+metrics: {deletion: {steps: 8, sweep: {fill: [black, mean]}}, complexity: {}}
+studies: {swept: {kind: fidelity, model: net}}
+"""
+NOISE = ["smoothgrad_noise_0.05", "smoothgrad_noise_0.5"]
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    root = tmp_path_factory.mktemp("sweeps")
+    study = root / "study.yaml"
+    study.write_text(STUDY)
+    checkout = Checkout.fresh(root / "project", study)
+    checkout.make()
+    return checkout
+
+
+def table(checkout: Checkout, name: str) -> pd.DataFrame:
+    return pd.read_csv(checkout.root / f"results/tables/swept/{name}.csv")
+
+
+def test_ranks_have_one_row_for_a_family_on_half_of_the_images(done: Checkout) -> None:
+    order = table(done, "order")
+    assert set(order["method"]) == {"gradient", "smoothgrad", "random"}
+    assert set(order["all_images"]) == set(order["selection_images"]) == {15}
+    selected = order.set_index("method").loc["smoothgrad", "selected"]
+    assert set(selected) <= set(NOISE)
+    assert set(table(done, "pairs")["other_selected"].dropna()) | set(
+        table(done, "pairs")["selected"].dropna()
+    ) == set(selected)
+
+
+def test_tables_and_figures_have_all_values(done: Checkout) -> None:
+    sweeps = table(done, "sweeps")
+    assert set(sweeps["method"]) == set(NOISE)
+    assert set(sweeps["images"]) == {30}
+    assert len(table(done, "metric_sweeps")) == 1
+    figures = done.root / "results/figures/swept"
+    for name in ("methods_sweep_smoothgrad", "metrics_sweep_deletion"):
+        assert (figures / f"{name}.svg").read_text().startswith("<?xml")
+    assert "Ranks refer to 15 images" in (figures / "study.html").read_text()
+
+
+def test_another_value_computes_only_its_maps_and_scores(done: Checkout) -> None:
+    assert done.planned() == set()
+    done.configure(methods__smoothgrad__sweep__noise=[0.05, 0.2, 0.5])
+    planned = done.planned()
+    new = "smoothgrad_noise_0.2"
+    computed = {
+        job for job in planned if job.split()[0] in ("build_data", "train", "attribute", "respond", "score")
+    }
+    metrics = ("deletion_fill_black", "deletion_fill_mean", "complexity")
+    assert computed == {
+        f"attribute net 0 digits {new}",
+        *(f"score {metric} net 0 digits {new}" for metric in metrics),
+    }
+    assert {"tabulate_sweeps swept", "plot_sweep swept methods smoothgrad"} <= planned
