@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, NullLocator
+from numpy import ndarray as Array
 
 from saliency_assay.plotting.palette import BLACK, CYCLE, SHAPES, looks
 from saliency_assay.plotting.style import set_logarithmic
@@ -25,6 +26,8 @@ MOST_PANELS = 12
 COLUMNS = 3
 WIDE = 10.0
 """Ratio of the largest to the smallest value of a parameter from which its axis is logarithmic."""
+GAP = 0.025
+"""Distance of lines at one value, as a share of the range of the axis."""
 BAND = 0.5
 """Largest width of all bands at one value, as a share of the distance of values."""
 RING: dict[str, Any] = {
@@ -53,7 +56,7 @@ def sweep_figure(table: pd.DataFrame, family: Family, labels: Labels = UNLABELED
         axes.set_title(labels.score(metric, variant), fontsize=10)
     handles = [*_lines(family), Line2D([], [], **RING, label="selected")]
     over = f"{span_text(table['images'])} images{groups_text(table.get('groups', ()))}"
-    title = f"{family.label}: mean of {over}, 95 % CI; the best value is selected on"
+    title = f"{family.label}: {over}; the best value is selected on"
     title += f" {span_text(table[SELECTION_IMAGES])} of them"
     figure.legend(handles=handles, title=title, loc="outside upper center", ncols=len(handles))
     return figure
@@ -69,20 +72,21 @@ def plot_sweep(axes: Axes, rows: pd.DataFrame, family: Family) -> None:
     """
     parameter = family.parameters[0]
     values = [json.loads(text) for text in rows["values"]]
-    x = _positions(axes, parameter, [each[parameter] for each in values])
-    positions = dict(zip(rows["method"], x, strict=True))
-    for (others, look), line in zip(_look(family).items(), _lines(family), strict=True):
-        of_line = rows[[_others(each, parameter) == others for each in values]].copy()
-        of_line["x"] = of_line["method"].map(positions)
-        of_line = of_line.sort_values("x")
+    places = _positions(axes, [each[parameter] for each in values])
+    positions = dict(zip(rows["method"], places, strict=True))
+    lines = _look(family)
+    for index, (others, look) in enumerate(lines.items()):
+        of_line = rows[[_others(each, parameter) == others for each in values]]
+        of_line = of_line.assign(x=of_line["method"].map(positions)).sort_values("x")
+        x = _shifted(axes, of_line["x"].to_numpy(), GAP * (index - (len(lines) - 1) / 2))
         ends = np.abs(of_line[["low", "high"]].to_numpy().T - of_line["mean"].to_numpy())
-        axes.errorbar(
-            of_line["x"], of_line["mean"], ends, label=line.get_label(), capsize=3, **look, markersize=5
-        )
-    selected = rows[rows[SELECTED].astype(bool)]
-    axes.plot(selected["method"].map(positions), selected["mean"], **RING)
+        label = others or family.label
+        axes.errorbar(x, of_line["mean"], ends, label=label, capsize=3, markersize=5, **look)
+        selected = of_line[SELECTED].to_numpy(bool)
+        axes.plot(x[selected], of_line["mean"][selected], **RING)
+    axes.margins(x=0.1)
     axes.set_xlabel(parameter.replace("_", " "))
-    axes.set_ylabel(f"mean\n{better(str(rows['direction'].iloc[0]))}")
+    axes.set_ylabel(f"mean, 95 % CI\n{better(str(rows['direction'].iloc[0]))}")
 
 
 def rank_sweep_figure(
@@ -101,7 +105,7 @@ def rank_sweep_figure(
     if len(names) > MOST_PANELS:
         names = list({metric: (metric, sub_variant) for metric, sub_variant in names}.values())[:MOST_PANELS]
     methods = list(dict.fromkeys(order["method"]))
-    figure, panels = _panels(len(names), 1.2 + 0.28 * len(methods))
+    figure, panels = _panels(len(names), 1.6 + 0.28 * len(methods))
     for axes, (metric, sub_variant) in zip(panels, names, strict=True):
         rows = order[(order["metric"] == metric) & (order["sub_variant"] == sub_variant)]
         plot_rank_sweep(axes, rows, family, labels)
@@ -118,8 +122,7 @@ def rank_sweep_figure(
         Line2D([], [], **look.line(), label=labels.method(method))
         for method, look in looks(methods, labels).items()
     ]
-    title = "ranks with rank sets (simultaneous 95 % confidence sets)"
-    figure.legend(handles=handles, title=title, loc="outside right upper")
+    figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 3 * len(panels)))
     return figure
 
 
@@ -159,7 +162,7 @@ def plot_rank_sweep(axes: Axes, rows: pd.DataFrame, family: Family, labels: Labe
     axes.set_xlabel(common)
     axes.set_ylim(len(methods) + 0.5, 0.5)
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set_ylabel("rank (1 is best)")
+    axes.set_ylabel("rank (1 is best)\nand rank set (95 %)")
 
 
 def ranks_in(rows: pd.DataFrame) -> "pd.Series[float]":
@@ -194,7 +197,7 @@ def _panels(count: int, height: float) -> tuple[Figure, list[Axes]]:
     return figure, panels[:count]
 
 
-def _positions(axes: Axes, parameter: str, values: list[Value]) -> list[float]:
+def _positions(axes: Axes, values: list[Value]) -> list[float]:
     """Return the position of each value on the horizontal axis, whose ticks are the values."""
     distinct = {value_text(value): value for value in values}
     numbers = [
@@ -210,6 +213,13 @@ def _positions(axes: Axes, parameter: str, values: list[Value]) -> list[float]:
             axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xticks(list(places.values()), list(places))
     return [places[value_text(value)] for value in values]
+
+
+def _shifted(axes: Axes, x: Array, share: float) -> Array:
+    """Return positions moved by a share of their range, so that the intervals of several lines do not overlap."""
+    is_log = axes.get_xscale() == "log"
+    shifted: Array = x * (x.max() / x.min()) ** share if is_log else x + share * np.ptp(x)
+    return shifted
 
 
 def _others(values: dict[str, Value], parameter: str) -> str:

@@ -278,7 +278,7 @@ def test_figures_show_each_value_and_mark_the_selected_one() -> None:
     sweeps = sweep_table(table, HIGHER, selection, ranges={}, rule=BY_WINS)
     (axes,) = sweep_figure(sweeps, FAMILY).axes
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["0.1", "0.2", "0.4"]
-    ring = axes.lines[-1].get_xydata()
+    ring = next(line for line in axes.lines if line.get_markersize() > 10).get_xydata()
     assert np.asarray(ring).tolist() == [[0.4, pytest.approx(values[2].mean())]]
     scores = orders_of([[0, 2, 4, 6], [0, 2, 4, 6], [6, 2, 4, 0]])
     order, _ = order_tables(scores, HIGHER)
