@@ -19,7 +19,9 @@ from saliency_assay.reliability.reliability_tables import (
     SCORED,
     Scores,
     clusters_of_images,
+    count_groups,
     groups,
+    with_groups,
 )
 from saliency_assay.reliability.statistics import LEAST_IMAGES, paired_means
 from saliency_assay.reliability.variance import SEEDS, Factors, mean_of
@@ -60,7 +62,8 @@ def metric_sweep_table(
 
     Returns:
         A row for each score and pair of members: ``metric, data, model, family, sub_variant`` of the score, ``member``
-        and ``other``; ``methods`` with a score under both, and ``images``, the smaller number of images; ``rho`` and
+        and ``other``; ``methods`` with a score under both, and ``images``, the smaller number of images, with their
+        ``groups``; ``rho`` and
         ``tau``, Spearman's ρ and Kendall's τ-b of the two orders, NaN for fewer than three methods. Their intervals are
         the ranges over all pairs of orders that agree with the significant comparisons (``orders``), each order at
         the level 1 − (1 − ``rule.level``) / 2; none with fewer than five images or clusters. ``distinguishable`` is
@@ -87,7 +90,7 @@ def metric_sweep_table(
         for one, other in combinations(members, 2):
             named = dict(zip(COMPARED_MEMBERS, (*of_score, one, other), strict=False))
             rows.append(named | _agreement(of_members[one], of_members[other], rule))
-    return pd.DataFrame(rows, columns=COMPARED_MEMBERS)
+    return pd.DataFrame(rows, columns=with_groups(COMPARED_MEMBERS, clusters))
 
 
 def _agreement(first: ComparedScores, second: ComparedScores, rule: Rule) -> dict[str, Any]:
@@ -99,8 +102,10 @@ def _agreement(first: ComparedScores, second: ComparedScores, rule: Rule) -> dic
         if all(not np.isnan(of_member.get(method, np.nan)) for of_member in values)
     ]
     one, other = (np.array([[of_member[method] for method in methods]]) for of_member in values)
-    images = min(len(np.unique(each.image[~np.isnan(each.raw).all(1)])) for each in (first, second))
-    row: dict[str, Any] = {"methods": len(methods), "images": images}
+    fewest = min((first, second), key=lambda each: _scored(each).sum())
+    scored = _scored(fewest)
+    row: dict[str, Any] = {"methods": len(methods), "images": len(np.unique(fewest.image[scored]))}
+    row |= count_groups(fewest.factors, scored)
     rho = float(paired_correlations(one, other)[0])
     tau = float(kendalltau(one[0], other[0]).statistic) if len(methods) >= LEAST_METHODS else np.nan
     row |= {
@@ -133,6 +138,11 @@ def _means(compared: ComparedScores, rule: Rule) -> dict[str, float]:
     else:
         values = paired_means(compared.scores).tolist()
     return dict(zip(map(str, compared.methods), values, strict=True))
+
+
+def _scored(compared: ComparedScores) -> Array:
+    scored: Array = ~np.isnan(compared.raw).all(1)
+    return scored
 
 
 def _count_units(compared: ComparedScores) -> int:

@@ -2,13 +2,17 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from jobs import run_script
 from scipy import stats
 
+from saliency_assay.pipeline.studies import RATED_TABLES, SWEEP_TABLES
 from saliency_assay.registry.sweeps import Family
 from saliency_assay.reliability.metric_sweeps import metric_sweep_table
 from saliency_assay.reliability.order_tables import Rule, order_tables
@@ -17,7 +21,8 @@ from saliency_assay.reliability.rated_scores import RatedTable
 from saliency_assay.reliability.sweep_figures import rank_sweep_figure, sweep_figure
 from saliency_assay.reliability.sweeps import SelectedScores, Selection, select, split, sweep_table
 from saliency_assay.report.pages.words import sweep_words
-from saliency_assay.storage import WHOLE_SET
+from saliency_assay.storage import WHOLE_SET, score_tables, text, zarr_store
+from saliency_assay.studies import STUDY_KINDS
 
 HIGHER = {"s": "higher"}
 BY_WINS = Rule()
@@ -188,10 +193,10 @@ def test_a_family_of_baselines_is_a_baseline() -> None:
 
 def test_pages_say_on_how_many_images_ranks_rest() -> None:
     _, order, _ = ranked(table_of({**members(noise(3, 31)), "other": noise(1, 31)[0]}))
-    (text,) = sweep_words(order.replace({"method": {"f": "Family"}}))
-    assert "16 images" in text
-    assert "15" in text
-    assert "Family" in text
+    (sentence,) = sweep_words(order.replace({"method": {"f": "Family"}}))
+    assert "16 images" in sentence
+    assert "15" in sentence
+    assert "Family" in sentence
     plain, _ = order_tables(table_of({"other": noise(1, 31)[0]}), HIGHER)
     assert sweep_words(plain) == []
 
@@ -287,3 +292,42 @@ def test_figures_show_each_value_and_mark_the_selected_one() -> None:
     assert (lines["a"], lines["d"]) == ([4, 4, 1], [1, 1, 4])
     assert "5 of 6" in figure.axes[0].get_title()
     plt.close("all")
+
+
+def test_the_jobs_write_all_tables_and_figures(tmp_path: Path) -> None:
+    """With groups of images: the halves have no group in common, and all tables count groups."""
+    names = [*FAMILY.members, "other", "third"]
+    parts = [
+        table_of(dict(zip(names, np.arange(5)[:, None] + noise(5, 40, seed), strict=True)), member)
+        for seed, member in enumerate(METRIC.members)
+    ]
+    group = [f"patient {place // 2}" for place in range(40)]
+    table = pd.concat(parts).assign(group=lambda rows: rows["image"].map(dict(enumerate(group))))
+    score_tables.write(tmp_path / "scores.parquet", table)
+    arrays = {"label_class": np.arange(40) % 2, "group": text.encode(group)}
+    zarr_store.write(tmp_path / "data.zarr.zip", [arrays], kind="data", attributes={})
+    settings = {"rated_scores": STUDY_KINDS["fidelity"].rated_scores, "data": "d", "models": ["m"]}
+    settings |= {"directions": HIGHER, "ranges": {"s": [None, None]}, "retrained": False}
+    settings |= {"rule": {"by": "wins", "margin": None, "margin_unit": "sd"}}
+    families = {"methods": [asdict(FAMILY)], "metrics": [asdict(METRIC)]}
+    output = {name: tmp_path / f"{name}.csv" for name in (*RATED_TABLES, *SWEEP_TABLES)}
+    files = {"scores": [tmp_path / "scores.parquet"], "data": tmp_path / "data.zarr.zip"}
+    printed = {"printed_alpha": {}, "printed_correlation": {}, "metrics": []}
+    reliability = {"variants": "variants", "label": "class", "baselines": [], "resamples": 100, "level": 0.9}
+    more = {**settings, **printed, **reliability, "families": families["methods"]}
+    run_script("tabulate_reliability", tmp_path, more, files, {name: output[name] for name in RATED_TABLES})
+    sweeps = {name: output[name] for name in SWEEP_TABLES}
+    run_script("tabulate_sweeps", tmp_path, {**settings, "families": families}, files, sweeps)
+    order = pd.read_csv(output["order"])
+    assert set(order["method"]) == {"f", "other", "third"}
+    assert set(order["groups"]) == {10}
+    assert set(pd.read_csv(output["sweeps"])["groups"]) == {20}
+    assert set(pd.read_csv(output["metric_sweeps"])["groups"]) == {10}
+    assert set(pd.read_csv(output["reliability"])["methods"]) == {3}
+    for section in families:
+        figure = tmp_path / f"{section}.svg"
+        of_figure = {"family": families[section][0], "labels": {}}
+        run_script(
+            "plot_sweep", tmp_path, of_figure, {**sweeps, "order": output["order"]}, [figure], section=section
+        )
+        assert "</svg>" in figure.read_text()
