@@ -53,26 +53,24 @@ def test_tables_and_figures_have_all_values(done: Checkout) -> None:
     assert "Ranks refer to 15 images" in (figures / "study.html").read_text()
 
 
-def times(checkout: Checkout) -> dict[str, int]:
-    """Times of the data, models, maps and scores, by path; a file that is computed again has another one."""
-    results = checkout.root / "results"
-    return {
-        str(path.relative_to(results)): path.stat().st_mtime_ns
-        for folder in ("data", "models", "maps", "scores")
-        for path in (results / folder).rglob("*.*")
-    }
+def computed(checkout: Checkout, job: str) -> list[str]:
+    """Return the parts of a combined job that its last run has computed, not restored."""
+    lines = checkout.log(f"combined/{job}.log").splitlines()
+    parts = zip(lines[::2], lines[1::2], strict=True)
+    return [part.partition(": ")[2] for part, result in parts if result != "unchanged"]
 
 
 def test_another_value_computes_only_its_maps_and_scores(done: Checkout) -> None:
-    before = times(done)
+    data_and_model = [
+        done.root / "results" / name for name in ("data/digits.zarr.zip", "models/net/seed0/weights.pt")
+    ]
+    before = [path.stat().st_mtime_ns for path in data_and_model]
     done.configure(methods__smoothgrad__sweep__noise=[0.05, 0.2, 0.5])
     done.make()
-    after = times(done)
-    assert before.items() <= after.items()
-    metrics = ("deletion_fill_black", "deletion_fill_mean", "complexity")
-    assert after.keys() - before.keys() == {
-        "maps/net/seed0/digits/smoothgrad_noise_0.2.zarr.zip",
-        *(f"scores/{metric}/net/seed0/digits/smoothgrad_noise_0.2.parquet" for metric in metrics),
-    }
+    assert [path.stat().st_mtime_ns for path in data_and_model] == before
+    new = "net 0 digits smoothgrad_noise_0.2"
+    assert computed(done, "attribute__net__seed0__digits") == [f"attribute {new}"]
+    for metric in ("deletion_fill_black", "deletion_fill_mean", "complexity"):
+        assert computed(done, f"score__{metric}__net__seed0__digits") == [f"score {metric} {new}"]
     assert set(table(done, "sweeps")["method"]) == {*NOISE, "smoothgrad_noise_0.2"}
     assert set(table(done, "order")["method"]) == {"gradient", "smoothgrad", "random"}
