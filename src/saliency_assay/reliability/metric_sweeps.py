@@ -61,7 +61,7 @@ def metric_sweep_table(
         retrained: True if each method has its own trained models; with one training seed, there are no intervals.
 
     Returns:
-        A row for each score and pair of members: ``metric, data, model, family, sub_variant`` of the score, ``member``
+        A row for each score and pair of members: ``metric`` (the score; for a custom metric the family), ``data, model, family, sub_variant`` of the score, ``member``
         and ``other``; ``methods`` with a score under both, and ``images``, the smaller number of images, with their
         ``groups``; ``rho`` and
         ``tau``, Spearman's ρ and Kendall's τ-b of the two orders, NaN for fewer than three methods. Their intervals are
@@ -80,7 +80,10 @@ def metric_sweep_table(
         wide = of_metric.pivot(index=["seed", "image"], columns="method", values="score")
         wide = wide[list(dict.fromkeys(of_metric["method"]))]
         factors = clusters_of_images(clusters, wide.index.get_level_values("image").to_numpy())
-        key = names["metric"], names["data"], names["model"], family_of[member].name, sub_variant
+        family = family_of[member].name
+        # The score of a custom metric has the name of its entry, which is the member.
+        metric = family if names["metric"] == member else names["metric"]
+        key = metric, names["data"], names["model"], family, sub_variant
         compared.setdefault(key, {})[member] = ComparedScores(
             wide, directions[str(names["metric"])], factors, rule=rule, retrained=retrained
         )

@@ -114,7 +114,7 @@ def rank_sweep_figure(
             & (agreement["metric"] == metric)
             & (agreement["sub_variant"].fillna("") == sub_variant)
         ]
-        label = labels.scores.get(metric, metric)
+        label = labels.scores.get(metric, family.label if metric == family.name else metric)
         addition = labels.sub_variant(str(rows["entry"].iloc[0]), sub_variant)
         title = f"{label} ({addition})".replace(") (", ", ") if addition else label
         axes.set_title(f"{title}\n{agreement_text(of_score)}", fontsize=9)
@@ -127,9 +127,14 @@ def rank_sweep_figure(
 
 
 def scores_of_family(order: pd.DataFrame, family: Family) -> pd.DataFrame:
-    """Return the rows of a family of metrics in ``order_tables``, with the columns ``entry`` and ``sub_variant``."""
+    """Return the rows of a family of metrics in ``order_tables``, with the columns ``entry`` and ``sub_variant``.
+
+    The score of a custom metric, which has the name of its entry, has that of the family.
+    """
     parts = order["variant"].str.partition(" ")
-    return order.assign(entry=parts[0], sub_variant=parts[2])[parts[0].isin(list(family.members))]
+    metric = order["metric"].where(order["metric"] != parts[0], family.name)
+    rows = order.assign(entry=parts[0], sub_variant=parts[2], metric=metric)
+    return rows[parts[0].isin(list(family.members))]
 
 
 def plot_rank_sweep(axes: Axes, rows: pd.DataFrame, family: Family, labels: Labels = UNLABELED) -> None:

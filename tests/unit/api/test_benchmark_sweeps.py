@@ -5,6 +5,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import Tensor, nn
@@ -75,6 +76,14 @@ def test_tables_of_sweeps_have_all_members(result: Benchmark) -> None:
     assert result.sweeps.groupby(["metric", "variant"])["selected"].sum().eq(1).all()
     (row,) = result.metric_sweeps.to_dict("records")
     assert (row["member"], row["other"], row["methods"]) == ("deletion_fill_black", "deletion_fill_gray", 4)
+
+
+def test_exports_name_the_selected_values(result: Benchmark, tmp_path: Path) -> None:
+    result.to_csv(tmp_path / "result.csv")
+    table = pd.read_csv(tmp_path / "result.csv").set_index("method")
+    assert set(table.loc["smoothgrad", "selected"]) <= set(NOISE)
+    assert set(table["selection_images"]) == {6}
+    assert "Parameters of SmoothGrad were selected" in result.to_latex()
 
 
 def test_figures_show_a_family(result: Benchmark) -> None:

@@ -1,6 +1,7 @@
 """The key ``sweep``: names and labels of the members of a family, families in studies, and what is refused."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -82,6 +83,28 @@ def test_a_study_lists_families_or_members() -> None:
     both = message(setting("studies.one.methods", ["smoothgrad", NOISE[1]]))
     assert "studies.one.methods" in both
     assert NOISE[1] in both
+
+
+def test_other_lists_and_other_kinds_of_entries_take_families(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "swept_functions.py").write_text(
+        "def compute(model, images, targets, *, generator, share=0.5):\n    return images\n"
+    )
+
+    def change(raw: Any) -> None:
+        raw["methods"]["own"] = {"function": "swept_functions:compute", "sweep": {"share": [0.1, 1]}}
+        raw["methods"]["captums"] = {"captum": "GradientShap", "sweep": {"n_samples": [5, 10]}}
+        raw["studies"]["one"] = {"kind": "validity", "model": "net", "degraded_methods": ["smoothgrad"]}
+
+    config = configured(change)
+    assert config.studies["one"].degraded_methods == NOISE  # type: ignore[attr-defined]  # of this kind
+    assert [config.methods[f"own_share_{value}"].parameters for value in ("0.1", "1")] == [
+        {"share": 0.1},
+        {"share": 1},
+    ]
+    assert config.methods["captums_n_samples_5"].parameters == {"n_samples": 5}
 
 
 def test_families_have_labels_figures_and_tables() -> None:

@@ -232,6 +232,20 @@ def test_orders_under_two_values_are_compared(by: str) -> None:
         assert changed[[f"{name}_low", f"{name}_high"]].tolist() == pytest.approx([changed[name]] * 2)
 
 
+def test_scores_of_custom_metrics_are_compared() -> None:
+    """Such a score has the name of its entry, so that it differs between members."""
+    scores = orders_of([[0, 2, 4, 6]] * 3)
+    scores = scores.assign(metric=scores["variant"])
+    directions = dict.fromkeys(METRIC.members, "higher")
+    table = metric_sweep_table(scores, directions, [METRIC], rule=BY_WINS)
+    assert table["metric"].tolist() == ["k"] * 3
+    assert table["rho"].tolist() == [1] * 3
+    order, _ = order_tables(scores, directions)
+    (axes,) = rank_sweep_figure(order, table, METRIC).axes
+    assert len(axes.get_xticks()) == 3
+    plt.close("all")
+
+
 def test_uncertain_orders_have_wide_intervals() -> None:
     row = metric_sweep_table(orders_of([[0, 0, 0, 0]] * 3, images=20), HIGHER, [METRIC], rule=BY_WINS).iloc[0]
     assert (row["rho_low"], row["rho_high"], row["tau_low"], row["tau_high"]) == (-1, 1, -1, 1)
