@@ -61,15 +61,14 @@ def metric_sweep_table(
         retrained: True if each method has its own trained models; with one training seed, there are no intervals.
 
     Returns:
-        A row for each score and pair of members: ``metric`` (the score; for a custom metric the family), ``data, model, family, sub_variant`` of the score, ``member``
-        and ``other``; ``methods`` with a score under both, and ``images``, the smaller number of images, with their
-        ``groups``; ``rho`` and
-        ``tau``, Spearman's ρ and Kendall's τ-b of the two orders, NaN for fewer than three methods. Their intervals are
-        the ranges over all pairs of orders that agree with the significant comparisons (``orders``), each order at
-        the level 1 − (1 − ``rule.level``) / 2; none with fewer than five images or clusters. ``distinguishable`` is
-        the number of pairs of methods that are significantly different under both members at ``rule.level``, and
-        ``flips`` those in opposite directions, which ``flipped`` names: ``a > b`` under ``member``, ``b > a`` under
-        ``other``.
+        A row for each score and pair of members: ``metric`` (the score; for a custom metric the family), ``data, model,
+        family, sub_variant`` of the score, ``member`` and ``other``; ``methods`` with a score under both, and
+        ``images``, the smaller number of images, with their ``groups``; ``rho`` and ``tau``, Spearman's ρ and Kendall's
+        τ-b of the two orders, NaN for fewer than three methods. Their intervals are the ranges over all pairs of orders
+        that agree with the significant comparisons (``orders``), each order at the level 1 − (1 − ``rule.level``) / 2;
+        none with fewer than five images or clusters. ``distinguishable`` is the number of pairs of methods that are
+        significantly different under both members at ``rule.level``, and ``flips`` those in opposite directions, which
+        ``flipped`` names: ``a > b`` under ``member``, ``b > a`` under ``other``.
     """
     family_of = {member: family for family in families for member in family.members}
     compared: dict[tuple[object, ...], dict[str, ComparedScores]] = {}
