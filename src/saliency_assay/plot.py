@@ -34,7 +34,12 @@ from saliency_assay.registry.labels import Labels, label_of, method_places
 from saliency_assay.registry.records import ALIASES, record_of, unknown
 from saliency_assay.reliability.figures import CELL, show_correlations
 from saliency_assay.reliability.order_tables import Rule
-from saliency_assay.reliability.sweep_figures import plot_rank_sweep, plot_sweep, scores_of_family
+from saliency_assay.reliability.sweep_figures import (
+    plot_rank_sweep,
+    plot_sweep,
+    score_title,
+    scores_of_family,
+)
 from saliency_assay.runtime.job import printable
 from saliency_assay.studies.fidelity.curves import perturbed_shares
 
@@ -265,7 +270,7 @@ def sweep_of_benchmark(benchmark: Benchmark, family: str, metric: str = "", ax: 
     rows = scores[(scores["metric"] == matches[0][0]) & (scores["sub_variant"] == matches[0][1])]
     ax = ax or _axes(6.5, 1.5 + 0.35 * rows["method"].nunique())
     plot_rank_sweep(ax, rows, metrics[family], benchmark.labels)
-    ax.set_title(f"Ranks under {metrics[family].label}")
+    ax.set_title(f"Ranks under {score_title(rows, metrics[family], benchmark.labels)}")
     ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
     return ax
 

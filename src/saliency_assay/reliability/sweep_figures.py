@@ -36,6 +36,7 @@ RING: dict[str, Any] = {
     "markerfacecolor": "none",
     "linestyle": "",
     "color": BLACK,
+    "zorder": 5,
 }
 
 
@@ -114,9 +115,7 @@ def rank_sweep_figure(
             & (agreement["metric"] == metric)
             & (agreement["sub_variant"].fillna("") == sub_variant)
         ]
-        label = labels.scores.get(metric, family.label if metric == family.name else metric)
-        addition = labels.sub_variant(str(rows["entry"].iloc[0]), sub_variant)
-        title = f"{label} ({addition})".replace(") (", ", ") if addition else label
+        title = score_title(rows, family, labels)
         axes.set_title(f"{title}\n{agreement_text(of_score)}", fontsize=9)
     handles = [
         Line2D([], [], **look.line(), label=labels.method(method))
@@ -135,6 +134,16 @@ def scores_of_family(order: pd.DataFrame, family: Family) -> pd.DataFrame:
     metric = order["metric"].where(order["metric"] != parts[0], family.name)
     rows = order.assign(entry=parts[0], sub_variant=parts[2], metric=metric)
     return rows[parts[0].isin(list(family.members))]
+
+
+def score_title(rows: pd.DataFrame, family: Family, labels: Labels = UNLABELED) -> str:
+    """Return the label of the score of rows of ``scores_of_family``, without the values of the parameters."""
+    metric, variant, entry = (str(rows[name].iloc[0]) for name in ("metric", "variant", "entry"))
+    is_custom = metric not in labels.scores
+    label, values = labels.score(entry if is_custom else metric, variant), values_text(family.members[entry])
+    for text in (f" ({values})", f", {values}", f"{values}, "):
+        label = label.replace(text, "")
+    return label
 
 
 def plot_rank_sweep(axes: Axes, rows: pd.DataFrame, family: Family, labels: Labels = UNLABELED) -> None:
@@ -181,14 +190,14 @@ def ranks_in(rows: pd.DataFrame) -> "pd.Series[float]":
 
 
 def agreement_text(rows: pd.DataFrame) -> str:
-    """Return the smallest agreement of two members in one line, and the number of pairs of methods that flip."""
+    """Return the smallest agreement of two members and, of the two with the most, the number of pairs that flip."""
     records = [row for row in rows.to_dict("records") if not np.isnan(row["rho"])]
     if not records:
         return "fewer than three methods to compare"
     least = min(records, key=lambda row: float(row["rho"]))
     ends = f" [{least['rho_low']:.2f}, {least['rho_high']:.2f}]" if not np.isnan(least["rho_low"]) else ""
-    flips, most = (max(int(row[name]) for row in records) for name in ("flips", "distinguishable"))
-    of_pairs = f"at most {flips} of {most} distinguishable pairs flip"
+    most = max(records, key=lambda row: int(row["flips"]))
+    of_pairs = f"most flips: {most['flips']} of {most['distinguishable']} distinguishable pairs"
     return with_minus_signs(f"smallest ρ = {least['rho']:.2f}{ends}\n{of_pairs}")
 
 

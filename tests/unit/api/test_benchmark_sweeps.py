@@ -90,6 +90,7 @@ def test_figures_show_a_family(result: Benchmark) -> None:
     axes = result.plot.sweep("smoothgrad", metric="complexity")
     assert (axes.get_xlabel(), axes.get_title()) == ("noise", "SmoothGrad under Complexity")
     ranks = result.plot.sweep("deletion")
+    assert ranks.get_title() == "Ranks under Deletion"
     assert [tick.get_text() for tick in ranks.get_xticklabels()] == ["black", "gray"]
     plt.close("all")
     with pytest.raises(ValueError, match=r"family.*'gradient'.*smoothgrad"):
