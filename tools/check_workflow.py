@@ -11,7 +11,7 @@ import yaml
 from saliency_assay.pipeline.params import Params
 from saliency_assay.pipeline.paths import Paths
 from saliency_assay.pipeline.snakemake_internals import ATTRIBUTES
-from saliency_assay.pipeline.studies import RATED_FIGURES, RATED_TABLES
+from saliency_assay.pipeline.studies import RATED_FIGURES, RATED_TABLES, SWEEP_FIGURE, SWEEP_TABLES
 from saliency_assay.registry.records import resolve
 from saliency_assay.studies import STUDY_KINDS
 from tools.source_tree import PACKAGE, ROOT, SCRIPTS, Problem, line_of, project_imports
@@ -129,8 +129,18 @@ def check_written_files() -> Iterator[Problem]:
         if is_file and f'"{pattern}"' not in rule_text:
             yield Problem(PACKAGE / "pipeline/paths.py", 1, f"no rule writes {name}, {pattern}")
     outputs = [each for kind in STUDY_KINDS.values() for each in kind.outputs]
-    figures = {*RATED_FIGURES, *EXTRA_FIGURES, *(name for each in outputs for name in each.figures)}
-    tables = {*RATED_TABLES, "not_computed", *(name for each in outputs for name in each.tables)}
+    figures = {
+        *RATED_FIGURES,
+        SWEEP_FIGURE,
+        *EXTRA_FIGURES,
+        *(name for each in outputs for name in each.figures),
+    }
+    tables = {
+        *RATED_TABLES,
+        *SWEEP_TABLES,
+        "not_computed",
+        *(name for each in outputs for name in each.tables),
+    }
     for written_names, recorded, output_type in (
         (set(re.findall(r'report\(\s*"<results>/figures/{study}/([^"]+)"', TEXT)), figures, "figure"),
         (set(re.findall(r'"<results>/tables/{study}/(\w+)\.csv"', TEXT)), tables, "table"),

@@ -98,16 +98,31 @@ To set the label, use the optional key `label`. The default depends on the name 
 - If it is the name of a registered object, such as `gradcam`, the label is that of the object, such as *Grad-CAM*.
 - Otherwise, the label is the name with spaces for underscores and a capital first letter.
 
-Set labels if a method or metric has several entries, for example:
+A label is one line of text without the signs `$`, `{` and `}`. No two entries of a section may have the same label.
+The key `label` is unrelated to the label of an image, which is its class.
+
+## Sweeps
+
+The key `sweep` of a method or metric lists several values of a parameter. The entry is then a family, with one member
+for each value or, for several parameters, each combination:
 
 ```yaml
 methods:
-  smoothgrad_10: {method: smoothgrad, samples: 10, label: "SmoothGrad (10 samples)"}
-  smoothgrad_50: {method: smoothgrad, samples: 50, label: "SmoothGrad (50 samples)"}
+  smoothgrad: {samples: 10, sweep: {noise: [0.05, 0.1, 0.2]}}
+metrics:
+  deletion: {sweep: {fill: [black, mean]}}
 ```
 
-A label is one line of text without the signs `$`, `{` and `}`. No two entries of a section may have the same label.
-The key `label` is unrelated to the label of an image, which is its class.
+Members are ordinary methods and metrics, here `smoothgrad_noise_0.05` with the label *SmoothGrad (noise 0.05)* and so
+on; another value adds only its own jobs. In the lists of a study, the name of the family stands for all members.
+
+- Methods: under each score, half of the explained images (at least 4) select the best member, and ranks, tables and
+  heat maps show the family by this member on the other half. The halves are the same in each run; images of a group are
+  in the same half. The best member has the highest win rate among the members or, with `ranks: means`, the best mean.
+  `order.csv` names it (`selected`), `sweeps.csv` has all members, and a figure shows the means over the values.
+- Metrics: `metric_sweeps.csv` has Spearman's ρ and Kendall's τ of the orders of methods under every two values, with
+  95 % intervals, and the pairs of methods that flip: one is significantly better under one value, the other under the
+  other value. A figure shows the ranks over the values.
 """
 
 LINK = re.compile(r"\[([^]]+)\]\([^)]+\)")
@@ -224,6 +239,8 @@ def _value(schema: Mapping[str, Any], definitions: Mapping[str, Any], *, plural:
     if "const" in schema or "enum" in schema:
         return ", ".join(f"`{value}`" for value in schema.get("enum", [schema.get("const")]))
     kind = schema.get("type")
+    if isinstance(kind, list):  # of several types
+        return "values" if plural else "value"
     if kind == "array":
         entries = _value(schema["items"], definitions, plural=True) if schema["items"] else "values"
         least, most = schema.get("minItems", 0), schema.get("maxItems")

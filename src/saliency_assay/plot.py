@@ -37,6 +37,12 @@ from saliency_assay.registry.labels import Labels, label_of, method_places
 from saliency_assay.registry.records import record_of, unknown
 from saliency_assay.reliability.figures import CELL, show_correlations
 from saliency_assay.reliability.order_tables import Rule
+from saliency_assay.reliability.sweep_figures import (
+    plot_rank_sweep,
+    plot_sweep,
+    score_title,
+    scores_of_family,
+)
 from saliency_assay.runtime.job import printable
 from saliency_assay.studies.fidelity.curves import perturbed_shares
 
@@ -292,6 +298,43 @@ def ranks_of_benchmark(
     rows = rows[(rows["metric"] == pair[0]) & (rows["variant"] == pair[1])].set_index("method")
     label = benchmark.labels.score(*pair)
     return _plot_ranks(rows, benchmark.labels, label, Rule().level, ax, highlight)
+
+
+@styled()
+def sweep_of_benchmark(benchmark: Benchmark, family: str, metric: str = "", ax: Axes | None = None) -> Axes:
+    """Plot the scores of a swept method, or the ranks under a swept metric; see ``Benchmark.plot``.
+
+    Raises:
+        ValueError: no parameter of ``family`` is swept, or ``metric`` is no score of it or one of several.
+    """
+    methods = {each.name: each for each in benchmark.families}
+    metrics = {each.name: each for each in benchmark.metric_families}
+    if family in methods:
+        pair = benchmark.score_name(metric)
+        table = benchmark.sweeps
+        rows = table[table["family"] == family]
+        rows = rows[(rows["metric"] == pair[0]) & (rows["variant"] == pair[1])]
+        ax = ax or _axes(5.5, 3.6)
+        plot_sweep(ax, rows, methods[family])
+        ax.set_title(f"{methods[family].label} under {benchmark.labels.score(*pair)}")
+        if len(methods[family].parameters) > 1:
+            ax.legend()
+        return ax
+    if family not in metrics:
+        raise ValueError(unknown("family", family, [*methods, *metrics]))
+    scores = scores_of_family(benchmark.ranks, metrics[family])
+    names = list(dict.fromkeys(zip(scores["metric"], scores["sub_variant"], strict=True)))
+    matches = [name for name in names if metric in ("", name[0], " ".join(name))]
+    if len(matches) != 1:
+        raise ValueError(
+            f"metric: found {metric!r}, valid: {', '.join(' '.join(name).strip() for name in names)}"
+        )
+    rows = scores[(scores["metric"] == matches[0][0]) & (scores["sub_variant"] == matches[0][1])]
+    ax = ax or _axes(6.5, 1.5 + 0.35 * rows["method"].nunique())
+    plot_rank_sweep(ax, rows, metrics[family], benchmark.labels)
+    ax.set_title(f"Ranks under {score_title(rows, metrics[family], benchmark.labels)}")
+    ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+    return ax
 
 
 @styled()

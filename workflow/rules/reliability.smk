@@ -107,3 +107,52 @@ rule compare_tasks:
         settings=PARAMS.compare_tasks,  # data, methods, metrics, models, studies
     script:
         "../scripts/compare_tasks.py"
+
+
+rule tabulate_sweeps:
+    """Tabulate the scores of all members of families of methods, and the orders under families of metrics."""
+    input:
+        scores=INPUTS.rated_scores,
+        data=INPUTS.rated_data,
+    output:
+        sweeps="<results>/tables/{study}/sweeps.csv",
+        metric_sweeps="<results>/tables/{study}/metric_sweeps.csv",
+    log:
+        "<logs>/tabulate_sweeps/{study}.log",
+    benchmark:
+        "<benchmarks>/tabulate_sweeps/{study}.tsv"
+    wildcard_constraints:
+        study=one_of(STUDIES.swept),
+    conda:
+        "../envs/report.yaml"
+    params:
+        settings=PARAMS.tabulate_sweeps,  # methods, metrics, models, reliability, studies
+    script:
+        "../scripts/tabulate_sweeps.py"
+
+
+rule plot_sweep:
+    """Plot scores over the values of a swept method, or ranks of methods over those of a swept metric."""
+    input:
+        **rules.tabulate_sweeps.output,
+        order="<results>/tables/{study}/order.csv",
+    output:
+        report(
+            "<results>/figures/{study}/{section}_sweep_{family}.svg",
+            caption="../report/sweep.rst",
+            category=STUDIES.report_page,
+            labels=PARAMS.sweep_label,
+        ),
+    log:
+        "<logs>/plot_sweep/{study}/{section}_sweep_{family}.log",
+    benchmark:
+        "<benchmarks>/plot_sweep/{study}/{section}_sweep_{family}.tsv"
+    wildcard_constraints:
+        study=one_of(STUDIES.swept),
+        section="methods|metrics",
+    conda:
+        "../envs/report.yaml"
+    params:
+        settings=PARAMS.plot_sweep,  # data, methods, metrics, models, studies
+    script:
+        "../scripts/plot_sweep.py"

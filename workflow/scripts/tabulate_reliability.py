@@ -1,17 +1,17 @@
 """Tabulate reliability, agreement of raters, order of methods, consistency and variance of a study's scores."""
 
-from math import inf
-
 from saliency_assay.registry.records import resolve
+from saliency_assay.registry.sweeps import Family
 from saliency_assay.reliability.agreement import agreement_table
 from saliency_assay.reliability.order_tables import Rule, order_tables
-from saliency_assay.reliability.rated_scores import clusters_of
+from saliency_assay.reliability.rated_scores import clusters_of, ranges_of
 from saliency_assay.reliability.reliability_tables import (
     consistency_table,
     rankings_table,
     reliability_table,
     variance_table,
 )
+from saliency_assay.reliability.sweeps import SelectedScores, select
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import score_tables
 from saliency_assay.storage.zarr_store import open_store
@@ -26,25 +26,28 @@ with run_job(snakemake) as job:
     clusters = clusters_of(data)
     directions, baselines = settings["directions"], settings["baselines"]
     alphas, correlations = settings["printed_alpha"], settings["printed_correlation"]
+    families = [Family(**family) for family in settings["families"]]
+    rule = Rule(**settings["rule"])
+    selection = select(rated.chunks(*variant), directions, families, clusters=clusters, by=rule.by)
+    baselines = selection.baselines(baselines)
+    compared = SelectedScores(rated, selection)
     failed = set()  # entries whose printed values are left out
     if alphas or correlations:
         failed = {*settings["metrics"]}.difference(*map(score_tables.entries, rated.chunks(*variant)))
-    ranges = {
-        score: (-inf if low is None else low, inf if high is None else high)
-        for score, (low, high) in settings["ranges"].items()
-    }
+    ranges = ranges_of(settings["ranges"])
     order, pairs = order_tables(
-        rated.chunks(*variant),
+        compared.chunks(*variant),
         directions,
         baselines,
         clusters=clusters,
         ranges=ranges,
-        rule=Rule(**settings["rule"]),
+        rule=rule,
         retrained=settings["retrained"],
     )
+    order, pairs = selection.annotated(order, pairs)
     results = {
         "reliability": reliability_table(
-            rated.chunks(*variant, "seed"),
+            compared.chunks(*variant, "seed"),
             directions,
             baselines,
             resamples=settings["resamples"],
@@ -54,13 +57,13 @@ with run_job(snakemake) as job:
             failed=failed,
         ),
         "agreement": agreement_table(
-            rated.chunks(*variant), directions, labels, variants=settings["variants"], clusters=clusters
+            compared.chunks(*variant), directions, labels, variants=settings["variants"], clusters=clusters
         ),
         "order": order,
         "pairs": pairs,
         "consistency": consistency_table(rated.chunks(*method), directions, correlations, failed, clusters),
-        "rankings": rankings_table(rated.chunks(*variant), directions, baselines, clusters),
-        "variance": variance_table(rated.chunks(*variant), clusters),
+        "rankings": rankings_table(compared.chunks(*variant), directions, baselines, clusters),
+        "variance": variance_table(compared.chunks(*variant), clusters),
     }
     for name, result in results.items():
         result.to_csv(output[name], index=False)

@@ -46,6 +46,7 @@ from saliency_assay.registry.directions import VALID, Direction
 from saliency_assay.registry.labels import label_of, score_labels
 from saliency_assay.registry.properties import OTHER
 from saliency_assay.registry.records import resolve
+from saliency_assay.registry.sweeps import LEAST_IMAGES, members_of
 from saliency_assay.runtime.provenance import fingerprint
 from saliency_assay.runtime.shards import BLOCK
 
@@ -103,7 +104,8 @@ def benchmark(
             ``Dataset`` or ``DataLoader`` of ``(image, target[, mask])``; or an iterable of batches of these.
         methods: registered names, functions, classes or objects of ``captum.attr``, or dictionaries with the key
             ``method`` and parameters; or all of these by names of your choice, ``{name: …}``, as in a configuration. By
-            default a small selection for ``model``.
+            default a small selection for ``model``. A dictionary with the key ``sweep``, lists of values by parameter,
+            is a family of methods.
         metrics: the same with the key ``metric``. A custom metric needs the key ``direction``: ``higher``, ``lower`` or
             ``target X``. Both kinds of dictionaries may have a ``label``.
         targets: explained classes: one for all images, ``[N]``, or ``[N, T]`` for several of each image; ``"label"``
@@ -169,6 +171,12 @@ def benchmark(
             Names(model_name, data_name),
             None if path is None else Path(path),
         )
+        count = image_count(data, targets)
+        if run.result.families and count is not None and count < LEAST_IMAGES:
+            raise ValueError(
+                f"data: found {count} images, expected at least {LEAST_IMAGES}, because half of them select the values "
+                "of a sweep"
+            )
         blocks = image_blocks(
             chain([first], batches),
             classifier,
@@ -177,7 +185,7 @@ def benchmark(
             groups=groups,
             batch_size=batch_size,
         )
-        return run.results(blocks, image_count(data, targets), progress=progress)
+        return run.results(blocks, count, progress=progress)
 
 
 @dataclass(frozen=True)
@@ -256,7 +264,28 @@ def _entries(choices: Entries, default: Sequence[str], key: str) -> dict[str, di
         entries[name] = entry
     if not entries:
         raise ValueError(f"{key}s: found none, expected at least one")
-    return entries
+    return _expanded(entries, key)
+
+
+def _expanded(entries: Mapping[str, dict[str, Any]], key: str) -> dict[str, dict[str, Any]]:
+    """Return the entries with the members of each family, which have their membership under ``member``."""
+    complete: dict[str, dict[str, Any]] = {}
+    for name, entry in entries.items():
+        members = {name: entry}
+        if "sweep" in entry:
+            sweep = entry.pop("sweep")
+            label = label_of(
+                name, entry.get("label"), _record(entry[key], METHODS if key == "method" else SINGLE)
+            )
+            members = {
+                member.name: {**entry, **member.values, "label": member.label, "member": member}
+                for member in members_of(f"{key}s.{name}", name, label, sweep, entry)
+            }
+        for member in members:
+            if member in complete or (member != name and member in entries):
+                raise ValueError(f"{key}s.{name}.sweep: found {member}, the name of another entry")
+        complete |= members
+    return complete
 
 
 def _check_name(place: str, name: str) -> None:
@@ -285,7 +314,7 @@ def _bind_methods(
         default = (*default[:-1], "gradcam", default[-1])
     methods = []
     for name, entry in _entries(choices, default, "method").items():
-        label, function = entry.pop("label", None), entry.pop("method")
+        label, function, member = entry.pop("label", None), entry.pop("method"), entry.pop("member", None)
         record = _record(function, METHODS)
         takes = record.takes if record else _signature(function)
         if "background" in takes and "background" not in entry and background is not None:
@@ -293,7 +322,7 @@ def _bind_methods(
         bound = bind(function, classifier, has_mean=with_mean, **entry)
         registered = record.name if record else ""
         is_baseline = record is not None and not record.uses_model
-        described = MethodEntry(name, label_of(name, label, record), registered, is_baseline)
+        described = MethodEntry(name, label_of(name, label, record), registered, is_baseline, member)
         group = (record.noise_group or record.name) if record else _reference(function)
         is_deterministic = record is not None and not record.stochastic
         background_images = len(bound.arguments.get("background", ()))
@@ -313,7 +342,7 @@ def _bind_metrics(
 ) -> list[_Metric]:
     metrics = []
     for name, entry in _entries(choices, DEFAULT_METRICS, "metric").items():
-        label, function = entry.pop("label", None), entry.pop("metric")
+        label, function, member = entry.pop("label", None), entry.pop("metric"), entry.pop("member", None)
         record = _record(function, SINGLE)
         takes = set(record.takes if record else _signature(function))
         takes |= {"method"} if "explain" in takes else set()
@@ -340,6 +369,7 @@ def _bind_metrics(
             sub_variants=dict(record.sub_variants) if record else {},
             summary=record.summary if record else "",
             output=str(bound.choice.parameters.get("output", "")) if record else "",
+            member=member,
         )
         group = (record.noise_group or record.name) if record else _reference(function)
         metrics.append(_Metric(described, bound, group, _passes(record, bound.choice.parameters, size)))

@@ -21,6 +21,7 @@ from saliency_assay.api.results import (
     Moments,
 )
 from saliency_assay.data.splits import TEST
+from saliency_assay.registry.sweeps import Member
 from saliency_assay.runtime.atomic import replacing
 from saliency_assay.runtime.shards import BLOCK
 from saliency_assay.storage import GROUP, score_tables, zarr_store
@@ -139,7 +140,7 @@ def load(folder: Path) -> Benchmark:
         result = Benchmark(
             facts["model"],
             facts["data"],
-            methods=[MethodEntry(**each) for each in facts["methods"]],
+            methods=[MethodEntry(**{**each, "member": _member(each)}) for each in facts["methods"]],
             metrics=[_metric_entry(each) for each in facts["metrics"]],
             failures_found=[Failure(**each) for each in facts["failures"]],
             seeds=facts["seeds"],
@@ -160,7 +161,12 @@ def load(folder: Path) -> Benchmark:
 
 def _metric_entry(facts: Mapping[str, Any]) -> MetricEntry:
     ranges = {score: (float(low), float(high)) for score, (low, high) in facts["ranges"].items()}
-    return MetricEntry(**{**facts, "ranges": ranges})
+    return MetricEntry(**{**facts, "ranges": ranges, "member": _member(facts)})
+
+
+def _member(facts: Mapping[str, Any]) -> Member | None:
+    """Return the membership of a method or metric in a family; earlier versions have saved none."""
+    return Member(**facts["member"]) if facts.get("member") else None
 
 
 def _tables(folder: Path) -> dict[CellKey, pd.DataFrame]:

@@ -12,15 +12,18 @@ from saliency_assay.api.results import STUDY, Agreement, Benchmark
 from saliency_assay.metrics.engine import UNDEFINED
 from saliency_assay.plotting.page import page_templates
 from saliency_assay.registry.labels import counted
+from saliency_assay.reliability.metric_sweeps import metric_sweep_table
 from saliency_assay.reliability.order_tables import Rule, order_tables
 from saliency_assay.reliability.reliability_tables import (
     rankings_table,
     reliability_table,
 )
+from saliency_assay.reliability.sweeps import Selection, select, sweep_table
 from saliency_assay.reliability.variance import GROUPS
 from saliency_assay.report.export.export import study_tex, tidy_table
 from saliency_assay.report.pages.heat_map import HeatMap, heat_map
 from saliency_assay.report.pages.study import StudyResult
+from saliency_assay.report.pages.words import sweep_words
 from saliency_assay.storage import GROUP
 
 TEMPLATES = Path(__file__).with_name("templates")
@@ -135,24 +138,49 @@ def _cause(result: Benchmark, method: str, seed: int, metric: str, variant: str)
 
 def order_and_pairs(result: Benchmark) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return ``Benchmark.ranks`` and ``Benchmark.pairs``."""
-    ranges = {score: limits for each in result.metrics for score, limits in each.ranges.items()}
-    ranks, pairs = order_tables(
-        result.scores,
+    tables = order_tables(
+        result.selection.apply(result.scores),
         result.directions,
-        result.baselines,
+        result.selection.baselines(result.baselines),
         clusters=_clusters(result),
-        ranges=ranges,
+        ranges=_ranges(result),
         rule=Rule(),
     )
+    ranks, pairs = result.selection.annotated(*tables)
     win_rates = ranks.groupby(["metric", "variant"], sort=False)["win_rate"]
     rank = win_rates.rank(ascending=False, method="min")
-    ranks.insert(ranks.columns.get_loc("rank_low"), "rank", rank)  # type: ignore[arg-type]  # a unique column
+    ranks.insert(list(ranks).index("rank_low"), "rank", rank)
     return ranks, pairs
+
+
+def selection(result: Benchmark) -> Selection:
+    """Return ``Benchmark.selection``."""
+    return select(result.scores, result.directions, result.families, clusters=_clusters(result), by=Rule().by)
+
+
+def sweeps(result: Benchmark) -> pd.DataFrame:
+    """Return ``Benchmark.sweeps``."""
+    return sweep_table(
+        result.scores,
+        result.directions,
+        result.selection,
+        clusters=_clusters(result),
+        ranges=_ranges(result),
+        rule=Rule(),
+    )
+
+
+def metric_sweeps(result: Benchmark) -> pd.DataFrame:
+    """Return ``Benchmark.metric_sweeps``."""
+    compared, clusters = result.selection.apply(result.scores), _clusters(result)
+    families = result.metric_families
+    return metric_sweep_table(compared, result.directions, families, clusters=clusters, rule=Rule())
 
 
 def agreement(result: Benchmark) -> Agreement:
     """Return ``Benchmark.agreement``."""
-    scored, clusters = (result.scores, result.directions, result.baselines), _clusters(result)
+    selected, clusters = result.selection, _clusters(result)
+    scored = selected.apply(result.scores), result.directions, selected.baselines(result.baselines)
     by_images = reliability_table(*scored, resamples=RESAMPLES, level=LEVEL, clusters=clusters)
     return Agreement(by_images, rankings_table(*scored, clusters))
 
@@ -208,6 +236,10 @@ def notebook_html(result: Benchmark) -> str:
     return template.render(heat=content, sentences=result.summary[:SENTENCES])
 
 
+def _ranges(result: Benchmark) -> dict[str, tuple[float, float]]:
+    return {score: limits for each in result.metrics for score, limits in each.ranges.items()}
+
+
 def _clusters(result: Benchmark) -> dict[str, Array]:
     groups = result.image_rows.get(GROUP)
     return {} if groups is None else {GROUPS: pd.factorize(pd.Series(groups, dtype=object))[0]}
@@ -241,4 +273,5 @@ def study_of(result: Benchmark) -> StudyResult:
         methods=[each.label for each in result.methods],
         tables=tables,
         level=LEVEL,
+        cautions=sweep_words(tables["order"]),
     )

@@ -16,6 +16,7 @@ from saliency_assay.methods import METHODS
 from saliency_assay.plotting.statistics import NORMAL_95
 from saliency_assay.registry.labels import Labels, counted, method_places
 from saliency_assay.registry.records import unknown
+from saliency_assay.registry.sweeps import Family, Member, families_of
 from saliency_assay.runtime.shards import BLOCK
 from saliency_assay.storage import GROUP
 
@@ -43,6 +44,8 @@ class MethodEntry:
     """Name of the registered method; empty for a custom one."""
     is_baseline: bool
     """True if it does not use the model."""
+    member: Member | None = None
+    """Its membership in a family; None if its parameters are not swept."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,8 @@ class MetricEntry:
     summary: str
     output: str
     """Output of the model that it scores, such as ``probability``; empty if it has no such parameter."""
+    member: Member | None = None
+    """Its membership in a family; None if its parameters are not swept."""
 
 
 class CellKey(NamedTuple):
@@ -223,7 +228,9 @@ class Benchmark:
     def ranks(self) -> "pd.DataFrame":
         """A row for each score and method: its mean with a 95 % interval, its rank, and its rank set.
 
-        ``rank`` is 1 + the number of methods with a higher win rate, and ``rank_low`` to ``rank_high`` the rank set.
+        ``rank`` is 1 + the number of methods with a higher win rate, and ``rank_low`` to ``rank_high`` the rank set. If
+        parameters of methods are swept, half of the images select one member of each family, ``selected``, and all
+        values are those of the other half.
         For the other columns see ``reliability.order_tables.order_tables``.
         """
         return self._order_and_pairs[0]
@@ -242,6 +249,19 @@ class Benchmark:
         return self._order_and_pairs[1]
 
     @cached_property
+    def sweeps(self) -> "pd.DataFrame":
+        """A row for each score and member of a family of methods, see ``reliability.sweeps.sweep_table``."""
+        return self._tables.sweeps(self)  # type: ignore[no-any-return]
+
+    @cached_property
+    def metric_sweeps(self) -> "pd.DataFrame":
+        """A row for each pair of members of a family of metrics: do they agree on the order of the methods?
+
+        See ``reliability.metric_sweeps.metric_sweep_table``.
+        """
+        return self._tables.metric_sweeps(self)  # type: ignore[no-any-return]
+
+    @cached_property
     def agreement(self) -> Agreement:
         """Agreement of images on the order of the methods, for each score, and of each pair of scores."""
         return self._tables.agreement(self)  # type: ignore[no-any-return]
@@ -256,13 +276,31 @@ class Benchmark:
         """Methods that do not use the model."""
         return [each.name for each in self.methods if each.is_baseline]
 
+    @property
+    def families(self) -> list[Family]:
+        """Families of methods."""
+        return families_of((each.name, each.member) for each in self.methods)
+
+    @property
+    def metric_families(self) -> list[Family]:
+        """Families of metrics."""
+        return families_of((each.name, each.member) for each in self.metrics)
+
+    @cached_property
+    def selection(self) -> Any:
+        """The selected member of each family of methods, a ``reliability.sweeps.Selection``."""
+        return self._tables.selection(self)
+
     @cached_property
     def labels(self) -> Labels:
         """Labels of methods, metrics and scores."""
         registered = {record.name: record.uses_model for record in METHODS}
-        entries = {each.name: (each.registered, not each.is_baseline) for each in self.methods}
+        families = {each.member.family: each for each in self.methods if each.member}
+        methods = [*((each.name, each) for each in self.methods), *families.items()]
+        entries = {name: (each.registered, not each.is_baseline) for name, each in methods}
         return Labels(
-            methods={each.name: each.label for each in self.methods},
+            methods={each.name: each.label for each in self.methods}
+            | {family.name: family.label for family in self.families},
             metrics={each.name: each.label for each in self.metrics},
             scores={score: label for each in self.metrics for score, label in each.score_labels.items()},
             entry_scores={each.name: each.score_labels for each in self.metrics},
@@ -585,6 +623,14 @@ class Plots:
         The label of the method ``highlight`` is bold, in an accent color.
         """
         return self._module.heat_map(self._benchmark, ax, highlight)
+
+    def sweep(self, family: str, metric: str = "", ax: "Axes | None" = None) -> Any:
+        """Plot the scores of a swept method over the values of its parameter, with 95 % intervals over all images.
+
+        For a swept metric, plot the ranks of the methods over the values, with rank sets as bands. ``metric`` is the
+        score; it may be left out if there is only one.
+        """
+        return self._module.sweep_of_benchmark(self._benchmark, family, metric, ax)
 
     def curves(self, metric: str, ax: "Axes | None" = None, *, curve: str = "", highlight: str = "") -> Any:
         """Plot the model's output as pixels are removed or inserted: means over images with their 95 % bands.

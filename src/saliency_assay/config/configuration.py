@@ -25,6 +25,7 @@ from saliency_assay.config.methods import AnyMethod, check_needs, complete_metho
 from saliency_assay.config.metrics import AnyMetric, check_finetuning, check_scores, complete_metrics
 from saliency_assay.config.models import AnyModel
 from saliency_assay.config.studies import Study
+from saliency_assay.config.sweeps import check_images, expanded, with_members
 from saliency_assay.config.training_images import check_training_images
 from saliency_assay.registry.records import resolve
 from saliency_assay.registry.study_kind import StudyKind
@@ -130,6 +131,8 @@ class Configuration(Settings):
             ConfigError: an entry is not valid.
         """
         self._catalog = catalog
+        self.methods = expanded("methods", self.methods, catalog.methods)
+        self.metrics = expanded("metrics", self.metrics, catalog.metrics)
         self._listed_metrics = tuple(self.metrics)
         self.results = _results(self.results)
         self._files = UserFiles(Path(self.results) / ".state/digests.json")
@@ -146,8 +149,12 @@ class Configuration(Settings):
         complete_methods(self.methods, catalog)
         requested = [
             metric
-            for study in self.studies.values()
-            for metric in study.metrics or catalog.study_kinds[study.kind].metrics
+            for name, study in self.studies.items()
+            for metric in with_members(
+                f"studies.{name}.metrics",
+                study.metrics or catalog.study_kinds[study.kind].metrics,
+                self.metrics,
+            )
         ]
         self.metrics = complete_metrics(self.metrics, requested, catalog)  # type: ignore[assignment]  # same types
         for function in (*self.methods.values(), *self.metrics.values()):
@@ -161,6 +168,7 @@ class Configuration(Settings):
             check_needs(study, self.models, self.methods, catalog.architectures)
             check_finetuning(study, self.models, self.metrics)
             check_scores(study, self.metrics)
+            check_images(study, self)
         check_training_images(self)
         # Not required yet: another program may need the models that this run trains.
         for source in stored_maps(self):

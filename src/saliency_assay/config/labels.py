@@ -51,12 +51,20 @@ def labels_of(config: "Configuration", studies: Iterable[str] | None = None) -> 
     scores = [(score, label) for metric in metrics.values() for score, label in metric.labels.items()]
     scores += [(score.name, score.label) for kind in kinds for score in kind.scores]
     set_labels = [label for entry in data.values() for label in entry.labels_of_sets.items()]
+    # A family has the look of its method in figures of the selected members.
+    families = {method.member.family: method for method in config.methods.values() if method.member}
     places = method_places(
-        {name: (method.method, method.uses_model) for name, method in config.methods.items()},
+        {
+            name: (method.method, method.uses_model)
+            for name, method in [*config.methods.items(), *families.items()]
+        },
         {name: record.uses_model for name, record in config.catalog.methods.items()},
     )
+    members = [method.member for method in methods.values() if method.member]
+    families_of_studies = {member.family: member.family_label for member in members}
     return Labels(
         methods=_labels(methods)
+        | dict(sorted(families_of_studies.items()))
         | {key: label for kind in kinds for key, label in kind.method_labels.items()},
         metrics=_labels(metrics),
         scores=dict(sorted(scores)),
@@ -72,7 +80,9 @@ def labels_of(config: "Configuration", studies: Iterable[str] | None = None) -> 
             for name, metric in sorted(metrics.items())
         },
         sub_variants=dict(sorted(sub_variants.items())) | ({"": shared} if shared else {}),
-        places={name: place for name, place in places.items() if name in methods},
+        places={
+            name: place for name, place in places.items() if name in methods or name in families_of_studies
+        },
     )
 
 

@@ -30,9 +30,11 @@ from saliency_assay.config.fields import (
     entry_kind,
 )
 from saliency_assay.config.models import Model
+from saliency_assay.config.sweeps import SWEEP, Sweep, errors_of_family
 from saliency_assay.registry.labels import label_of
 from saliency_assay.registry.records import short_repr, unknown
 from saliency_assay.registry.signatures import GENERATOR, check_call, describe_function
+from saliency_assay.registry.sweeps import Member
 from saliency_assay.runtime.user_files import Source
 
 if TYPE_CHECKING:
@@ -52,6 +54,8 @@ class Method(Entry):
 
     label: Line = Field("", description=LABEL)
 
+    member: Derived[Member | None] = None
+    """Its membership in a family; None for an entry without ``sweep``."""
     method: Derived[str] = ""
     """Name of the registered method; empty for a custom function and for maps from another program."""
     maps: Derived[str] = ""
@@ -105,15 +109,16 @@ class RegisteredMethod(Method):
     background: Positive = Field(
         100, description="Only for methods that use training images: the number of these images."
     )
+    sweep: Sweep = Field({}, description=SWEEP)
 
     def complete(self, name: str, others: Mapping[str, Method], catalog: Catalog) -> None:
         """Check the entry, and set the fields that follow from the record of the method."""
         place = f"methods.{name}"
         is_named = "method" in self.model_fields_set
         record = look_up(place, "method", self.method if is_named else name, catalog.methods)
-        keys = ("method", "label", *record.takes)
+        keys = ("method", "label", "sweep", *record.takes)
         # Optional keys that this method does not take are passed on as parameters, to be reported as unknown keys.
-        misplaced = dict.fromkeys(self.model_fields_set - {"parameters", *keys})
+        misplaced = dict.fromkeys(self.model_fields_set - {"parameters", "member", *keys})
         values = {**misplaced, **self.parameters}
         self.parameters = parameters_of(place, record.parameters, values, keys, check=record.check)
         self.smoothed = None if self.base is None else _base(place, self.base, others, catalog)
@@ -131,6 +136,7 @@ class CustomMethod(Method):
     function: str = Field(description=f"The function that computes maps, {FUNCTION}")
     files: Distinct[Text] = Field((), description=FILES)
     label: Line = Field("", description=LABEL)
+    sweep: Sweep = Field({}, description=SWEEP)
 
     def complete(self, name: str, others: Mapping[str, Method], catalog: Catalog) -> None:
         """Check the call against the source code of the function, which is not run, and set the derived fields."""
@@ -161,6 +167,7 @@ class CaptumMethod(Method):
         description="Only for classes whose `baselines` have no default: the number of training images that are passed "
         "as `baselines`.",
     )
+    sweep: Sweep = Field({}, description=SWEEP)
 
     def complete(self, name: str, others: Mapping[str, Method], catalog: Catalog) -> None:
         """Check the arguments against the source code of the class, and set the derived fields."""
@@ -247,15 +254,16 @@ def complete_methods(entries: Mapping[str, Method], catalog: Catalog) -> None:
     """Complete all entries, smoothing methods after the others, which their ``base`` may name."""
     smoothing = {name for name, entry in entries.items() if getattr(entry, "base", None) is not None}
     plain = {name: entry for name, entry in entries.items() if name not in smoothing}
-    for name, entry in plain.items():
-        entry.complete(name, {}, catalog)
-    for name in entries:
-        if name in smoothing:
-            entries[name].complete(name, plain, catalog)
+    for name, entry in [*plain.items(), *((name, entries[name]) for name in entries if name in smoothing)]:
+        with errors_of_family("methods", name, entry.member):
+            entry.complete(name, plain if name in smoothing else {}, catalog)
 
 
 def _base(place: str, name: str, others: Mapping[str, Method], catalog: Catalog) -> Method:
     """Return the method to smooth: an entry, or a registered method with its defaults."""
+    members = [other for other, entry in others.items() if entry.member and entry.member.family == name]
+    if members:
+        raise ConfigError(f"{place}.base: found {name}, which is a sweep; valid: {', '.join(members)}")
     if name not in others and name in catalog.methods:
         base: Method = RegisteredMethod()
         base.complete(name, {}, catalog)

@@ -30,11 +30,13 @@ from saliency_assay.config.fields import (
     entry_kind,
 )
 from saliency_assay.config.models import Model
+from saliency_assay.config.sweeps import SWEEP, Sweep, errors_of_family
 from saliency_assay.metrics import BOXES, Figure, Score
 from saliency_assay.registry.directions import Direction
 from saliency_assay.registry.labels import label_of
 from saliency_assay.registry.properties import COMPLEXITY, FAITHFULNESS, OTHER
 from saliency_assay.registry.signatures import GENERATOR, OFFERED, check_call, describe_function
+from saliency_assay.registry.sweeps import Member
 from saliency_assay.training.hyperparameters import finetuning, training_from
 
 POSITIONAL = ("predict", "images", "targets", "maps")
@@ -46,6 +48,8 @@ class Metric(Entry):
 
     label: Line = Field("", description=LABEL)
 
+    member: Derived[Member | None] = None
+    """Its membership in a family; None for an entry without ``sweep``."""
     metric: Derived[str] = ""
     """Name of the registered metric; empty for a custom function."""
     function: Derived[str] = ""
@@ -116,6 +120,7 @@ class RegisteredMetric(Metric):
         description="Only for metrics that [fine-tune the model](metrics.md#f_fidelity): [training "
         "parameters](models.md#training) that differ from those of the model.",
     )
+    sweep: Sweep = Field({}, description=SWEEP)
 
     def complete(self, name: str, catalog: Catalog) -> None:
         """Check the entry, and set the fields that follow from the record of the metric."""
@@ -174,6 +179,7 @@ class CustomMetric(Metric):
         description=f"Property of a map that it measures, such as `{FAITHFULNESS}` or `{COMPLEXITY}`, by which heat"
         " maps group metrics.",
     )
+    sweep: Sweep = Field({}, description=SWEEP)
 
     def complete(self, name: str, catalog: Catalog) -> None:
         """Check the entry, whose only score has its name, against the source code of the function."""
@@ -227,7 +233,8 @@ def complete_metrics(
         if name not in metrics and (not record.scores_single_maps or name in requested):
             metrics[name] = RegisteredMetric()
     for name, metric in metrics.items():
-        metric.complete(name, catalog)
+        with errors_of_family("metrics", name, metric.member):
+            metric.complete(name, catalog)
     return metrics
 
 

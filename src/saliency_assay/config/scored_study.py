@@ -8,6 +8,7 @@ from saliency_assay.config.checks import look_up
 from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.fields import Distinct
 from saliency_assay.config.studies import Study
+from saliency_assay.config.sweeps import with_members
 
 if TYPE_CHECKING:
     from saliency_assay.config.configuration import Configuration
@@ -35,6 +36,7 @@ class ScoredStudy(Study):
         registered = [name for name, record in config.catalog.metrics.items() if record.scores_single_maps]
         valid = dict.fromkeys([*configured, *registered])
         self.metrics = self.metrics or tuple(name for name in config.listed_metrics if name in configured)
+        self.metrics = with_members(place, self.metrics, config.metrics)
         for name in self.metrics:
             look_up(place, "metric of single maps", name, valid)
         if not self.metrics:

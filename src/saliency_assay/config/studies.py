@@ -7,6 +7,7 @@ from pydantic import Field
 
 from saliency_assay.config.checks import look_up
 from saliency_assay.config.fields import LABEL, Derived, Distinct, Line, Record
+from saliency_assay.config.sweeps import with_members
 from saliency_assay.registry.labels import label_of
 
 if TYPE_CHECKING:
@@ -55,7 +56,9 @@ class Study(Record):
         """
         kind = config.catalog.study_kinds[self.kind]
         self.name, self.label = name, label_of(name, self.label, kind)
-        self.methods = self.methods or tuple(config.methods)
+        self.methods = with_members(
+            f"{self.place}.methods", self.methods or tuple(config.methods), config.methods
+        )
         for method in self.methods:
             look_up(f"{self.place}.methods", "method", method, config.methods)
         self.complete_kind(config)

@@ -5,6 +5,7 @@ A job reruns when its settings change, so they contain exactly the values on whi
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -419,26 +420,63 @@ class Params(EntrySettings):
         return self.settings(
             "tabulate_reliability",
             [kind.rated_scores],
-            rated_scores=kind.rated_scores,
+            **self._ranking(study.name),
             variants=kind.variants,
-            data=study.data,
-            models=study.models,
             label=self.studies.class_label(study.name),
             baselines=self.studies.baselines(study.name),
-            directions=self.studies.directions(study.name),
-            ranges=self.descriptions.ranges(study.name),
-            retrained=kind.retrains_models,
-            rule={
-                "by": reliability.ranks,
-                "margin": reliability.margin,
-                "margin_unit": reliability.margin_unit,
-            },
             resamples=reliability.resamples,
             level=reliability.level,
             metrics=study.metrics,
             printed_alpha=study.printed_alpha,
             printed_correlation=study.printed_correlation,
+            families=self._families(study.name)["methods"],
         )
+
+    def _ranking(self, name: str) -> Settings:
+        """Return how the methods of a study are ranked, and by which scores."""
+        study, kind, reliability = self.studies.study(name), self.studies.kind(name), self.config.reliability
+        return {
+            "rated_scores": kind.rated_scores,
+            "data": study.data,
+            "models": study.models,
+            "directions": self.studies.directions(name),
+            "ranges": self.descriptions.ranges(name),
+            "retrained": kind.retrains_models,
+            "rule": {
+                "by": reliability.ranks,
+                "margin": reliability.margin,
+                "margin_unit": reliability.margin_unit,
+            },
+        }
+
+    def _families(self, study: str) -> dict[str, list[Settings]]:
+        """Return the families of a study's methods and metrics as plain data."""
+        families = self.studies.families(study)
+        return {section: list(map(asdict, of_section)) for section, of_section in families.items()}
+
+    def tabulate_sweeps(self, wildcards: Wildcards) -> Settings:
+        study = wildcards["study"]
+        return self.settings(
+            "tabulate_sweeps",
+            [self.studies.kind(study).rated_scores],
+            **self._ranking(study),
+            families=self._families(study),
+        )
+
+    def plot_sweep(self, wildcards: Wildcards) -> Settings:
+        return self.settings(
+            "plot_sweep",
+            family=self._family(wildcards),
+            labels=self.descriptions.labels(wildcards["study"]),
+        )
+
+    def sweep_label(self, wildcards: Wildcards) -> dict[str, str]:
+        """Return the title of the figure of a family in the report."""
+        return {"result": f"Sweep of {self._family(wildcards)['label']}"}
+
+    def _family(self, wildcards: Wildcards) -> Settings:
+        families = self._families(wildcards["study"])[wildcards["section"]]
+        return next(family for family in families if family["name"] == wildcards["family"])
 
     def plot_reliability(self, wildcards: Wildcards) -> Settings:
         baselines = self.studies.baselines(wildcards["study"])

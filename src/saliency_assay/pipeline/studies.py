@@ -7,8 +7,10 @@ from saliency_assay.config.configuration import Configuration
 from saliency_assay.config.metrics import Metric
 from saliency_assay.config.models import Model
 from saliency_assay.config.studies import Study
+from saliency_assay.config.sweeps import families
 from saliency_assay.registry.directions import Direction
 from saliency_assay.registry.study_kind import StudyKind
+from saliency_assay.registry.sweeps import Family
 
 RATED_TABLES = ("reliability", "agreement", "order", "pairs", "consistency", "rankings", "variance")
 RATED_FIGURES = (
@@ -17,6 +19,10 @@ RATED_FIGURES = (
 )
 LEAST_METHODS = 3
 """Fewest methods whose orders under two tasks are compared, as in ``reliability.raters``."""
+SWEEP_TABLES = ("sweeps", "metric_sweeps")
+"""Additional tables of rated studies with families of methods or metrics."""
+SWEEP_FIGURE = "{section}_sweep_{family}.svg"
+"""Their figures; ``section`` is ``methods`` or ``metrics``."""
 
 
 class Studies:
@@ -32,6 +38,8 @@ class Studies:
             name: pairs for study in config.studies.values() for name, pairs in study.pair_sets.items()
         }
         """For each set of image pairs (original and modified copy) that a study creates, the number of pairs."""
+        self.swept = [name for name in self.rated if any(self.families(name).values())]
+        """Rated studies with families of methods or metrics."""
 
     def of_kind(self, kind: str, option: str = "") -> list[str]:
         """Return the studies of a kind; with ``option``, only those that have it."""
@@ -165,6 +173,13 @@ class Studies:
             return set()
         return {*self.study(name).metrics, *([f"kind {kind.name}"] if kind.scores else [])}
 
+    def families(self, name: str) -> dict[str, list[Family]]:
+        """Return the families of a study's ``methods`` and ``metrics``."""
+        return {
+            section: families(getattr(self.study(name), section), getattr(self.config, section))
+            for section in ("methods", "metrics")
+        }
+
     # ---- outputs of a study in the report and in the export
 
     def summary_tables(self, name: str) -> list[str]:
@@ -175,7 +190,8 @@ class Studies:
     def tables(self, name: str) -> list[str]:
         """Return the names of all exported tables of a study."""
         rated = RATED_TABLES if name in self.rated else ()
-        return [*self.kind(name).tables(self.study(name).options), *rated]
+        swept = SWEEP_TABLES if name in self.swept else ()
+        return [*self.kind(name).tables(self.study(name).options), *rated, *swept]
 
     def figures(self, name: str) -> list[str]:
         """Return the files of a study's figures in the order of the report, relative to the study's folder."""
@@ -183,4 +199,11 @@ class Studies:
         kind_figures = dict.fromkeys(
             pattern.format(**values) for pattern in patterns for values in self.study(name).figure_values
         )
-        return ["study.html", *kind_figures, "gallery.html", *(RATED_FIGURES if name in self.rated else ())]
+        sweeps = [
+            SWEEP_FIGURE.format(section=section, family=family.name)
+            for section, of_section in self.families(name).items()
+            for family in of_section
+            if name in self.swept
+        ]
+        rated = RATED_FIGURES if name in self.rated else ()
+        return ["study.html", *kind_figures, "gallery.html", *sweeps, *rated]

@@ -65,6 +65,9 @@ HEADS: Mapping[str, str] = MappingProxyType(
         "raters": "number of raters",
         "printed": "published",
         "spread": "sd over samples of images",
+        "selected": "selected value",
+        "other_selected": "selected value of the other",
+        "selection_images": "images of the selection",
         "baseline_spread": "sd of the baseline",
         "p_value": "p",
     }

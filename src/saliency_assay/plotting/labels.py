@@ -32,6 +32,8 @@ def _label_columns(table: pd.DataFrame, labels: Labels) -> dict[str, "pd.Series[
         "method": labels.method,
         "lead_over": labels.method,
         "other": labels.method,
+        "selected": labels.method,
+        "other_selected": labels.method,
     }
     columns: dict[str, pd.Series[Any] | list[str]] = {
         name: table[name].astype(str).map(read).where(table[name].notna())

@@ -1,4 +1,4 @@
-"""Range of Spearman's ρ between two orders of which only some comparisons are certain.
+"""Ranges of Spearman's ρ and Kendall's τ between two orders of which only some comparisons are certain.
 
 A percentile bootstrap of a rank correlation is biased: resampled means are noisier than the means themselves, so their
 order is farther from a known one, and its interval lies below a true ρ of 1. Here, the comparisons are tested instead.
@@ -45,6 +45,27 @@ def correlation_range(better: Array, other: Array) -> tuple[float, float]:
     if len(first) < 2:
         return np.nan, np.nan
     return -_greatest(first, second.T), _greatest(first, second)
+
+
+def concordance_range(better: Array, other: Array) -> tuple[float, float]:
+    """Return bounds of Kendall's τ of two orders of the same items that agree with ``better`` and ``other``.
+
+    Pairs that are certain in both relations count as they are; each of the others may agree or disagree, so that the
+    range is at least as wide as that of all such orders.
+
+    Args:
+        better: see ``correlation_range``.
+        other: the same for the second order.
+
+    Returns:
+        Two values in [−1, 1]; NaN for fewer than two items.
+    """
+    first, second = _closure(better), _closure(other)
+    pairs = len(first) * (len(first) - 1) / 2
+    if not pairs:
+        return np.nan, np.nan
+    agreeing, opposed = (first & second).sum(), (first & second.T).sum()
+    return float(2 * agreeing / pairs - 1), float(1 - 2 * opposed / pairs)
 
 
 def _closure(better: Array) -> Array:

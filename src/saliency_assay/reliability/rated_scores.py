@@ -3,8 +3,9 @@
 Each kind of study has a reader that returns them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,6 +23,14 @@ def clusters_of(data: Any) -> dict[str, np.ndarray]:
     clusters = {name: data[array][:] for name, array in CLUSTERS.items() if array in data}
     groups = groups_of(data)
     return clusters if groups is None else clusters | {GROUPS: groups}
+
+
+def ranges_of(settings: Mapping[str, Sequence[float | None]]) -> dict[str, tuple[float, float]]:
+    """Return the smallest and largest possible value of each score from the settings of a job, None for no limit."""
+    return {
+        score: (-inf if low is None else low, inf if high is None else high)
+        for score, (low, high) in settings.items()
+    }
 
 
 def groups_of(data: Any) -> np.ndarray | None:

@@ -60,7 +60,7 @@ def test_every_model_has_a_section_with_its_keys() -> None:
     }
     assert {model.__name__ for model in models} == {model.__name__ for model in HEADINGS}
     sections = dict(re.findall(r"^##+ (.+)\n((?:.|\n)*?)(?=^##|\Z)", page_text(), re.MULTILINE))
-    assert list(sections) == ["Display names", *HEADINGS.values()]
+    assert list(sections) == ["Display names", "Sweeps", *HEADINGS.values()]
     for model, heading in HEADINGS.items():
         keys = set(model.__annotations__) & set(model.own_keys())
         assert set(re.findall(r"^\| `(\w+)` \|", sections[heading], re.MULTILINE)) == keys

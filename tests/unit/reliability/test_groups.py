@@ -72,7 +72,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pd.DataFrame]:
     settings |= {"models": ["m"], "label": "class", "baselines": ["edge"], "directions": HIGHER}
     settings |= {"resamples": 200, "level": 0.9, "printed_alpha": {}, "printed_correlation": {}}
     settings |= {"ranges": {"auc": [None, None]}, "metrics": [], "retrained": False}
-    settings |= {"rule": {"by": "wins", "margin": None, "margin_unit": "sd"}}
+    settings |= {"rule": {"by": "wins", "margin": None, "margin_unit": "sd"}, "families": []}
     output = {name: folder / f"{name}.csv" for name in TABLES}
     files = {"scores": [folder / "scores.parquet"], "data": folder / "data.zarr.zip"}
     run_script("tabulate_reliability", folder, settings, files, output)

@@ -12,14 +12,21 @@ from tools.check_workflow import RULES, Rule
 
 CAPTION = re.compile(r'caption="[./]+report/(\w+)\.rst"')
 CAPTIONS = [(rule, name) for rule in RULES.values() for name in dict.fromkeys(CAPTION.findall(rule.body))]
-STUDIES = {**TINY["studies"], "trust": {"kind": "validity", "model": "digits", "metrics": ["faithfulness"]}}
+METHODS = {**TINY["methods"], "swept": {"method": "smoothgrad", "sweep": {"noise": [1, 2]}}}
+FIDELITY = {**TINY["studies"]["digits"], "methods": ["gradient", "swept"]}
+STUDIES = {
+    **TINY["studies"],
+    "digits": FIDELITY,
+    "trust": {"kind": "validity", "model": "digits", "metrics": ["faithfulness"]},
+}
 WILDCARDS = {"metric": "faithfulness", "figure": "scores", "protocol": "iteroar", "fill": "zero"}
+WILDCARDS |= {"section": "methods", "family": "swept"}
 
 
 @pytest.mark.parametrize(("rule", "name"), CAPTIONS, ids=lambda value: getattr(value, "name", value))
 def test_a_caption_reads_settings_that_its_rule_has(rule: Rule, name: str) -> None:
     kind = next((kind for kind in STUDY_KINDS if f"{kind.upper()}_PARAMS" in rule.body), "")
-    of = params({**TINY, "studies": STUDIES})
+    of = params({**TINY, "methods": METHODS, "studies": STUDIES})
     (study,) = of.studies.of_kind(kind or "fidelity")
     wildcards = {**WILDCARDS, "study": study}
     settings = getattr(of.of_kind(kind) if kind else of, rule.name)(wildcards)

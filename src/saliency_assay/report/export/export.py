@@ -6,12 +6,13 @@ import numpy as np
 import pandas as pd
 
 from saliency_assay.plotting import latex
-from saliency_assay.plotting.text import groups_text, joined
+from saliency_assay.plotting.text import groups_text, joined, span_text
 from saliency_assay.registry.directions import Direction
 from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.reliability.figures import scored_names
 from saliency_assay.reliability.order_tables import ORDERED
 from saliency_assay.reliability.reliability_tables import SCORED, rank_text, with_groups
+from saliency_assay.reliability.sweeps import SELECTED, SELECTION_IMAGES
 
 WITHOUT = {
     f"{name}{end}": f"{name}_without_baselines{end}"
@@ -51,7 +52,8 @@ def tidy_table(
         printed: result of ``studies.fidelity.fidelity_tables.summary``, if the study has one.
 
     Returns:
-        The columns ``TIDY``, and ``groups`` after ``images`` if ``order`` has it. ``seeds`` to ``ranked_by``: see
+        The columns ``TIDY``, ``groups`` after ``images``, and ``selected`` and ``selection_images``, if ``order`` has
+        them. ``seeds`` to ``ranked_by``: see
         ``order_tables``; ``printed``: a paper's value of this method and score, or NaN. Equal for all methods of a
         metric: ``alpha`` and ``correlation`` with all methods, averaged over seeds, with the smallest ``low`` and the
         largest ``high`` of the seeds, NaN if a seed has no interval; ``…_without_baselines``: the same without
@@ -61,7 +63,7 @@ def tidy_table(
     for baselines, names in ((["with", "none"], {}), (["without"], WITHOUT)):
         subset = reliability[reliability["baselines"].isin(baselines)]
         table = table.merge(_mean_over_seeds(subset).rename(columns=names), how="left", on=SCORED)
-    columns = with_groups(TIDY, order)
+    columns = [*with_groups(TIDY, order), *(name for name in (SELECTED, SELECTION_IMAGES) if name in order)]
     if printed is None:
         return table.assign(printed=np.nan)[columns]
     keys = ["metric", "variant", "method"]
@@ -236,7 +238,17 @@ def _score_caption(rows: pd.DataFrame, study: str, baselines: bool, level: float
         rf"95\,\% confidence interval over {over}; {legend}. "
         rf"In parentheses the rank set {RANKED[rows['ranked_by'].iloc[0]]}, with simultaneous 95\,\% confidence over "
         "the methods of a score, not over scores; bold: no method is significantly better, and some are worse. "
-        f"{'Baselines are listed separately. ' if baselines else ''}"
+        f"{_selection_text(rows, labels)}{'Baselines are listed separately. ' if baselines else ''}"
         rf"$\alpha$: inter-rater reliability of the ranking (Krippendorff), with its {100 * level:.4g}\,\% "
         "confidence interval."
     )
+
+
+def _selection_text(rows: pd.DataFrame, labels: Labels) -> str:
+    """Return a sentence on the methods whose parameters were selected on other images; empty if there are none."""
+    swept = rows[rows[SELECTED].fillna("") != ""] if SELECTED in rows else rows[:0]
+    if swept.empty:
+        return ""
+    methods = latex.escaped(joined(dict.fromkeys(map(labels.method, swept["method"]))))
+    images = span_text(swept[SELECTION_IMAGES].astype(int))
+    return f"Parameters of {methods} were selected for each score on other images (n = {latex.escaped(images)}). "

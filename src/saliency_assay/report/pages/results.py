@@ -14,6 +14,7 @@ from saliency_assay.registry.records import resolve
 from saliency_assay.reliability.chance import Evaluation, chance_caution, count_text
 from saliency_assay.reliability.rated_scores import groups_of
 from saliency_assay.report.pages.study import StudyResult
+from saliency_assay.report.pages.words import sweep_words
 from saliency_assay.storage import zarr_store
 from saliency_assay.storage.csv_tables import read_table
 from saliency_assay.storage.shards import open_stores
@@ -69,7 +70,11 @@ def study_result(
         reference_colors={
             labels.method(method): color for method, color in facts["reference_colors"].items()
         },
-        cautions=[*facts["references"], *_read_cautions(facts["cautions"], files, labels)],
+        cautions=[
+            *sweep_words(tables.get("order")),
+            *facts["references"],
+            *_read_cautions(facts["cautions"], files, labels),
+        ],
         at_chance=list(filter(None, at_chance)),
         thumbnails=json.loads(files["thumbnails"].read_bytes()) if "thumbnails" in files else {},
     )

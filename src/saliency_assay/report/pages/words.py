@@ -15,6 +15,7 @@ from saliency_assay.reliability import verdicts
 from saliency_assay.reliability.comparison import MEANS, WINS
 from saliency_assay.reliability.order_tables import BETTER
 from saliency_assay.reliability.reliability_tables import PAIR, rank_text
+from saliency_assay.reliability.sweeps import SELECTED, SELECTION_IMAGES
 
 CONFIDENCE = 0.95  # simultaneous coverage of the rank sets of one metric
 POWER = 0.8  # power of the smallest detectable differences and of the required numbers of images in pairs.csv
@@ -461,3 +462,13 @@ def percent(share: float) -> str:
     if 0 < share < 0.005:
         return "< 1\u00a0%"
     return "> 99\u00a0%" if 0.995 <= share < 1 else f"{100 * share:.0f}\u00a0%"
+
+
+def sweep_words(order: pd.DataFrame | None) -> list[str]:
+    """Return a sentence on the images of the ranks if values of sweeps were selected on others; else none."""
+    if order is None or SELECTED not in order or order.empty:
+        return []
+    families = dict.fromkeys(order.loc[order[SELECTED].fillna("") != "", "method"])
+    held_out, selecting = span_text(order["all_images"]), span_text(order[SELECTION_IMAGES])
+    swept = f"the best values of {joined(families)}"
+    return [f"Ranks refer to {held_out} images; the other {selecting} selected {swept}, under each metric."]

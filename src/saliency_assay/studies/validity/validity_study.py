@@ -8,6 +8,7 @@ from saliency_assay.config.checks import look_up
 from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.fields import INTEGER, NUMBER, Distinct
 from saliency_assay.config.scored_study import ScoredStudy
+from saliency_assay.config.sweeps import with_members
 
 if TYPE_CHECKING:
     from saliency_assay.config.configuration import Configuration
@@ -60,8 +61,10 @@ class ValidityStudy(ScoredStudy):
                 noise is not larger than the small one.
         """
         super().complete_kind(config)
+        place = f"{self.place}.degraded_methods"
+        self.degraded_methods = with_members(place, self.degraded_methods, config.methods)
         for method in self.degraded_methods:
-            look_up(f"{self.place}.degraded_methods", "method", method, dict.fromkeys(self.methods))
+            look_up(place, "method", method, dict.fromkeys(self.methods))
         for key in ("model_noise", "input_noise"):
             small, large = getattr(self, key)
             if not small < large:
