@@ -21,7 +21,7 @@ from tools.source_tree import (
 
 ORDER = (
     "registry", "runtime", "storage", "data", "models", "training", "methods", "metrics", "config", "pipeline",
-    "plotting", "reliability", "studies", "catalog", "report", "runs", "api", "plot", "adapters", "cli",
+    "plotting", "reliability", "studies", "catalog", "report", "runs", "api", "plot", "adapters", "suite", "cli",
 )  # fmt: skip
 """Order of packages; each imports only from itself and from earlier ones."""
 HOMES = {
