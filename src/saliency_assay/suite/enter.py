@@ -16,6 +16,7 @@ from saliency_assay.data.splits import TEST
 from saliency_assay.methods.stored_maps import read_maps, recompute
 from saliency_assay.metrics import METRICS
 from saliency_assay.reliability.order_tables import BETTER, WORSE
+from saliency_assay.reliability.reliability_tables import rank_text
 from saliency_assay.runtime.atomic import replacing
 from saliency_assay.suite import VERSION
 from saliency_assay.suite.entries import written
@@ -51,8 +52,10 @@ class Place:
     @property
     def rank_set(self) -> str:
         """Rank set in words, such as ``1–5 of 28``."""
+        if not self.rank_low > 0:
+            return "no score"
         count = len(self.better_than) + len(self.same_as) + len(self.worse_than) + 1
-        return f"{self.rank_low:.0f}–{self.rank_high:.0f} of {count}" if self.rank_low > 0 else "no score"
+        return f"{rank_text(self.rank_low, self.rank_high)} of {count}"
 
 
 @dataclass(frozen=True)
@@ -142,11 +145,14 @@ def standing(task: Task, before: TaskScores, scores: TaskScores) -> Standing:
     """
     joined = before.joined(scores).benchmark()
     name = scores.methods[0].name
-    changed = [
-        f"{package}: {before.versions.get(package, 'not installed')} in the reference, {version} here"
+    packages = [
+        f"{package} {version} ({before.versions.get(package, 'none')} in the reference)"
         for package, version in scores.versions.items()
         if before.versions.get(package) != version
     ]
+    changed = (
+        [f"computed with {', '.join(packages)}; 'saliency-assay suite check' compares"] if packages else []
+    )
     changed += [
         f"the code of {each} has changed since the reference"
         for each, digest in scores.code.items()

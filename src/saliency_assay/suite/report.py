@@ -4,19 +4,19 @@ from collections.abc import Mapping, Sequence
 from math import isnan
 from pathlib import Path
 
-from markupsafe import Markup
-
 from saliency_assay.plotting.page import page_templates
+from saliency_assay.report.pages import heat_map
 from saliency_assay.runtime.atomic import replacing
 from saliency_assay.suite import VERSION
 from saliency_assay.suite.enter import Place, Standing
 
 TEMPLATES = Path(__file__).with_name("templates")
+HEAT_MAPS = Path(heat_map.__file__).with_name("templates")
 
 
 def write_report(path: Path, label: str, standings: Sequence[Standing], left_out: Mapping[str, str]) -> None:
     """Write the page; it contains its style, and needs no network."""
-    page = page_templates(TEMPLATES).get_template("entry.html.j2")
+    page = page_templates(TEMPLATES, HEAT_MAPS).get_template("entry.html.j2")
     content = page.render(
         title=label,
         version=VERSION,
@@ -25,7 +25,7 @@ def write_report(path: Path, label: str, standings: Sequence[Standing], left_out
                 "standing": each,
                 "sentences": sentences(label, each),
                 "rows": _rows(each),
-                "heat_map": Markup(each.joined._repr_html_()),  # escaped by its own template
+                "heat_map": each.joined.heat_map,
             }
             for each in standings
         ],
@@ -45,17 +45,19 @@ def sentences(label: str, standing: Standing) -> list[str]:
     def named(chosen: Sequence[Place]) -> str:
         return ", ".join(each.score for each in chosen)
 
-    best = [each for each in places if each.rank_low == 1]
-    below = [each for each in places if each.above_baselines == 0]
-    open_ones = [each for each in places if not each.better_than and not each.worse_than]
-    texts = [f"On each of {len(places)} scores, another method is distinguishably better than {label}."]
+    told_apart = [each for each in places if each.better_than or each.worse_than]
+    best = [each for each in told_apart if each.rank_low == 1]
+    below = [each for each in told_apart if each.above_baselines == 0]
+    silent = [each for each in places if each not in told_apart]
+    texts = [f"{len(told_apart)} of {len(places)} scores distinguish {label} from another method."]
     if best:
-        count = f"{len(best)} of {len(places)} scores"
-        texts = [f"No method is distinguishably better than {label} on {count}: {named(best)}."]
+        texts.append(f"On {len(best)} of these, no method is better: {named(best)}.")
+    elif told_apart:
+        texts.append("On each of these, another method is better.")
     if below:
-        texts.append(f"It is not distinguishably better than every baseline on {len(below)}: {named(below)}.")
-    if open_ones:
-        texts.append(f"{len(open_ones)} scores distinguish it from no other method: {named(open_ones)}.")
+        texts.append(f"On {len(below)}, it is not shown to be better than every baseline: {named(below)}.")
+    if silent:
+        texts.append(f"These scores distinguish it from none: {named(silent)}.")
     return texts
 
 

@@ -63,7 +63,9 @@ class TaskScores:
 
     def benchmark(self) -> Benchmark:
         """Return the scores as a benchmark, in which a score is the mean of all seeds."""
-        result = Benchmark(self.task, self.suite, self.methods, self.metrics, [SEEDS[0]], complete=True)
+        result = Benchmark(
+            self.task, f"suite {self.suite}", self.methods, self.metrics, [SEEDS[0]], complete=True
+        )
         count = len(self.targets)
         result.image_rows = {"image": [*range(count)], "source": [*range(count)], "target": self.targets}
         result.failures_found = list(self.failures)
