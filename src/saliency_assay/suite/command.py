@@ -162,6 +162,13 @@ def _suite_parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="action", required=True)
     commands.add_parser("list", help="tasks, and the data that they need")
+    board = commands.add_parser("leaderboard", help="write the page of the leaderboard")
+    board.add_argument(
+        "--entries", default=Path("suite/entries"), type=Path, help="folder of accepted entries"
+    )
+    board.add_argument("--output", default=Path("leaderboard.html"), type=Path, help="the HTML file")
+    verify = commands.add_parser("verify", help="check the format, ranges and digests of entries")
+    verify.add_argument("entry", nargs="+", type=Path, help="entry.zip")
     for name, text in (
         ("make", "compute the reference scores; an interrupted computation is continued"),
         ("check", "compute a tenth of the reference scores again, and compare"),
@@ -186,6 +193,17 @@ def _suite(options: argparse.Namespace) -> int:
     if options.action == "list":
         print(make.task_list())
         return 0
+    if options.action == "leaderboard":
+        from saliency_assay.suite.leaderboard import write_page
+
+        write_page(options.output, options.entries)
+        return 0
+    if options.action == "verify":
+        from saliency_assay.suite.entries import problems
+
+        found = [f"{path}: {problem}" for path in options.entry for problem in problems(path)]
+        print("\n".join(found or ["valid"]))
+        return int(bool(found))
     tasks = [task_of(each) for each in options.task]
     run = make.make if options.action == "make" else make.check
     return run(tasks, options.data, options.output)
