@@ -103,38 +103,57 @@ def enter(
         The standing on each task, and for each task that is left out the reason.
 
     Raises:
-        ValueError: the name is taken, or the method fails on all tasks.
+        ValueError: the reference has the name or the label, ``settings`` or ``maps`` are not valid, or the method fails
+            on all tasks.
         MissingData: data of one of ``tasks`` are missing, or those of all tasks.
     """
+    chosen = list(tasks or TASKS)
+    if maps and "{task}" not in maps and len(chosen) > 1:
+        raise ValueError(
+            f"maps: found {maps!r} for {len(chosen)} tasks, expected {{task}} in the path, or one task"
+        )
+    if given := {"method", "label", "sweep", "member"} & set(settings or {}):
+        raise ValueError(f"settings: found {min(given)}, expected parameters of the method")
     standings, left_out, failed = [], dict[str, str](), dict[str, str]()
-    for task in tasks or TASKS:
+    for task in chosen:
         before = reference(task.name)
-        if any(each.name == name for each in before.methods):
-            raise ValueError(f"name: found {name!r}, which the reference has; choose another one")
-        metrics = task.metrics
         entry: dict[str, Any] = {**(settings or {}), "label": label or name}
+        _check_names(before, name, entry["label"])
+        metrics = task.metrics
         try:
             loaded = LoadedTask.load(task, data)
+            before.check_inputs(loaded)
             if maps:
-                entry["method"] = stored(Path(maps.format(task=task.name)), loaded.images)
+                entry["method"] = stored(Path(maps.replace("{task}", task.name)), loaded.images)
                 metrics = {each: task.metrics[each] for each in task.metrics if not _explains(each)}
             else:
                 entry["method"] = method
             scores = score(loaded, {name: entry}, output / task.name, metrics=metrics, progress=progress)
+            standings.append(standing(task, before, scores))
         except MissingData as error:
             if tasks:
                 raise MissingData(f"{task.name}: {error}") from None
             left_out[task.name] = str(error)
-            continue
-        except ValueError as error:  # such as a layer that this network does not have
+        except (ValueError, OSError) as error:  # such as a layer that this network does not have
             failed[task.name] = str(error)
-            continue
-        standings.append(standing(task, before, scores))
     if not standings and failed:
         raise ValueError("; ".join(dict.fromkeys(failed.values())))
     if not standings:
         raise MissingData("; ".join(f"{task}: {reason}" for task, reason in left_out.items()))
     return standings, left_out | failed
+
+
+def _check_names(before: TaskScores, name: str, label: str) -> None:
+    """Check that no method of the reference has the name or label.
+
+    Raises:
+        ValueError: one has.
+    """
+    for each in before.methods:
+        if name == each.name:
+            raise ValueError(f"name: found {name!r}, which the reference has; choose another --name")
+        if label == each.label:
+            raise ValueError(f"label: found {label!r}, which the reference has; choose another --label")
 
 
 def standing(task: Task, before: TaskScores, scores: TaskScores) -> Standing:

@@ -4,6 +4,7 @@ import io
 import json
 import re
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,11 +14,13 @@ import numpy as np
 
 from saliency_assay.suite import VERSION
 from saliency_assay.suite.scores import TaskScores, reference
-from saliency_assay.suite.tasks import TASKS
+from saliency_assay.suite.tasks import SEEDS, TASKS
 
 ENTRY = "entry.json"
 LARGEST = 50 << 20
 """Bytes of an unpacked entry."""
+MOST_ROWS = 1_000_000
+"""Scores of an entry on one task."""
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,59}")
 SAME = ("suite", "images", "model", "targets")
 """Fields in which an entry equals the reference."""
@@ -40,15 +43,45 @@ def read_entry(path: Path) -> tuple[dict[str, Any], list[TaskScores]]:
                 )
             if sum(member.file_size for member in members) > LARGEST:
                 raise ValueError(f"{path}: found more than {LARGEST >> 20} MB, expected an entry")
-            facts = json.loads(archive.read(ENTRY))
+            facts = json.loads(archive.read(ENTRY).decode("utf-8"))
             if facts["suite"] != VERSION:
                 raise ValueError(f"{path}: found suite {facts['suite']}, expected {VERSION}")
+            tasks = [str(task) for task in facts["tasks"]]
+            if len(set(tasks)) < len(tasks):
+                raise ValueError(f"{path}: tasks: found {', '.join(tasks)}, expected each once")
             with TemporaryDirectory() as folder:
                 archive.extractall(folder)
-                scores = [TaskScores.load(Path(folder), task) for task in map(str, facts["tasks"])]
-    except (zipfile.BadZipFile, KeyError, TypeError, json.JSONDecodeError) as error:
+                scores = [_loaded(Path(folder), task) for task in tasks]
+    except (
+        KeyError,
+        TypeError,
+        RuntimeError,
+        OSError,
+        zlib.error,
+        zipfile.BadZipFile,
+        UnicodeDecodeError,
+    ) as error:
         raise ValueError(f"{path}: is damaged: {type(error).__name__}: {error}") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path}: {ENTRY}: is damaged: {error}") from None
     return facts, scores
+
+
+def _loaded(folder: Path, task: str) -> TaskScores:
+    """Return the scores of a task in an unpacked entry.
+
+    Raises:
+        ValueError: they are damaged, too many, or those of another task.
+    """
+    import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+    file = folder / f"{task}.parquet"
+    if file.is_file() and (rows := pq.read_metadata(file).num_rows) > MOST_ROWS:
+        raise ValueError(f"{file.name}: found {rows} rows, expected at most {MOST_ROWS}")
+    scores = TaskScores.load(folder, task)
+    if scores.task != task:
+        raise ValueError(f"{task}.json: found the task {scores.task!r}, expected {task}")
+    return scores
 
 
 def problems(path: Path) -> list[str]:
@@ -70,32 +103,47 @@ def _problems(scores: TaskScores, name: str) -> Iterator[str]:
     for field in SAME:
         if getattr(scores, field) != getattr(before, field):
             yield f"{field}: differs from the reference"
-    methods = [each.name for each in scores.methods]
-    if methods != [name] or not NAME.fullmatch(name):
-        yield f"methods: found {methods}, expected one, the name of the entry"
-    elif any(each.name == name for each in before.methods):
-        yield f"name: found {name!r}, which the reference has"
-    table, limits = (
-        scores.table,
-        {score: ends for each in before.metrics for score, ends in each.ranges.items()},
-    )
-    known = set(zip(before.table["metric"].astype(str), before.table["variant"].astype(str), strict=True))
-    pairs = set(zip(table["metric"].astype(str), table["variant"].astype(str), strict=True))
-    if extra := sorted(pairs - known):
-        yield f"scores: found {extra[0]}, which the task does not have"
-    if set(table["method"].astype(str)) - {name}:
-        yield "scores: found those of other methods"
+    if [each.name for each in scores.methods] != [name] or not NAME.fullmatch(name):
+        yield f"methods: found {[each.name for each in scores.methods]}, expected one, the name of the entry"
+        return
+    [method] = scores.methods
+    if any(each.name == name or each.label == method.label for each in before.methods):
+        yield f"name: found {name!r}, labeled {method.label!r}, which the reference has"
+    if method.is_baseline or method.member is not None or not isinstance(method.label, str):
+        yield f"methods: {name}: found a baseline or a member of a family, expected a method"
+    if not isinstance(scores.settings, dict) or set(scores.settings) != {name}:
+        yield "settings: expected those of the method alone"
+    metrics = {each.name for each in before.metrics}
+    if other := [
+        each for each in scores.failures if each.method != name or each.metric not in metrics | {""}
+    ]:
+        yield f"failures: found {other[0]}, expected those of the method"
+    yield from _problems_of_table(scores, before, name)
+
+
+def _problems_of_table(scores: TaskScores, before: TaskScores, name: str) -> Iterator[str]:
+    table = scores.table
+    if set(table["method"].astype(str)) != {name}:
+        yield "scores: expected those of the method alone"
     if table.duplicated(["metric", "variant", "seed", "image"]).any():
         yield "scores: found two of an image"
+    if (seeds := tuple(sorted(set(table["seed"].tolist())))) not in (SEEDS[:1], SEEDS):
+        yield f"scores: found seeds {list(seeds)}, expected {list(SEEDS[:1])} or {list(SEEDS)}"
+    known, found = (
+        {*zip(each["metric"].astype(str), each["variant"].astype(str), strict=True)}
+        for each in (before.table, table)
+    )
+    if found - known:
+        yield f"scores: found {min(found - known)[0]}, which the task does not have"
     expected = set(range(len(before.targets)))
     for key, rows in table.groupby(["metric", "variant", "seed"], observed=True):
         if set(rows["image"]) != expected:
             yield f"scores: {key}: found {rows['image'].nunique()} images, expected {len(expected)}"
+    limits = {score: ends for each in before.metrics for score, ends in each.ranges.items()}
     for metric, rows in table.groupby("metric", observed=True):
         low, high = limits.get(str(metric), (-np.inf, np.inf))
-        values = rows["score"].to_numpy(np.float64)
-        values = values[~np.isnan(values)]
-        rounding = 1e-6 * max(1.0, *(abs(end) for end in (low, high) if np.isfinite(end)), 0.0)
+        values = rows["score"].dropna().to_numpy(np.float64)
+        rounding = 1e-6 * max([1.0, *(abs(end) for end in (low, high) if np.isfinite(end))])
         outside = values[(values < low - rounding) | (values > high + rounding) | ~np.isfinite(values)]
         if len(outside):
             yield f"scores: {metric}: found {outside[0]:g}, expected {low:g} to {high:g}"

@@ -2,7 +2,7 @@
 
 import json
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from inspect import signature
 from pathlib import Path
@@ -21,6 +21,7 @@ from saliency_assay.methods import METHODS
 from saliency_assay.metrics import METRICS
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import logits
+from saliency_assay.registry.aliases import registered_name
 from saliency_assay.registry.records import resolve
 from saliency_assay.runtime.atomic import replacing
 from saliency_assay.runtime.environment import versions_of
@@ -80,6 +81,21 @@ class TaskScores:
             result.cells[CellKey(SEEDS[0], str(method), str(metric), 0)] = Cell(cell, {}, "", "", "")
         return result
 
+    def check_inputs(self, loaded: "LoadedTask") -> None:
+        """Check that images and network are those of the scores.
+
+        Raises:
+            ValueError: they are not.
+        """
+        for name, digest, remedy in (
+            ("images", loaded.images.digest(), "the data are another version"),
+            ("model", model_digest(loaded.model), "the weights or the code of the network are others"),
+        ):
+            if digest != getattr(self, name):
+                raise ValueError(
+                    f"{self.task}: {name}: found {digest[:12]}, expected {getattr(self, name)[:12]}; {remedy}"
+                )
+
     def joined(self, other: "TaskScores") -> "TaskScores":
         """Return the scores of both; methods of ``other`` replace those of the same name.
 
@@ -93,15 +109,16 @@ class TaskScores:
                     f"{self.task}: found scores of another {name}, {two[:12]}, expected {one[:12]}"
                 )
         names = {each.name for each in other.methods}
+        entered = other.table[other.table["method"].isin(names)]
         kept = self.table[~self.table["method"].isin(names)]
         return TaskScores(
             **{
                 **{name: getattr(self, name) for name in self.__dataclass_fields__},
                 "methods": [each for each in self.methods if each.name not in names] + other.methods,
-                "settings": {**self.settings, **other.settings},
-                "code": {**self.code, **other.code},
-                "failures": [each for each in self.failures if each.method not in names] + other.failures,
-                "table": pd.concat([kept, other.table], ignore_index=True),
+                "settings": {**self.settings, **{name: other.settings.get(name, {}) for name in names}},
+                "failures": [each for each in self.failures if each.method not in names]
+                + [each for each in other.failures if each.method in names],
+                "table": pd.concat([kept, entered], ignore_index=True),
             }
         )
 
@@ -196,7 +213,7 @@ class LoadedTask:
 
     def is_random(self, name: str, entry: Mapping[str, Any]) -> bool:
         """Return True if a method uses random numbers; a custom one, if two seeds give other maps of two images."""
-        function = entry.get("method", name)
+        function = _registered(entry.get("method", name))
         for record in METHODS:
             if record.name == function:
                 return bool(record.stochastic)
@@ -235,9 +252,12 @@ def score(
         progress: True for a progress bar.
 
     Raises:
-        ValueError: as ``benchmark``.
+        ValueError: as ``benchmark``, or an entry has the key ``sweep``.
     """
+    if swept := next((name for name, entry in methods.items() if {"sweep", "member"} & set(entry)), ""):
+        raise ValueError(f"{swept}: found the key sweep, expected one value of each parameter")
     random = {name for name, entry in methods.items() if loaded.is_random(name, entry)}
+    environment = fingerprint(versions_of(PACKAGES))[:12]  # scores of other packages are computed again
     parts = {
         "one_seed": ([name for name in methods if name not in random], SEEDS[:1]),
         "three_seeds": ([name for name in methods if name in random], SEEDS),
@@ -245,7 +265,7 @@ def score(
     results = [
         loaded.benchmark(
             {name: methods[name] for name in names},
-            folder / part,
+            folder / environment / part,
             metrics=metrics,
             seeds=seeds,
             progress=progress,
@@ -254,6 +274,10 @@ def score(
         if names
     ]
     table = pd.concat([each.scores[COLUMNS] for each in results], ignore_index=True)
+    names, chosen = set(methods), set(metrics or loaded.task.metrics)
+    # A folder may have results of other entries.
+    table = table[table["method"].isin(names) & table["variant"].str.partition(" ")[0].isin(chosen)]
+    failures = [each for result in results for each in result.failures_found]
     entries = {each.name: each for result in results for each in result.methods}
     code = {name: _code(each.get("method", name), METHODS) for name, each in methods.items()}
     code |= {f"metric {name}": _code(name, METRICS) for name in metrics or loaded.task.metrics}
@@ -264,18 +288,28 @@ def score(
         model=model_digest(loaded.model),
         versions=versions_of(PACKAGES),
         methods=[entries[name] for name in methods],
-        metrics=results[0].metrics,
+        metrics=[each for each in results[0].metrics if each.name in chosen],
         targets=loaded.targets.tolist(),
         settings={name: _plain(each) for name, each in methods.items()},
         code=code,
-        failures=[failure for result in results for failure in result.failures_found],
-        table=table.astype({"score": np.float32}),
+        failures=[each for each in failures if each.method in names and each.metric in ("", *chosen)],
+        table=table.reset_index(drop=True).astype({"score": np.float32}),
     )
 
 
-def _code(function: str | Callable[..., Any], records: Iterable[Any]) -> str:
-    record = next((each for each in records if each.name == function), None)
-    return identity_of_record(record.function) if record else fingerprint(identity_of(function))
+def _registered(function: Any) -> Any:
+    """Return the name of the registered method of an alias; anything else unchanged."""
+    if not isinstance(function, str) or ":" in function:
+        return function
+    return registered_name(function, [record.name for record in METHODS]) or function
+
+
+def _code(function: Any, records: Iterable[Any]) -> str:
+    """Return the digest of the code of a registered function, of a reference ``module:name``, or of a function."""
+    record = next((each for each in records if each.name == _registered(function)), None)
+    if record:
+        return identity_of_record(record.function)
+    return fingerprint(identity_of(resolve(function) if isinstance(function, str) else function))
 
 
 def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from saliency_assay.api.identity import model_digest
+from saliency_assay.api.results import Failure
 from saliency_assay.runtime.project import ROOT
 from saliency_assay.suite import leaderboard, make
 from saliency_assay.suite.entries import ENTRY, entries, problems, read_entry, written
@@ -176,6 +177,36 @@ def test_the_name_of_a_reference_method_is_refused(entry: TaskScores, tmp_path: 
         table=entry.table.assign(method="gradient"),
     )
     assert any("which the reference has" in line for line in problems(_file(tmp_path, taken, "gradient")))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"failures": [Failure("gradient", "", "error")]},
+        {"failures": [Failure("mine", "no_metric", "error")]},
+        {"settings": {"mine": {}, "smoothgrad": {"samples": 1}}},
+    ],
+)
+def test_an_entry_cannot_change_the_reference(
+    entry: TaskScores, tmp_path: Path, change: dict[str, object]
+) -> None:
+    assert len(problems(_file(tmp_path, replace(entry, **change)))) == 1
+
+
+@pytest.mark.parametrize("change", [{"is_baseline": True}, {"label": "Gradient"}])
+def test_an_entry_is_a_method_with_a_label_of_its_own(
+    entry: TaskScores, tmp_path: Path, change: dict[str, object]
+) -> None:
+    changed = replace(entry, methods=[replace(entry.methods[0], **change)])
+    assert len(problems(_file(tmp_path, changed))) == 1
+
+
+@pytest.mark.parametrize("seed", [77, -1])
+def test_other_seeds_are_refused(entry: TaskScores, tmp_path: Path, seed: int) -> None:
+    assert any(
+        "seeds" in line
+        for line in problems(_file(tmp_path, replace(entry, table=entry.table.assign(seed=seed))))
+    )
 
 
 @pytest.mark.parametrize("name", ["../outside.json", "objects.json.exe"])

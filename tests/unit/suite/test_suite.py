@@ -204,6 +204,60 @@ def test_tasks_without_data_are_left_out_unless_requested(
         entering.enter(noise, "mine", tasks=[absent], output=tmp_path / "out", progress=False)
 
 
+def test_results_of_another_entry_in_the_folder_are_not_taken(suite: Task, tmp_path: Path) -> None:
+    entering.enter(negative_gradient, "first", output=tmp_path / "out", progress=False)
+    ((found,), _) = entering.enter(negative_gradient, "second", output=tmp_path / "out", progress=False)
+    assert set(found.scores.table["method"]) == {"second"}
+    assert [each.name for each in found.scores.methods] == ["second"]
+
+
+def test_an_alias_is_the_registered_method(suite: Task, tmp_path: Path) -> None:
+    ((found,), _) = entering.enter(
+        "sg", "mine", settings={"samples": 2}, output=tmp_path / "out", progress=False
+    )
+    assert found.scores.table["seed"].nunique() == 3
+
+
+def test_changed_code_has_another_digest(
+    suite: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found = []
+    for number, factor in enumerate((1, 2)):
+        (tmp_path / f"version{number}.py").write_text(
+            f"def scaled(model, images, targets, *, generator):\n    return images * {factor}\n"
+        )
+        ((standing,), _) = entering.enter(
+            f"version{number}:scaled", "mine", output=tmp_path / str(number), progress=False
+        )
+        found.append(standing.scores.code["mine"])
+    assert found[0] != found[1]
+
+
+def test_a_task_that_fails_leaves_the_others(
+    suite: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: TaskScores
+) -> None:
+    changed = replace(TASK, name="changed")
+    replace(known, task="changed", model="0" * 64).save(tmp_path / "assets" / VERSION)
+    monkeypatch.setattr(entering, "TASKS", (changed, TASK))
+    standings, left_out = entering.enter(noise, "mine", output=tmp_path / "out", progress=False)
+    assert [each.task.name for each in standings] == ["tiny"]
+    assert "model: found" in left_out["changed"]
+    with pytest.raises(ValueError, match=r"maps: found 'maps\.npy' for 2 tasks"):
+        entering.enter("", "stored", maps="maps.npy", output=tmp_path / "out", progress=False)
+
+
+@pytest.mark.parametrize("key", ["sweep", "label", "method"])
+def test_settings_are_parameters(suite: Task, tmp_path: Path, key: str) -> None:
+    with pytest.raises(ValueError, match=f"settings: found {key}"):
+        entering.enter("smoothgrad", "mine", settings={key: 1}, output=tmp_path / "out", progress=False)
+
+
+def test_a_taken_label_is_refused(suite: Task, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="label: found 'Gradient'"):
+        entering.enter(noise, "mine", label="Gradient", output=tmp_path / "out", progress=False)
+
+
 def test_the_command_writes_report_and_entry(
     suite: Task, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
