@@ -9,6 +9,7 @@ from markupsafe import Markup
 from saliency_assay.api.across import across
 from saliency_assay.api.results import Benchmark
 from saliency_assay.plotting.page import page_templates
+from saliency_assay.registry.properties import FAITHFULNESS, LOCALIZATION
 from saliency_assay.report.pages import heat_map
 from saliency_assay.runtime.atomic import replacing
 from saliency_assay.suite import VERSION
@@ -83,10 +84,17 @@ def write_page(path: Path, folder: Path) -> None:
 
 
 def _known_order_row(scores: TaskScores, joined: Benchmark) -> tuple[str, str, list[str]]:
-    note = "Spearman's ρ of the score with the known order of maps that were degraded step by step; 1 is a valid order"
+    note = (
+        "Spearman's ρ of the score with the known order of maps that were degraded step by step; 1 is a valid order. It is "
+        "known for faithfulness and localization"
+    )
     known = {(row["metric"], row["variant"]): row for row in scores.known_order}
     of_column = {name: known.get(pair) for pair, name in joined.study.names.items()}
-    return "validity (known order)", note, [_rho(of_column[each.name]) for each in joined.heat_map.columns]
+    columns = joined.heat_map.columns
+    rows = [
+        of_column[each.name] if each.measures in (FAITHFULNESS, LOCALIZATION) else None for each in columns
+    ]
+    return "validity (known order)", note, list(map(_rho, rows))
 
 
 def _rho(row: dict[str, float] | None) -> str:
