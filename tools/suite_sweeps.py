@@ -29,7 +29,7 @@ METHODS = {
 METRICS = {
     "deletion": {"steps": 16},
     "mask_attribution": {},
-    "aopc": {"steps": 32, "random_orders": 1, "sweep": {"fill": ["mean", "black", "blur"]}},
+    "aopc": {"steps": 32, "sweep": {"fill": ["mean", "black", "blur"]}},
 }
 FIGURES = {
     "suite_sweep_smoothgrad": ("smoothgrad", "relevance_mass_accuracy"),
