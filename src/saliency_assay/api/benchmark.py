@@ -4,9 +4,9 @@ import logging
 import re
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import signature
 from itertools import chain
 from math import inf
@@ -18,6 +18,7 @@ import torch
 from torch import nn
 
 from saliency_assay.api.choices import Bound, bind
+from saliency_assay.api.earlier import check_score_names, without_conflicts
 from saliency_assay.api.identity import identity_of, identity_of_record, model_digest
 from saliency_assay.api.image_blocks import ImageBlock, image_blocks, image_count, read_batches
 from saliency_assay.api.inputs import Arrays, images_of, integer_of
@@ -122,8 +123,8 @@ def benchmark(
         keep: number of images whose maps are kept, for ``plot.maps`` and ``save``.
         path: folder in which results are saved, at least every ten seconds. Scores that it already contains are not
             computed again if the source code of the function and its settings are unchanged. Results of other methods,
-            metrics and seeds in it are kept and returned, so that one can be added. Images and weights must be the
-            same.
+            metrics and seeds in it are kept and returned, so that one can be added; members of a sweep only if they
+            differ in the values of the same parameters. Images and weights must be the same.
         progress: True for a progress bar on stderr; if that is a file or a pipe, a line for each method.
         model_name: name of the model in tables and random seeds. With the names of a configuration and
             ``load_model``, maps and scores equal those of the workflow.
@@ -202,6 +203,14 @@ class _Method:
         """Return what identifies its code and settings."""
         return _digest(self.entry.registered, METHODS, self.bound.function, self.bound.arguments)
 
+    def described(self) -> MethodEntry:
+        """Return the entry with the digest of its family."""
+        if self.entry.member is None:
+            return self.entry
+        fixed = _without(self.bound.arguments, self.entry.member.values)
+        digest = _digest(self.entry.registered, METHODS, self.bound.function, fixed)
+        return replace(self.entry, family_digest=digest)
+
 
 @dataclass(frozen=True)
 class _Metric:
@@ -222,6 +231,15 @@ class _Metric:
         settings = {**choice.parameters, **self.bound.shared_inputs}
         return _digest(self.entry.registered, SINGLE, choice.function, settings)
 
+    def described(self) -> MetricEntry:
+        """Return the entry with the digest of its family."""
+        if self.entry.member is None:
+            return self.entry
+        choice = self.bound.choice
+        fixed = {**_without(choice.parameters, self.entry.member.values), **self.bound.shared_inputs}
+        digest = _digest(self.entry.registered, SINGLE, choice.function, fixed)
+        return replace(self.entry, family_digest=fingerprint([digest, *self.entry.directions.values()]))
+
 
 def _digest(
     registered: str, records: Iterable[Any], function: Callable[..., Any], settings: Mapping[str, Any]
@@ -229,6 +247,10 @@ def _digest(
     record = _record(registered, records)
     code = identity_of(function) if record is None else identity_of_record(record.function)
     return fingerprint([code, identity_of(dict(settings))])
+
+
+def _without(settings: Mapping[str, Any], keys: Container[str]) -> dict[str, Any]:
+    return {key: value for key, value in settings.items() if key not in keys}
 
 
 def _entries(choices: Entries, default: Sequence[str], key: str) -> dict[str, dict[str, Any]]:
@@ -373,6 +395,7 @@ def _bind_metrics(
         )
         group = (record.noise_group or record.name) if record else _reference(function)
         metrics.append(_Metric(described, bound, group, _passes(record, bound.choice.parameters, size)))
+    check_score_names([metric.entry for metric in metrics])
     return metrics
 
 
@@ -464,11 +487,29 @@ class _Run:
         self.digests: dict[str, str] = {}
         if self.files and path:
             self.files.check_folder(path)
-            self.earlier = self.files.load(path) if self.files.is_saved(path) else None
+            self.result.methods = [method.described() for method in methods]
+            self.result.metrics = [metric.described() for metric in metrics]
+            self.earlier = self._compatible(self.files.load(path)) if self.files.is_saved(path) else None
             self.digests = {f"methods {each.entry.name}": each.digest() for each in methods}
             self.digests |= {f"metrics {each.entry.name}": each.digest() for each in metrics}
             self.digests["model"] = model_digest(classifier)
         self.saved = time.monotonic()
+
+    def _compatible(self, earlier: Benchmark) -> Benchmark:
+        """Return an earlier result in the folder without entries that conflict with the requested ones.
+
+        Raises:
+            ValueError: a custom metric has the name of a score of another metric.
+        """
+        kept = without_conflicts(earlier, self.result)
+        names = {each.name for each in [*kept.methods, *kept.metrics]}
+        removed = [each.name for each in [*earlier.methods, *earlier.metrics] if each.name not in names]
+        if removed:
+            log.info("%s: results of another sweep are removed: %s", self.path, ", ".join(removed))
+        requested = {each.name for each in self.result.metrics}
+        of_both = [*self.result.metrics, *(each for each in kept.metrics if each.name not in requested)]
+        check_score_names(of_both, f"path: metrics in {self.path}")
+        return kept
 
     def results(self, blocks: Iterator[ImageBlock], images: int | None, *, progress: bool) -> Benchmark:
         """Compute all scores, and return them; after Ctrl-C those that are complete.

@@ -46,6 +46,8 @@ class MethodEntry:
     """True if it does not use the model."""
     member: Member | None = None
     """Its membership in a family; None if its parameters are not swept."""
+    family_digest: str = ""
+    """Digest of the function and the parameters that are not swept; empty without a sweep or a path."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,8 @@ class MetricEntry:
     """Output of the model that it scores, such as ``probability``; empty if it has no such parameter."""
     member: Member | None = None
     """Its membership in a family; None if its parameters are not swept."""
+    family_digest: str = ""
+    """Digest of the function and the parameters that are not swept; empty without a sweep or a path."""
 
 
 class CellKey(NamedTuple):

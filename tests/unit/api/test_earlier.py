@@ -1,0 +1,95 @@
+"""Results of earlier calls in the folder of a benchmark: sweeps, names of scores, labels, seeds and torn files."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import saliency_assay
+from saliency_assay import Benchmark
+
+SWEPT = {"method": "smoothgrad", "sweep": {"samples": [2, 3]}}
+OTHERS = {"gradient": "gradient", "random": "random"}
+
+
+@pytest.fixture(scope="module")
+def network() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Flatten(), nn.Linear(16, 8), nn.ReLU(), nn.Linear(8, 3))
+
+
+@pytest.fixture(scope="module")
+def images() -> Tensor:
+    return torch.rand(12, 1, 4, 4, generator=torch.Generator().manual_seed(1))
+
+
+@pytest.fixture
+def run(network: nn.Module, images: Tensor, tmp_path: Path) -> Any:
+    def benchmark(methods: Any, metrics: Any = ("deletion",), **options: Any) -> Benchmark:
+        options = {"path": tmp_path / "saved", "progress": False, **options}
+        chosen = metrics if isinstance(metrics, dict) else list(metrics)
+        return saliency_assay.benchmark(network, images, methods, chosen, **options)
+
+    return benchmark
+
+
+def weights(model: Any, images: Tensor, targets: Tensor, maps: Tensor) -> Tensor:
+    return maps.flatten(1).abs().sum(1).double()
+
+
+def names(result: Benchmark) -> set[str]:
+    return {each.name for each in result.methods}
+
+
+MEMBERS = {"smoothgrad_samples_2", "smoothgrad_samples_3"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kept"),
+    [
+        ({"smoothgrad": "smoothgrad"}, {"smoothgrad": SWEPT}, MEMBERS),
+        ({"smoothgrad": SWEPT}, {"smoothgrad": "smoothgrad"}, {"smoothgrad"}),
+        ({"smoothgrad": {**SWEPT, "method": "vargrad"}}, {"smoothgrad": SWEPT}, MEMBERS),
+        ({"smoothgrad": {**SWEPT, "noise": 0.5}}, {"smoothgrad": SWEPT}, MEMBERS),
+        ({"smoothgrad": {**SWEPT, "sweep": {"noise": [0.1, 0.2]}}}, {"smoothgrad": SWEPT}, MEMBERS),
+    ],
+)
+def test_entries_of_another_sweep_of_the_same_name_are_removed(
+    before: Any, after: Any, kept: set[str], run: Any, tmp_path: Path
+) -> None:
+    run({**before, **OTHERS})
+    result = run(after)
+    assert names(result) == {*kept, *OTHERS}
+    assert sorted(result.ranks["method"]) == ["gradient", "random", "smoothgrad"]
+    result.summary  # noqa: B018  # complete without errors
+    assert names(Benchmark.load(tmp_path / "saved")) == names(result)
+
+
+def test_further_values_extend_a_family_under_its_new_label(run: Any) -> None:
+    run({"sg": SWEPT, **OTHERS}, {"deletion": {"sweep": {"steps": [2, 4]}}})
+    more = {**SWEPT, "sweep": {"samples": [4, 5]}, "label": "Smooth"}
+    result = run({"sg": more}, {"deletion": {"sweep": {"steps": [3, 5]}, "label": "Removal"}})
+    (methods,), (metrics,) = result.families, result.metric_families
+    assert (methods.label, len(methods.members)) == ("Smooth", 4)
+    assert (metrics.label, len(metrics.members)) == ("Removal", 4)
+    assert result.labels.method("sg_samples_2") == "Smooth (samples 2)"
+    assert result.labels.score("deletion", "deletion_steps_2") == "Removal (steps 2)"
+
+
+def test_members_of_another_metric_sweep_are_removed(run: Any) -> None:
+    methods = {**OTHERS, "occlusion": "occlusion"}
+    run(methods, {"deletion": {"sweep": {"steps": [2, 4]}}})
+    result = run(methods, {"deletion": {"sweep": {"fill": ["black", "gray"]}}})
+    assert {each.name for each in result.metrics} == {"deletion_fill_black", "deletion_fill_gray"}
+    assert len(result.metric_sweeps) == 1
+
+
+def test_a_custom_metric_with_the_name_of_a_score_is_refused(run: Any) -> None:
+    custom = {"metric": weights, "direction": "higher"}
+    with pytest.raises(ValueError, match="complexity: found the name of a score of c"):
+        run(OTHERS, {"complexity": custom, "c": "complexity"})
+    run(OTHERS, {"c": "complexity"})
+    with pytest.raises(ValueError, match="complexity: found the name of a score of c"):
+        run(OTHERS, {"complexity": custom})
