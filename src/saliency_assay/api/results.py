@@ -229,6 +229,15 @@ class Benchmark:
         return self._tables.score_table(self)  # type: ignore[no-any-return]
 
     @cached_property
+    def compared_scores(self) -> "pd.DataFrame":
+        """The scores of ranks, pairs, sweeps and agreement.
+
+        These are ``scores``. Only if methods have different seeds, as after a call that adds a seed of one method to
+        earlier results, they are the means over the seeds of each image: tests then refer to images and to these seeds.
+        """
+        return self._tables.compared_scores(self)  # type: ignore[no-any-return]
+
+    @cached_property
     def ranks(self) -> "pd.DataFrame":
         """A row for each score and method: its mean with a 95 % interval, its rank, and its rank set.
 
@@ -538,15 +547,20 @@ class Benchmark:
     def kept(self, seed: int | None = None) -> tuple[Array, dict[str, Array], Array | None, list[int]]:
         """Return images, maps by label, masks and targets of the images that were kept.
 
+        Args:
+            seed: seed of the maps; by default the first one of each method that has maps.
+
         Raises:
             ValueError: none were kept.
         """
-        first = self.seeds[0] if seed is None else seed
-        maps = {
-            each.label: self.maps[first, each.name]
+        seeds = self.seeds if seed is None else [seed]
+        first_maps = {
+            each.label: next(
+                (self.maps[key] for one in seeds if (key := (one, each.name)) in self.maps), None
+            )
             for each in self.methods
-            if (first, each.name) in self.maps
         }
+        maps = {label: each for label, each in first_maps.items() if each is not None}
         if self.pixels is None or not maps:
             raise ValueError("no maps were kept; pass keep= to benchmark")
         count = min(map(len, maps.values()))

@@ -93,3 +93,24 @@ def test_a_custom_metric_with_the_name_of_a_score_is_refused(run: Any) -> None:
     run(OTHERS, {"c": "complexity"})
     with pytest.raises(ValueError, match="complexity: found the name of a score of c"):
         run(OTHERS, {"complexity": custom})
+
+
+def test_a_seed_of_one_method_leaves_the_tests_of_all_pairs(run: Any) -> None:
+    methods = {"smoothgrad": {"method": "smoothgrad", "noise": 0.5}, **OTHERS}
+    before = run(methods)
+    result = run({"smoothgrad": methods["smoothgrad"]}, seeds=1)
+    assert "not tested" not in set(result.pairs["finding"])
+    pairs = [each.pairs.set_index(["method", "other"])["wins"] for each in (before, result)]
+    assert pairs[1]["gradient", "random"] == pairs[0]["gradient", "random"]
+    of_method = result.scores[result.scores["method"] == "smoothgrad"]
+    assert set(of_method["seed"]) == {0, 1}
+    mean = result.ranks.set_index("method").loc["smoothgrad", "mean"]
+    assert mean == pytest.approx(of_method["score"].mean())
+    maps = result.kept()[1]
+    assert list(maps) == ["SmoothGrad", "Gradient", "Random"]
+    assert (maps["SmoothGrad"] == result.kept(1)[1]["SmoothGrad"]).all()
+
+
+def test_scores_of_equal_seeds_are_compared_as_they_are(run: Any) -> None:
+    result = run(OTHERS, seeds=[0, 1])
+    assert result.compared_scores is result.scores
