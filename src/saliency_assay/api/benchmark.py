@@ -108,7 +108,7 @@ def benchmark(
             default a small selection for ``model``. A dictionary with the key ``sweep``, lists of values by parameter,
             is a family of methods.
         metrics: the same with the key ``metric``. A custom metric needs the key ``direction``: ``higher``, ``lower`` or
-            ``target X``. Both kinds of dictionaries may have a ``label``.
+            ``target X``. Both kinds of dictionaries may have a ``label``, different from those of others.
         targets: explained classes: one for all images, ``[N]``, or ``[N, T]`` for several of each image; ``"label"``
             for those in ``data``; or ``"predicted"``. By default those in ``data``, otherwise the predicted ones.
         masks: for localization metrics the object's pixels, bool ``[N, H, W]``, if ``data`` has none.
@@ -257,7 +257,7 @@ def _entries(choices: Entries, default: Sequence[str], key: str) -> dict[str, di
     """Return the settings of each method or metric by name; the name or function is under ``key``.
 
     Raises:
-        ValueError: an entry is of another type, has no ``key``, or has the name of another one.
+        ValueError: an entry is of another type, has no ``key``, or has the name or label of another one.
     """
     if choices is None:
         choices = default
@@ -290,24 +290,62 @@ def _entries(choices: Entries, default: Sequence[str], key: str) -> dict[str, di
 
 
 def _expanded(entries: Mapping[str, dict[str, Any]], key: str) -> dict[str, dict[str, Any]]:
-    """Return the entries with the members of each family, which have their membership under ``member``."""
+    """Return the entries with the members of each family, which have their membership under ``member``.
+
+    All have a label.
+    """
     complete: dict[str, dict[str, Any]] = {}
+    labels = _labels(entries, key)
     for name, entry in entries.items():
-        members = {name: entry}
+        members = {name: {**entry, "label": labels[name]}}
         if "sweep" in entry:
             sweep = entry.pop("sweep")
-            label = label_of(
-                name, entry.get("label"), _record(entry[key], METHODS if key == "method" else SINGLE)
-            )
             members = {
                 member.name: {**entry, **member.values, "label": member.label, "member": member}
-                for member in members_of(f"{key}s.{name}", name, label, sweep, entry)
+                for member in members_of(f"{key}s.{name}", name, labels[name], sweep, entry)
             }
         for member in members:
             if member in complete or (member != name and member in entries):
                 raise ValueError(f"{key}s.{name}.sweep: found {member}, the name of another entry")
         complete |= members
+    _check_labels(labels | {name: entry["label"] for name, entry in complete.items()}, key)
     return complete
+
+
+def _labels(entries: Mapping[str, Mapping[str, Any]], key: str) -> dict[str, str]:
+    """Return the label of each entry; of equal default labels, all but one have the name in parentheses.
+
+    Raises:
+        ValueError: two entries state equal labels.
+    """
+    records = {
+        name: _record(entry[key], METHODS if key == "method" else SINGLE) for name, entry in entries.items()
+    }
+    labels = {name: label_of(name, entry.get("label"), records[name]) for name, entry in entries.items()}
+    _check_labels({name: labels[name] for name, entry in entries.items() if entry.get("label")}, key)
+    by_precedence = sorted(
+        entries,
+        key=lambda name: (not entries[name].get("label"), not (records[name] and records[name].name == name)),
+    )
+    names: dict[str, str] = {}
+    for name in by_precedence:
+        if names.setdefault(labels[name], name) != name:
+            labels[name] = f"{labels[name]} ({name})"
+    return labels
+
+
+def _check_labels(labels: Mapping[str, str], key: str) -> None:
+    """Check that labels are different, because rows of tables have them.
+
+    Raises:
+        ValueError: two are equal.
+    """
+    names: dict[str, str] = {}
+    for name, label in labels.items():
+        if (other := names.setdefault(label, name)) != name:
+            raise ValueError(
+                f"{key}s: found the label {label!r} of {other} and {name}, expected different labels"
+            )
 
 
 def _check_name(place: str, name: str) -> None:

@@ -114,3 +114,28 @@ def test_a_seed_of_one_method_leaves_the_tests_of_all_pairs(run: Any) -> None:
 def test_scores_of_equal_seeds_are_compared_as_they_are(run: Any) -> None:
     result = run(OTHERS, seeds=[0, 1])
     assert result.compared_scores is result.scores
+
+
+def test_equal_labels_are_refused_if_stated_and_otherwise_extended_by_names(run: Any) -> None:
+    stated = {name: {"method": method, "label": "X"} for name, method in OTHERS.items()}
+    with pytest.raises(ValueError, match="label 'X' of gradient and random"):
+        run(stated)
+    with pytest.raises(ValueError, match=r"label 'SmoothGrad \(samples 2\)'"):
+        run({"smoothgrad": SWEPT, "a": {"method": "gradient", "label": "SmoothGrad (samples 2)"}})
+    result = run(
+        {"Gradient": "random", **OTHERS, "a_b": "gradient", "a__b": {"method": "random", "label": "A b"}}
+    )
+    assert [each.label for each in result.methods] == [
+        "Gradient (Gradient)",
+        "Gradient",
+        "Random",
+        "A b (a_b)",
+        "A b",
+    ]
+
+
+def test_a_label_of_an_earlier_entry_is_extended_by_its_name(run: Any) -> None:
+    run({"a": {"method": "gradient", "label": "X"}, "smoothgrad": {**SWEPT, "label": "Y"}})
+    result = run({"b": {"method": "random", "label": "X"}, "c": {"method": "occlusion", "label": "Y"}})
+    assert list(result.table.index) == ["Y", "X (a)", "Y (smoothgrad)", "X (baseline)"]
+    assert {"X", "X (a)", "Y", "Y (smoothgrad, samples 2)"} <= set(result.kept()[1])
