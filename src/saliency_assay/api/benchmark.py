@@ -173,11 +173,8 @@ def benchmark(
             None if path is None else Path(path),
         )
         count = image_count(data, targets)
-        if run.result.families and count is not None and count < LEAST_IMAGES:
-            raise ValueError(
-                f"data: found {count} images, expected at least {LEAST_IMAGES}, because half of them select the values "
-                "of a sweep"
-            )
+        if run.result.families and np.ndim(groups) == 1:
+            _check_divisible(len(set(map(str, groups))), "groups", "groups")
         blocks = image_blocks(
             chain([first], batches),
             classifier,
@@ -247,6 +244,19 @@ def _digest(
     record = _record(registered, records)
     code = identity_of(function) if record is None else identity_of_record(record.function)
     return fingerprint([code, identity_of(dict(settings))])
+
+
+def _check_divisible(count: int, place: str, units: str) -> None:
+    """Check that there are enough images or groups for a sweep of methods.
+
+    Raises:
+        ValueError: there are fewer.
+    """
+    if count < LEAST_IMAGES:
+        raise ValueError(
+            f"{place}: found {count} {units}, expected at least {LEAST_IMAGES}, because half of them select the values "
+            "of a sweep"
+        )
 
 
 def _without(settings: Mapping[str, Any], keys: Container[str]) -> dict[str, Any]:
@@ -540,8 +550,12 @@ class _Run:
             ValueError: a custom metric has the name of a score of another metric.
         """
         kept = without_conflicts(earlier, self.result)
-        names = {each.name for each in [*kept.methods, *kept.metrics]}
-        removed = [each.name for each in [*earlier.methods, *earlier.metrics] if each.name not in names]
+        removed = [
+            each.name for each in earlier.methods if each.name not in {one.name for one in kept.methods}
+        ]
+        removed += [
+            each.name for each in earlier.metrics if each.name not in {one.name for one in kept.metrics}
+        ]
         if removed:
             log.info("%s: results of another sweep are removed: %s", self.path, ", ".join(removed))
         requested = {each.name for each in self.result.metrics}
@@ -592,6 +606,13 @@ class _Run:
                 f"path: found results of other images, targets, masks or weights in {self.path}, expected those of the "
                 "same, or a new folder"
             )
+        if (
+            block.start == 0 and len(block.targets) < BLOCK and self.result.families
+        ):  # there is no other block
+            if block.groups is None:
+                _check_divisible(len(block.targets), "data", "images")
+            else:
+                _check_divisible(len(np.unique(block.groups)), "data", "groups of images")
         self.result.add_images(block, inputs)
         if self.earlier:
             stale = self.result.take_over(self.earlier, block, inputs, self.digests)

@@ -638,7 +638,7 @@ class Plots:
     def heat_map(self, ax: "Axes | None" = None, *, highlight: str = "") -> Any:
         """Plot the rank sets of all methods under all metrics, and up to six scores with means and intervals.
 
-        The label of the method ``highlight`` is bold, in an accent color.
+        The label of the method or family ``highlight`` is bold, in an accent color.
         """
         return self._module.heat_map(self._benchmark, ax, highlight)
 
@@ -654,7 +654,7 @@ class Plots:
         """Plot the model's output as pixels are removed or inserted: means over images with their 95 % bands.
 
         Images of one group are not independent: the variance is then that of sums over groups. ``highlight`` is that of
-        ``ranks``.
+        ``ranks``; of a family, all members are highlighted.
         """
         return self._module.curves_of_benchmark(self._benchmark, metric, ax, curve, highlight)
 

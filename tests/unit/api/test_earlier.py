@@ -3,12 +3,14 @@
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 import pytest
 import torch
 from torch import Tensor, nn
 
 import saliency_assay
 from saliency_assay import Benchmark
+from saliency_assay.plotting.palette import VERMILION
 
 SWEPT = {"method": "smoothgrad", "sweep": {"samples": [2, 3]}}
 OTHERS = {"gradient": "gradient", "random": "random"}
@@ -139,3 +141,65 @@ def test_a_label_of_an_earlier_entry_is_extended_by_its_name(run: Any) -> None:
     result = run({"b": {"method": "random", "label": "X"}, "c": {"method": "occlusion", "label": "Y"}})
     assert list(result.table.index) == ["Y", "X (a)", "Y (smoothgrad)", "X (baseline)"]
     assert {"X", "X (a)", "Y", "Y (smoothgrad, samples 2)"} <= set(result.kept()[1])
+
+
+def test_scores_of_another_save_than_the_settings_are_ignored(run: Any, tmp_path: Path) -> None:
+    def noise(value: float) -> Any:
+        return {"m": {"method": "smoothgrad", "noise": value}}
+
+    first = run(noise(0.01)).scores["score"].to_numpy()
+    settings = (tmp_path / "saved/benchmark.json").read_text()
+    run(noise(2.0))
+    (tmp_path / "saved/benchmark.json").write_text(settings)
+    with pytest.warns(UserWarning, match=r"scores\.parquet.* of another save"):
+        again = run(noise(0.01))
+    assert again.scores["score"].to_numpy() == pytest.approx(first, abs=0)
+    assert len(Benchmark.load(tmp_path / "saved").scores) == len(first)
+
+
+def test_too_few_groups_or_images_for_a_sweep_are_refused_before_the_computation(
+    network: nn.Module, images: Tensor
+) -> None:
+    def never(model: Any, images: Tensor, targets: Tensor, *, k: int) -> Tensor:
+        raise AssertionError
+
+    def fails(data: Any, **options: Any) -> None:
+        swept = {"f": {"method": never, "sweep": {"k": [1, 2]}}}
+        saliency_assay.benchmark(network, data, swept, ["complexity"], progress=False, **options)
+
+    with pytest.raises(ValueError, match="groups: found 3 groups, expected at least 4"):
+        fails(images, groups=[0, 1, 2] * 4)
+    with pytest.raises(ValueError, match="found 3 images, expected at least 4"):
+        fails(iter([images[:3]]))
+    with pytest.raises(ValueError, match="found 2 groups of images, expected at least 4"):
+        fails(images[:2], targets=torch.tensor([[0, 1], [1, 2]]))
+
+
+def test_a_family_is_highlighted(network: nn.Module, images: Tensor) -> None:
+    methods = {"smoothgrad": SWEPT, **OTHERS}
+    result = saliency_assay.benchmark(network, images, methods, ["deletion"], progress=False)
+    ticks = result.plot.heat_map(highlight="smoothgrad").get_yticklabels()
+    assert [each.get_text() for each in ticks if each.get_color() == VERMILION] == ["SmoothGrad"]
+    with pytest.raises(ValueError, match=r"highlight.*'smoothgrad_samples_2'"):
+        result.plot.heat_map(highlight="smoothgrad_samples_2")
+    for name, count in {"smoothgrad": 2, "smoothgrad_samples_2": 1}.items():
+        lines = result.plot.curves("deletion", highlight=name).get_lines()
+        assert sum(line.get_color() == VERMILION for line in lines) == count
+    plt.close("all")
+
+
+@pytest.mark.filterwarnings("ignore:.*failed")
+def test_a_family_without_scores_selects_nothing(network: nn.Module, images: Tensor) -> None:
+    def fails(model: Any, images: Tensor, targets: Tensor, *, k: int) -> Tensor:
+        raise RuntimeError
+
+    def constant(model: Any, images: Tensor, targets: Tensor, *, k: int) -> Tensor:
+        return torch.zeros_like(images)
+
+    for function in (fails, constant):
+        methods = {"f": {"method": function, "sweep": {"k": [1, 2]}}, **OTHERS}
+        result = saliency_assay.benchmark(network, images, methods, ["deletion"], progress=False)
+        assert not result.sweeps["selected"].any()
+        assert not any("best values" in text for text in result.summary)
+        with pytest.raises(ValueError, match="family: found f, which has no score under Deletion"):
+            result.plot.sweep("f")
