@@ -1,6 +1,7 @@
 """Files of a benchmark: a score table and Zarr stores in the formats of the workflow, and its settings in JSON."""
 
 import json
+import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, astuple
 from pathlib import Path
@@ -23,6 +24,7 @@ from saliency_assay.api.results import (
 from saliency_assay.data.splits import TEST
 from saliency_assay.registry.sweeps import Member
 from saliency_assay.runtime.atomic import replacing
+from saliency_assay.runtime.provenance import digest_of_file
 from saliency_assay.runtime.shards import BLOCK
 from saliency_assay.storage import GROUP, score_tables, zarr_store
 
@@ -82,7 +84,11 @@ def save(result: Benchmark, folder: Path) -> None:
 
 
 def save_scores(result: Benchmark, folder: Path) -> None:
-    """Save scores, curves and settings, but no images and maps."""
+    """Save scores, curves and settings, but no images and maps.
+
+    Settings are written last, with digests of the other files: after an interruption in between, ``load`` does not take
+    new scores for those of the old settings.
+    """
     tables = [cell.table.assign(method=key.method, seed=key.seed) for key, cell in result.cells.items()]
     table = pd.concat(tables or [pd.DataFrame(columns=[*OF_CELL, "method", "seed"])], ignore_index=True)
     table = table.assign(study=STUDY, data=result.data, model=result.model)
@@ -97,6 +103,7 @@ def save_scores(result: Benchmark, folder: Path) -> None:
     _write_arrays(folder / CURVES, curves)
     facts = {
         "format": FORMAT,
+        "files": {name: digest_of_file(folder / name) for name in (SCORES, CURVES)},
         **{name: getattr(result, name) for name in ("model", "data", "seeds", "keep", "complete", "inputs")},
         "methods": [asdict(each) for each in result.methods],
         "metrics": [asdict(each) for each in result.metrics],
@@ -151,9 +158,18 @@ def load(folder: Path) -> Benchmark:
         digests = {CellKey(*each[:4]): each[4:] for each in facts["cells"]}
     except (KeyError, TypeError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise ValueError(f"{file}: is damaged: {type(error).__name__}: {error}") from None
-    tables, curves = _tables(folder) if digests else {}, _curves(folder)
+    # Earlier versions have saved no digests.
+    saved = {name: text for name, text in facts.get("files", {}).items() if (folder / name).is_file()}
+    if changed := [name for name, text in saved.items() if digest_of_file(folder / name) != text]:
+        warnings.warn(
+            f"{folder}: found {' and '.join(changed)} of another save than {FACTS}, as after an interruption; these "
+            "scores are ignored",
+            stacklevel=3,
+        )
+        digests = {}
+    tables, curves = (_tables(folder), _curves(folder)) if digests else ({}, {})
     for key, of_cell in digests.items():
-        if key in tables:  # the files are written one after the other
+        if key in tables:
             result.cells[key] = Cell(tables[key], curves.get(key, {}), *of_cell)
     _load_maps(result, folder)
     return result

@@ -15,6 +15,7 @@ from saliency_assay.registry.labels import counted
 from saliency_assay.reliability.metric_sweeps import metric_sweep_table
 from saliency_assay.reliability.order_tables import Rule, order_tables
 from saliency_assay.reliability.reliability_tables import (
+    SCORED,
     rankings_table,
     reliability_table,
 )
@@ -66,6 +67,18 @@ def score_table(result: Benchmark) -> pd.DataFrame:
     return (
         table[COLUMNS] if groups is None else table[COLUMNS].assign(group=np.asarray(groups)[table["image"]])
     )
+
+
+def compared_scores(result: Benchmark) -> pd.DataFrame:
+    """Return ``Benchmark.compared_scores``."""
+    table = result.scores
+    seeds = table.groupby([*SCORED, "method"], sort=False)["seed"].agg(frozenset)
+    if table.empty or (seeds.groupby(SCORED).nunique() == 1).all():
+        return table
+    # A seed of some methods only would be a factor with one level for pairs of the others, which could not be tested.
+    keys = [name for name in table if name not in ("seed", "score")]
+    means = table.groupby(keys, sort=False, dropna=False)["score"].mean().reset_index()
+    return means.assign(seed=table["seed"].min())[list(table)]
 
 
 def undefined_texts(result: Benchmark) -> list[str]:
@@ -139,7 +152,7 @@ def _cause(result: Benchmark, method: str, seed: int, metric: str, variant: str)
 def order_and_pairs(result: Benchmark) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return ``Benchmark.ranks`` and ``Benchmark.pairs``."""
     tables = order_tables(
-        result.selection.apply(result.scores),
+        result.selection.apply(result.compared_scores),
         result.directions,
         result.selection.baselines(result.baselines),
         clusters=_clusters(result),
@@ -155,13 +168,15 @@ def order_and_pairs(result: Benchmark) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def selection(result: Benchmark) -> Selection:
     """Return ``Benchmark.selection``."""
-    return select(result.scores, result.directions, result.families, clusters=_clusters(result), by=Rule().by)
+    return select(
+        result.compared_scores, result.directions, result.families, clusters=_clusters(result), by=Rule().by
+    )
 
 
 def sweeps(result: Benchmark) -> pd.DataFrame:
     """Return ``Benchmark.sweeps``."""
     return sweep_table(
-        result.scores,
+        result.compared_scores,
         result.directions,
         result.selection,
         clusters=_clusters(result),
@@ -172,7 +187,7 @@ def sweeps(result: Benchmark) -> pd.DataFrame:
 
 def metric_sweeps(result: Benchmark) -> pd.DataFrame:
     """Return ``Benchmark.metric_sweeps``."""
-    compared, clusters = result.selection.apply(result.scores), _clusters(result)
+    compared, clusters = result.selection.apply(result.compared_scores), _clusters(result)
     families = result.metric_families
     return metric_sweep_table(compared, result.directions, families, clusters=clusters, rule=Rule())
 
@@ -180,7 +195,7 @@ def metric_sweeps(result: Benchmark) -> pd.DataFrame:
 def agreement(result: Benchmark) -> Agreement:
     """Return ``Benchmark.agreement``."""
     selected, clusters = result.selection, _clusters(result)
-    scored = selected.apply(result.scores), result.directions, selected.baselines(result.baselines)
+    scored = selected.apply(result.compared_scores), result.directions, selected.baselines(result.baselines)
     by_images = reliability_table(*scored, resamples=RESAMPLES, level=LEVEL, clusters=clusters)
     return Agreement(by_images, rankings_table(*scored, clusters))
 
