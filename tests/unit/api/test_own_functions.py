@@ -139,3 +139,40 @@ def test_other_libraries_need_an_adapter(network: nn.Module) -> None:
     for metric in (sparseness, sparseness()):
         with pytest.raises(ValueError, match=r"saliency_assay\.adapters\.quantus\.metric\(Sparseness"):
             saliency_assay.score(metric, network, IMAGES, TARGETS, IMAGES)
+
+
+def test_an_object_of_captum_explains_the_model(network: nn.Module) -> None:
+    attr = pytest.importorskip("captum.attr")
+    normalized = saliency_assay.wrap(network, classes=3, mean=[0.5] * 3, std=[0.1] * 3)
+    plain = saliency_assay.wrap(network, classes=3, mean=[0.0] * 3, std=[1.0] * 3)
+    expected = saliency_assay.attribute(attr.Saliency, normalized, IMAGES, TARGETS)
+    for forward in (normalized, normalized.forward, normalized.__call__):
+        maps = saliency_assay.attribute(attr.Saliency(forward), normalized, IMAGES, TARGETS)
+        torch.testing.assert_close(maps, expected)
+    for forward, model in ((network, plain), (plain, network)):
+        saliency_assay.attribute(attr.Saliency(forward), model, IMAGES, TARGETS)
+    other = nn.Sequential(nn.Flatten(), nn.Linear(108, 3))
+    for forward, model in ((network, normalized), (other, network), (normalized, plain)):
+        with pytest.raises(ValueError, match=r"Saliency: .*captum\.attr\.Saliency"):
+            run(model, {"mine": attr.Saliency(forward), "random": {}})
+    maps = saliency_assay.attribute("gradient", network, IMAGES, TARGETS)
+    with pytest.raises(ValueError, match=r"Saliency: .*captum\.attr\.Saliency"):  # it would not follow the copy
+        saliency_assay.score(
+            "emprt",
+            network,
+            IMAGES,
+            TARGETS,
+            maps,
+            method=attr.Saliency(network),
+            randomized_model=saliency_assay.randomize(network, seed=1),
+        )
+
+
+def test_an_object_of_captum_explains_a_function() -> None:
+    attr = pytest.importorskip("captum.attr")
+
+    def predict(images: Tensor) -> Tensor:
+        return images.flatten(2).mean(2)
+
+    maps = saliency_assay.attribute(attr.FeatureAblation(predict), predict, IMAGES, TARGETS)
+    assert maps.shape == IMAGES.shape
