@@ -107,7 +107,7 @@ def method(attribution: Any, *, layer: str = "", **arguments: Any) -> Callable[.
     result.__name__ = result.__qualname__ = kind.__name__
     if isinstance(attribution, captum.attr.Attribution):
         # For ``api.choices.bind``, which checks it before any computation.
-        result.check_model = partial(_check_explains, attribution)  # type: ignore[attr-defined]
+        setattr(result, "check_model", partial(_check_explains, attribution))  # noqa: B010  # mypy
     return result
 
 
