@@ -356,8 +356,7 @@ class Benchmark:
     def __str__(self) -> str:
         if self.scores.empty:
             return " ".join([repr(self), *self.summary])
-        first = 1 + (not self.complete) + len(self._tables.missing_texts(self))
-        return "\n".join([f"Rank sets (1 is best)\n{self.table.to_string()}", *self.summary[:first]])
+        return "\n".join([f"Rank sets (1 is best)\n{self.table.to_string()}", *self.summary])
 
     def _repr_html_(self) -> str:
         return self._tables.notebook_html(self)  # type: ignore[no-any-return]
