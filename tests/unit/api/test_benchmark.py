@@ -731,6 +731,24 @@ def test_an_unknown_device_is_refused_with_the_valid_ones(
         run(network, images, ["gradient"], ["complexity"], device=device)
 
 
+def test_another_benchmark_is_not_overwritten(network: nn.Module, images: Tensor, tmp_path: Path) -> None:
+    result = run(network, images, ["gradient"], ["complexity"])
+    result.save(tmp_path / "saved")
+    result.save(tmp_path / "saved")
+    other = deepcopy(network)
+    with torch.no_grad():
+        next(other.parameters()).mul_(2)
+    for model, pixels, options in (
+        (other, images, {}),
+        (network, 1 - images, {}),
+        (network, images, {"data_name": "b"}),
+    ):
+        with pytest.raises(ValueError, match="path: found results of other images"):
+            run(model, pixels, ["gradient"], ["complexity"], **options).save(tmp_path / "saved")
+    pd.testing.assert_frame_equal(Benchmark.load(tmp_path / "saved").scores, result.scores)
+    assert run(network, images, ["random"], ["complexity"], path=tmp_path / "saved").complete
+
+
 def test_scores_that_were_not_computed_have_not_failed(network: nn.Module, images: Tensor) -> None:
     COUNTS.update({"explained": 0, "scored": 0, "calls until interruption": 3})
     with pytest.warns(UserWarning, match="interrupted"):
