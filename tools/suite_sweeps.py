@@ -33,7 +33,7 @@ METRICS = {
 }
 FIGURES = {
     "suite_sweep_smoothgrad": ("smoothgrad", "relevance_mass_accuracy"),
-    "suite_sweep_aopc": ("aopc", "aopc_morf"),
+    "suite_sweep_aopc": ("aopc", "aopc_morf L=32"),
 }
 
 

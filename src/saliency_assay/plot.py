@@ -408,7 +408,7 @@ def heat_map(benchmark: Benchmark, ax: Axes | None = None, highlight: str = "") 
                 ax.text(
                     column,
                     row,
-                    "failed" if cell is None else "no score",
+                    "failed" if cell is None else cell.absent,
                     ha="center",
                     va="center",
                     fontsize=7,

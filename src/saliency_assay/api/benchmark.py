@@ -532,15 +532,14 @@ class _Run:
             keep,
         )
         self.files, self.earlier = _files_of(path), None
-        self.digests: dict[str, str] = {}
+        self.digests = {"model": model_digest(classifier)}
         if self.files and path:
             self.files.check_folder(path)
             self.result.methods = [method.described() for method in methods]
             self.result.metrics = [metric.described() for metric in metrics]
             self.earlier = self._compatible(self.files.load(path)) if self.files.is_saved(path) else None
-            self.digests = {f"methods {each.entry.name}": each.digest() for each in methods}
+            self.digests |= {f"methods {each.entry.name}": each.digest() for each in methods}
             self.digests |= {f"metrics {each.entry.name}": each.digest() for each in metrics}
-            self.digests["model"] = model_digest(classifier)
         self.saved = time.monotonic()
 
     def _compatible(self, earlier: Benchmark) -> Benchmark:
@@ -597,15 +596,9 @@ class _Run:
 
     def _score(self, block: ImageBlock, bar: Progress) -> None:
         """Compute the scores of one block of images, by all methods and metrics."""
-        identity = (
-            [block.digest(), self.digests["model"], self.names.model, self.names.data] if self.path else []
-        )
-        inputs = fingerprint(identity) if identity else ""
-        if self.earlier and block.start == 0 and self.earlier.inputs[:1] not in ([], [inputs]):
-            raise ValueError(
-                f"path: found results of other images, targets, masks or weights in {self.path}, expected those of the "
-                "same, or a new folder"
-            )
+        inputs = fingerprint([block.digest(), self.digests["model"], self.names.model, self.names.data])
+        if self.earlier and block.start == 0 and self.files:
+            self.files.check_inputs(self.earlier.inputs, [inputs], self.path)
         if (
             block.start == 0 and len(block.targets) < BLOCK and self.result.families
         ):  # there is no other block

@@ -2,7 +2,7 @@
 
 import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, astuple
 from pathlib import Path
 from typing import Any
@@ -55,13 +55,30 @@ def check_folder(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
 
 
+def check_inputs(saved: Sequence[str], inputs: Sequence[str], folder: Path) -> None:
+    """Check that saved results are those of the same images and model, by the digests of their first images.
+
+    Raises:
+        ValueError: they are others.
+    """
+    if (
+        saved and inputs and saved[0] and saved[0] != inputs[0]
+    ):  # none if it was interrupted before, or is an old one
+        raise ValueError(
+            f"path: found results of other images, targets, masks, groups, weights or names in {folder}, expected "
+            "those of the same, or a new folder"
+        )
+
+
 def save(result: Benchmark, folder: Path) -> None:
     """Save a benchmark in ``folder``; each file is written atomically.
 
     Raises:
-        ValueError: see ``check_folder``.
+        ValueError: see ``check_folder`` and ``check_inputs``.
     """
     check_folder(folder)
+    if is_saved(folder):
+        check_inputs(_facts(folder)["inputs"], result.inputs, folder)
     save_scores(result, folder)
     if result.pixels is not None:
         _save_maps(result, folder, result.pixels)
@@ -141,9 +158,7 @@ def load(folder: Path) -> Benchmark:
     if not file.is_file():
         raise ValueError(f"{folder}: found no {FACTS}, expected a folder in which a benchmark was saved")
     try:
-        facts = json.loads(file.read_text(encoding="utf-8"))
-        if facts["format"] != FORMAT:
-            raise ValueError(f"{file}: found format {facts['format']}, expected {FORMAT}")
+        facts = _facts(folder)
         result = Benchmark(
             facts["model"],
             facts["data"],
@@ -156,7 +171,7 @@ def load(folder: Path) -> Benchmark:
         )
         result.image_rows, result.inputs = facts["images"], facts["inputs"]
         digests = {CellKey(*each[:4]): each[4:] for each in facts["cells"]}
-    except (KeyError, TypeError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (KeyError, TypeError) as error:
         raise ValueError(f"{file}: is damaged: {type(error).__name__}: {error}") from None
     # Earlier versions have saved no digests.
     saved = {name: text for name, text in facts.get("files", {}).items() if (folder / name).is_file()}
@@ -173,6 +188,22 @@ def load(folder: Path) -> Benchmark:
             result.cells[key] = Cell(tables[key], curves.get(key, {}), *of_cell)
     _load_maps(result, folder)
     return result
+
+
+def _facts(folder: Path) -> dict[str, Any]:
+    """Return the settings in the folder of a benchmark.
+
+    Raises:
+        ValueError: they are damaged or of another version.
+    """
+    file = folder / FACTS
+    try:
+        facts: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        if facts["format"] != FORMAT:
+            raise ValueError(f"{file}: found format {facts['format']}, expected {FORMAT}")
+    except (KeyError, TypeError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ValueError(f"{file}: is damaged: {type(error).__name__}: {error}") from None
+    return facts
 
 
 def _metric_entry(facts: Mapping[str, Any]) -> MetricEntry:

@@ -119,9 +119,9 @@ class Cell:
     curves: dict[str, Moments]
     """Moments of each curve, ``[points]``; if images have groups, ``[G, points]`` of the sorted groups of the block."""
     inputs: str
-    """Digest of images, targets, masks and model; empty without a path, as the others."""
+    """Digest of images, targets, masks and model."""
     method: str
-    """Digest of the code and settings of the method."""
+    """Digest of the code and settings of the method; empty without a path, as that of the metric."""
     metric: str
     """Digest of the code and settings of the metric."""
     causes: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -369,8 +369,7 @@ class Benchmark:
     def __str__(self) -> str:
         if self.scores.empty:
             return " ".join([repr(self), *self.summary])
-        first = 1 + (not self.complete) + len(self._tables.missing_texts(self))
-        return "\n".join([f"Rank sets (1 is best)\n{self.table.to_string()}", *self.summary[:first]])
+        return "\n".join([f"Rank sets (1 is best)\n{self.table.to_string()}", *self.summary])
 
     def _repr_html_(self) -> str:
         return self._tables.notebook_html(self)  # type: ignore[no-any-return]
@@ -395,7 +394,8 @@ class Benchmark:
         are the maps of the images that were kept.
 
         Raises:
-            ValueError: ``path`` is a file, or a folder with other content.
+            ValueError: ``path`` is a file, or a folder with other content, such as a benchmark of other images or of
+                another model.
             ModuleNotFoundError: pyarrow or zarr is not installed.
         """
         from saliency_assay.api import benchmark_files  # requires pyarrow and zarr
