@@ -429,7 +429,8 @@ def test_one_method_is_highlighted(result: Benchmark) -> None:
 def test_labels_of_many_methods_and_metrics_do_not_overlap(network: nn.Module, images: Tensor) -> None:
     methods = {f"method_{index}": {"method": "random", "label": f"Method {index}"} for index in range(24)}
     metrics = {
-        f"metric_{index}": {"metric": "complexity", "label": "Effective complexity"} for index in range(9)
+        f"metric_{index}": {"metric": "complexity", "label": f"Effective complexity {index}"}
+        for index in range(9)
     }
     many = run(network, images, methods, metrics)
     for axes in (many.plot.heat_map(), many.plot.ranks("metric_0")):
