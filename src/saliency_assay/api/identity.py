@@ -1,56 +1,37 @@
 """Digests that identify methods, metrics and models in memory, so that a result can be reused after a restart."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from hashlib import sha256
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 from torch import Tensor, nn
 
 from saliency_assay.api.networks import Prediction
 from saliency_assay.api.own_functions import OwnFunction
-from saliency_assay.models.classifier import Classifier, digest
+from saliency_assay.models.classifier import Classifier, digest, unwrapped
 from saliency_assay.pipeline.code_digest import code_of
 from saliency_assay.registry.records import module_of
 from saliency_assay.runtime.provenance import fingerprint
 
-DEPTH = 4
-"""Levels of nested functions and objects that are followed; deeper ones count by their type."""
+BY_NAME = ("builtins", "torch")
+"""Packages whose functions and classes count by their names, without their code."""
+Constant = bool | int | float | complex | str | bytes | tuple | frozenset | None
+"""Types of the values of a module or class that count as part of the code that reads them."""
 
 
-def identity_of(value: Any, depth: int = DEPTH) -> Any:
+def identity_of(value: Any) -> Any:
     """Return plain data that changes if a function, its settings or the arrays and objects in its closure change.
 
-    Functions are identified by their source code, which does not include that of other functions that they call.
+    Functions are identified by their code and the constants of their module that it reads, but not by other functions
+    that they call; objects by the code of their class and its bases, and by their attributes. Data too deeply nested
+    for Python's stack are not equal to any other.
     """
-    if isinstance(value, bool | int | float | str | None):
-        return value
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, Tensor | np.ndarray):
-        array = np.ascontiguousarray(value.detach().cpu() if isinstance(value, Tensor) else value)
-        return [str(array.dtype), list(array.shape), sha256(array.tobytes()).hexdigest()]
-    if isinstance(value, nn.Module):
-        return _identity_of_network(value, depth)
-    if isinstance(value, OwnFunction):
-        return identity_of(value.function, depth)
-    if depth == 0:
-        return type(value).__qualname__
-    if isinstance(value, Mapping):
-        return {str(key): identity_of(each, depth - 1) for key, each in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [identity_of(each, depth - 1) for each in value]
-    if isinstance(value, partial):
-        return [identity_of(each, depth - 1) for each in (value.func, value.args, value.keywords)]
-    if inspect.isfunction(value):
-        closure = [_contents(cell) for cell in value.__closure__ or ()]
-        settings = (value.__defaults__, value.__kwdefaults__, closure)
-        return [_source(value), *(identity_of(each, depth - 1) for each in settings)]
-    if isinstance(value, type) or not hasattr(value, "__dict__"):
-        return _source(value) if callable(value) else repr(value)
-    return [_source(type(value)), identity_of(vars(value), depth - 1)]
+    return _Identities().of(value)
 
 
 def identity_of_record(function: str) -> str:
@@ -58,21 +39,127 @@ def identity_of_record(function: str) -> str:
     return code_of(module_of(function)).digest
 
 
-def model_digest(classifier: Classifier) -> str:
-    """Return the SHA-256 of weights, structure and normalization of a model."""
-    return fingerprint(identity_of(classifier))
+def model_digest(classifier: Classifier, *, with_code: bool = True) -> str:
+    """Return the SHA-256 of weights, buffers, layers with their attributes, normalization and code of a model.
+
+    Args:
+        classifier: the model; attributes of its layers count if their names do not begin with ``_``.
+        with_code: False for a digest that does not change with the code of the layers' classes, only with their names.
+    """
+    return fingerprint(_Identities(with_code=with_code).of(classifier))
 
 
-def _identity_of_network(network: nn.Module, depth: int) -> Any:
-    if isinstance(network, Prediction):
-        return identity_of(network.predict, depth)
-    if isinstance(network, Classifier):
-        normalization = [each.flatten().tolist() for each in (network.mean, network.std)]
-        return [identity_of(network.network, depth), normalization, network.cam_layer, network.classes]
-    try:
-        return [repr(network), digest(network.state_dict())]
-    except TypeError:  # an entry of the state without a plain form
-        return [repr(network), identity_of(dict(network.named_parameters()), depth)]
+class _Identities:
+    """Identities of the objects that are reached from one value; each is computed once."""
+
+    def __init__(self, *, with_code: bool = True) -> None:
+        self.with_code = with_code
+        self.known: dict[int, tuple[Any, Any]] = {}  # with the objects, so that no other gets their id
+
+    def of(self, value: Any) -> Any:
+        """Return plain data that identify ``value``; an object within itself counts by its type."""
+        if isinstance(value, bool | int | float | str | None):
+            return value
+        if isinstance(value, OwnFunction):
+            return self.of(value.function)
+        if id(value) not in self.known:
+            self.known[id(value)] = value, type(value).__qualname__
+            try:
+                self.known[id(value)] = value, self._computed(value)
+            except RecursionError:
+                return uuid4().hex
+        return self.known[id(value)][1]
+
+    def _computed(self, value: Any) -> Any:
+        if isinstance(value, np.generic):
+            return value.item()
+        if isinstance(value, Tensor | np.ndarray):
+            array = np.ascontiguousarray(value.detach().cpu() if isinstance(value, Tensor) else value)
+            return [str(array.dtype), list(array.shape), sha256(array.tobytes()).hexdigest()]
+        if isinstance(value, nn.Module):
+            return fingerprint(self._network(value))
+        if isinstance(value, Mapping):
+            return {str(key): self.of(each) for key, each in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.of(each) for each in value]
+        if isinstance(value, set | frozenset):
+            return sorted(fingerprint(self.of(each)) for each in value)
+        if isinstance(value, partial):
+            return [self.of(each) for each in (value.func, value.args, value.keywords)]
+        if isinstance(value, ModuleType):
+            return value.__name__
+        if isinstance(value, CodeType):
+            consts = [self.of(each) for each in value.co_consts]
+            return fingerprint([_source(value), value.co_code.hex(), value.co_names, consts])
+        if inspect.ismethod(value):
+            return [self.of(value.__func__), self.of(value.__self__)]
+        if inspect.isfunction(value):
+            return fingerprint([_name(value), *self._code_of_function(value)])
+        if isinstance(value, type):
+            return fingerprint([_name(value), *self._code_of_class(value)])
+        if not hasattr(value, "__dict__"):
+            return (
+                [_name(value), self.of(getattr(value, "__self__", None))] if callable(value) else repr(value)
+            )
+        return fingerprint([self.of(type(value)), self.of(vars(value))])
+
+    def _code_of_function(self, function: FunctionType) -> Iterator[Any]:
+        if self._is_by_name(function):
+            return
+        read = {name: function.__globals__.get(name) for name in _names_in(function.__code__)}
+        constants = {name: each for name, each in read.items() if isinstance(each, Constant)}
+        closure = [_contents(cell) for cell in function.__closure__ or ()]
+        parts = (function.__code__, function.__defaults__, function.__kwdefaults__, closure, constants)
+        yield from map(self.of, (*parts, vars(function)))
+
+    def _code_of_class(self, kind: type) -> Iterator[Any]:
+        for base in kind.__mro__:
+            if self._is_by_name(base):
+                continue
+            for name, value in sorted(vars(base).items()):
+                for wrapped in ("__func__", "fget", "func"):  # class and static methods, properties
+                    value = getattr(value, wrapped, value)
+                if inspect.isfunction(value) or (isinstance(value, Constant) and not name.startswith("__")):
+                    yield [name, self.of(value)]
+
+    def _is_by_name(self, value: Any) -> bool:
+        return not self.with_code or str(value.__module__).partition(".")[0] in BY_NAME
+
+    def _network(self, network: nn.Module) -> Any:
+        if isinstance(network, Prediction):
+            return self.of(network.predict)
+        if isinstance(network, Classifier):
+            settings = (network.cam_layer, network.classes, network.multi_label, network.token_grid)
+            return [self.of(each) for each in (network.network, network.mean, network.std, *settings)]
+        network = unwrapped(network)
+        layers = [
+            [name, self.of(type(layer)), self.of(_attributes(layer))]
+            for name, layer in network.named_modules(remove_duplicate=False)
+        ]
+        buffers = dict(network.named_buffers())  # also those that are not in the state
+        try:
+            return [layers, digest({**network.state_dict(), **buffers})]
+        except TypeError:  # an entry of the state without a plain form
+            return [layers, self.of({**dict(network.named_parameters()), **buffers})]
+
+
+def _attributes(layer: nn.Module) -> dict[str, Any]:
+    """Return the attributes of a layer but tensors that a pass has computed; also the code of a traced network."""
+    attributes = {
+        name: value
+        for name, value in vars(layer).items()
+        if not name.startswith("_") and name != "training" and getattr(value, "grad_fn", None) is None
+    }
+    code = getattr(layer, "code", None)
+    return {**attributes, "code": code} if isinstance(code, str) else attributes
+
+
+def _names_in(code: CodeType) -> Iterator[str]:
+    """Yield the names that code and the functions inside it read."""
+    yield from code.co_names
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            yield from _names_in(each)
 
 
 def _contents(cell: Any) -> Any:
@@ -82,10 +169,12 @@ def _contents(cell: Any) -> Any:
         return None
 
 
-def _source(value: Callable[..., Any]) -> list[str]:
-    name = f"{getattr(value, '__module__', '')}:{getattr(value, '__qualname__', repr(value))}"
+def _name(value: Any) -> str:
+    return f"{getattr(value, '__module__', '')}:{getattr(value, '__qualname__', repr(value))}"
+
+
+def _source(code: CodeType) -> str:
     try:
-        return [name, inspect.getsource(value)]
-    except (OSError, TypeError):  # built in, compiled, or defined by exec
-        code = getattr(value, "__code__", None)
-        return [name, "" if code is None else f"{code.co_code.hex()} {code.co_consts!r} {code.co_names!r}"]
+        return inspect.getsource(code)
+    except (OSError, TypeError):  # compiled, or defined by exec
+        return ""
