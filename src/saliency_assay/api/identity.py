@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Iterator, Mapping
 from functools import partial
 from hashlib import sha256
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType, NoneType
 from typing import Any
 from uuid import uuid4
 
@@ -20,7 +20,7 @@ from saliency_assay.runtime.provenance import fingerprint
 
 BY_NAME = ("builtins", "torch")
 """Packages whose functions and classes count by their names, without their code."""
-Constant = bool | int | float | complex | str | bytes | tuple | frozenset | None
+CONSTANT = (bool, int, float, complex, str, bytes, tuple, frozenset, NoneType)
 """Types of the values of a module or class that count as part of the code that reads them."""
 
 
@@ -107,7 +107,7 @@ class _Identities:
         if self._is_by_name(function):
             return
         read = {name: function.__globals__.get(name) for name in _names_in(function.__code__)}
-        constants = {name: each for name, each in read.items() if isinstance(each, Constant)}
+        constants = {name: each for name, each in read.items() if isinstance(each, CONSTANT)}
         closure = [_contents(cell) for cell in function.__closure__ or ()]
         parts = (function.__code__, function.__defaults__, function.__kwdefaults__, closure, constants)
         yield from map(self.of, (*parts, vars(function)))
@@ -119,7 +119,7 @@ class _Identities:
             for name, value in sorted(vars(base).items()):
                 for wrapped in ("__func__", "fget", "func"):  # class and static methods, properties
                     value = getattr(value, wrapped, value)
-                if inspect.isfunction(value) or (isinstance(value, Constant) and not name.startswith("__")):
+                if inspect.isfunction(value) or (isinstance(value, CONSTANT) and not name.startswith("__")):
                     yield [name, self.of(value)]
 
     def _is_by_name(self, value: Any) -> bool:
