@@ -2,102 +2,128 @@
 
 import inspect
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterator, Mapping
 from functools import partial
 from hashlib import sha256
 from logging import Logger
 from pathlib import PurePath
-from types import MappingProxyType
+from types import CodeType, FunctionType, ModuleType, NoneType
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 from torch import Tensor, nn
 
 from saliency_assay.api.networks import Prediction
 from saliency_assay.api.own_functions import OwnFunction
-from saliency_assay.models.classifier import Classifier, digest
+from saliency_assay.models.classifier import Classifier, digest, unwrapped
 from saliency_assay.pipeline.code_digest import code_of
 from saliency_assay.registry.records import module_of
 from saliency_assay.runtime.provenance import fingerprint
 
+BY_NAME = ("builtins", "torch")
+"""Packages whose functions and classes count by their names, without their code."""
 ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 """Part of a text of an object that differs between processes."""
+CONSTANT = (bool, int, float, complex, str, bytes, tuple, frozenset, NoneType)
+"""Types of the values of a module or class that count as part of the code that reads them."""
 
 
 def identity_of(value: Any) -> Any:
-    """Return plain data that changes if a function, its settings or the state of an object that it uses changes.
+    """Return plain data that changes if a function, its settings or the arrays and objects in its closure change.
 
-    Functions are identified by their source code, which does not include that of other functions that they call, and by
-    what their closures and default values contain; objects by the source code of their class and their attributes, at
-    any depth. Networks are identified by structure, weights and public attributes.
+    Functions are identified by their code and the constants of their module that it reads, but not by other functions
+    that they call; objects by the code of their class and its bases, and by their attributes. Data too deeply nested
+    for Python's stack are not equal to any other.
     """
-    return _Identity().of(value)
+    return _Identities().of(value)
 
 
-class _Identity:
-    """The traversal of one value; an object that occurs again is replaced by its number."""
+def identity_of_record(function: str) -> str:
+    """Return the digest of the code of a registered function ``package.module:name`` and of what it imports."""
+    return code_of(module_of(function)).digest
 
-    def __init__(self) -> None:
-        self.numbers: dict[int, int] = {}
-        self.held: list[Any] = []  # so that no other object gets the address of a temporary one
+
+def model_digest(classifier: Classifier, *, with_code: bool = True) -> str:
+    """Return the SHA-256 of weights, buffers, layers with their attributes, normalization and code of a model.
+
+    Args:
+        classifier: the model; attributes of its layers count if their names do not begin with ``_``.
+        with_code: False for a digest that does not change with the code of the layers' classes, only with their names.
+    """
+    return fingerprint(_Identities(with_code=with_code).of(classifier))
+
+
+class _Identities:
+    """Identities of the objects that are reached from one value; each is computed once."""
+
+    def __init__(self, *, with_code: bool = True) -> None:
+        self.with_code = with_code
+        self.known: dict[int, tuple[Any, Any]] = {}  # with the objects, so that no other gets their id
 
     def of(self, value: Any) -> Any:
-        """Return plain data for ``value``."""
+        """Return plain data that identify ``value``; an object within itself counts by its type."""
         if isinstance(value, bool | int | float | str | None):
             return value
+        if isinstance(value, OwnFunction):
+            return self.of(value.function)
+        if id(value) not in self.known:
+            self.known[id(value)] = value, type(value).__qualname__
+            try:
+                self.known[id(value)] = value, self._computed(value)
+            except RecursionError:
+                return uuid4().hex
+        return self.known[id(value)][1]
+
+    def _computed(self, value: Any) -> Any:
         if isinstance(value, np.generic):
             return value.item()
         if isinstance(value, PurePath | bytes):
             return str(value)
-        if isinstance(value, Tensor | np.ndarray) and not _has_objects(value):
-            return _of_array(value)
-        if isinstance(value, OwnFunction):
-            return self.of(value.function)
-        if isinstance(value, tuple | frozenset):  # equal ones may be one object
-            return self._of_items(value)
-        if id(value) in self.numbers:
-            return f"object {self.numbers[id(value)]}"
-        self.numbers[id(value)] = len(self.numbers)
-        self.held.append(value)
-        return self._of_object(value)
-
-    def _of_items(self, values: Iterable[Any]) -> list[Any]:
-        items = [self.of(each) for each in values]
-        return sorted(items, key=repr) if isinstance(values, set | frozenset) else items
-
-    def _of_object(self, value: Any) -> Any:
-        if isinstance(value, nn.Module):
-            return self._of_network(value)
+        if isinstance(value, Tensor):
+            return [str(value.dtype), list(value.shape), digest({"": value.to_dense()})]
+        if isinstance(value, np.ndarray) and value.dtype.hasobject:
+            return self.of(value.tolist())
         if isinstance(value, np.ndarray):
-            return self._of_items(value.tolist())
-        if isinstance(value, dict | MappingProxyType):
+            array = np.ascontiguousarray(value)
+            return [str(array.dtype), list(array.shape), sha256(array.tobytes()).hexdigest()]
+        if isinstance(value, nn.Module):
+            return fingerprint(self._network(value))
+        if isinstance(value, Mapping):
             return {str(key): self.of(each) for key, each in value.items()} | self._state(value)
-        if isinstance(value, list | set):
-            return self._of_items(value)
+        if isinstance(value, list | tuple):
+            return [self.of(each) for each in value]
+        if isinstance(value, set | frozenset):
+            return sorted(fingerprint(self.of(each)) for each in value)
         if isinstance(value, partial):
-            return self._of_items((value.func, value.args, value.keywords))
-        if inspect.ismodule(value):
+            return [self.of(each) for each in (value.func, value.args, value.keywords)]
+        if isinstance(value, ModuleType):
             return value.__name__
         if isinstance(value, Logger):  # refers to all others
             return value.name
+        if isinstance(value, CodeType):
+            consts = [self.of(each) for each in value.co_consts]
+            return fingerprint([_source(value), value.co_code.hex(), value.co_names, consts])
+        if inspect.ismethod(value):
+            return [self.of(value.__func__), self.of(value.__self__)]
         if inspect.isfunction(value):
-            closure = [_contents(cell) for cell in value.__closure__ or ()]
-            return [_source(value), *self._of_items((value.__defaults__, value.__kwdefaults__, closure))]
-        if inspect.ismethod(value) or inspect.isbuiltin(value):
-            function = value.__func__ if inspect.ismethod(value) else value.__qualname__
-            return self._of_items((function, value.__self__))
+            return fingerprint([_name(value), *self._code_of_function(value)])
         if isinstance(value, type):
-            return _source(value)
-        state = self._state(value)
-        return [_source(type(value)), state or self._reduced(value)]
+            return fingerprint([_name(value), *self._code_of_class(value)])
+        if inspect.isbuiltin(value):
+            return [_name(value), self.of(value.__self__)]
+        return fingerprint([self.of(type(value)), self._state(value) or self._restored(value)])
 
     def _state(self, value: Any) -> dict[str, Any]:
         """Return the attributes of an object, those in ``__slots__`` as well."""
-        state = object.__getstate__(value)  # of Python 3.11; a class may leave out some
+        try:
+            state = object.__getstate__(value)  # a class may leave out some
+        except TypeError:  # of a type without state, such as a view of a dictionary
+            return {}
         parts = state if isinstance(state, tuple) else (state,)
         return {str(key): self.of(each) for part in parts for key, each in (part or {}).items()}
 
-    def _reduced(self, value: Any) -> Any:
+    def _restored(self, value: Any) -> Any:
         """Return what restores an object without attributes, such as a deque; its text if nothing does."""
         try:
             reduced = value.__reduce_ex__(2)
@@ -106,52 +132,65 @@ class _Identity:
         if isinstance(reduced, str):
             return ADDRESS.sub("", repr(value))
         arguments = [each for each in reduced[1] if each is not type(value)]
-        return self._of_items([*arguments, *reduced[2:3], *(list(each or ()) for each in reduced[3:5])])
+        return self.of([*arguments, *reduced[2:3], *(list(each or ()) for each in reduced[3:5])])
 
-    def _of_network(self, network: nn.Module) -> Any:
+    def _code_of_function(self, function: FunctionType) -> Iterator[Any]:
+        if self._is_by_name(function):
+            return
+        read = {name: function.__globals__.get(name) for name in _names_in(function.__code__)}
+        constants = {name: each for name, each in read.items() if isinstance(each, CONSTANT)}
+        closure = [_contents(cell) for cell in function.__closure__ or ()]
+        parts = (function.__code__, function.__defaults__, function.__kwdefaults__, closure, constants)
+        yield from map(self.of, (*parts, vars(function)))
+
+    def _code_of_class(self, kind: type) -> Iterator[Any]:
+        for base in kind.__mro__:
+            if self._is_by_name(base):
+                continue
+            for name, value in sorted(vars(base).items()):
+                for wrapped in ("__func__", "fget", "func"):  # class and static methods, properties
+                    value = getattr(value, wrapped, value)
+                if inspect.isfunction(value) or (isinstance(value, CONSTANT) and not name.startswith("__")):
+                    yield [name, self.of(value)]
+
+    def _is_by_name(self, value: Any) -> bool:
+        return not self.with_code or str(value.__module__).partition(".")[0] in BY_NAME
+
+    def _network(self, network: nn.Module) -> Any:
         if isinstance(network, Prediction):
             return self.of(network.predict)
-        state = _of_weights(network)
-        return [_source(type(network)), state, *map(self._public_attributes, network.modules())]
-
-    def _public_attributes(self, module: nn.Module) -> dict[str, Any]:
-        return {
-            name: self.of(value)
-            for name, value in vars(module).items()
-            if not name.startswith("_") and name != "training"
-        }
-
-
-def identity_of_record(function: str) -> str:
-    """Return the digest of the code of a registered function ``package.module:name`` and of what it imports."""
-    return code_of(module_of(function)).digest
-
-
-def model_digest(classifier: Classifier) -> str:
-    """Return the SHA-256 of weights, structure and normalization of a model."""
-    network = classifier.network
-    structure = identity_of(network.predict) if isinstance(network, Prediction) else _of_weights(network)
-    normalization = [each.flatten().tolist() for each in (classifier.mean, classifier.std)]
-    # Without the attributes of the network, some of which its passes change.
-    return fingerprint([structure, normalization, classifier.cam_layer, classifier.classes])
+        if isinstance(network, Classifier):
+            settings = (network.cam_layer, network.classes, network.multi_label, network.token_grid)
+            return [self.of(each) for each in (network.network, network.mean, network.std, *settings)]
+        network = unwrapped(network)
+        layers = [
+            [name, self.of(type(layer)), self.of(_attributes(layer))]
+            for name, layer in network.named_modules(remove_duplicate=False)
+        ]
+        buffers = dict(network.named_buffers())  # also those that are not in the state
+        try:
+            return [layers, digest({**network.state_dict(), **buffers})]
+        except TypeError:  # an entry of the state without a plain form
+            return [layers, self.of({**dict(network.named_parameters()), **buffers})]
 
 
-def _of_weights(network: nn.Module) -> list[Any]:
-    try:
-        return [repr(network), digest(network.state_dict())]
-    except TypeError:  # an entry of the state without a plain form
-        return [repr(network), {name: _of_array(each) for name, each in network.named_parameters()}]
+def _attributes(layer: nn.Module) -> dict[str, Any]:
+    """Return the attributes of a layer but tensors that a pass has computed; also the code of a traced network."""
+    attributes = {
+        name: value
+        for name, value in vars(layer).items()
+        if not name.startswith("_") and name != "training" and getattr(value, "grad_fn", None) is None
+    }
+    code = getattr(layer, "code", None)
+    return {**attributes, "code": code} if isinstance(code, str) else attributes
 
 
-def _has_objects(value: Tensor | np.ndarray[Any, Any]) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype.hasobject
-
-
-def _of_array(value: Tensor | np.ndarray[Any, Any]) -> list[Any]:
-    if isinstance(value, Tensor):
-        return [str(value.dtype), list(value.shape), digest({"": value.to_dense()})]
-    array = np.ascontiguousarray(value)
-    return [str(array.dtype), list(array.shape), sha256(array.tobytes()).hexdigest()]
+def _names_in(code: CodeType) -> Iterator[str]:
+    """Yield the names that code and the functions inside it read."""
+    yield from code.co_names
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            yield from _names_in(each)
 
 
 def _contents(cell: Any) -> Any:
@@ -161,10 +200,12 @@ def _contents(cell: Any) -> Any:
         return None
 
 
-def _source(value: Callable[..., Any]) -> list[str]:
-    name = f"{getattr(value, '__module__', '')}:{getattr(value, '__qualname__', repr(value))}"
+def _name(value: Any) -> str:
+    return f"{getattr(value, '__module__', '')}:{getattr(value, '__qualname__', repr(value))}"
+
+
+def _source(code: CodeType) -> str:
     try:
-        return [name, inspect.getsource(value)]
-    except (OSError, TypeError):  # built in, compiled, or defined by exec
-        code = getattr(value, "__code__", None)
-        return [name, "" if code is None else f"{code.co_code.hex()} {code.co_consts!r} {code.co_names!r}"]
+        return inspect.getsource(code)
+    except (OSError, TypeError):  # compiled, or defined by exec
+        return ""

@@ -57,7 +57,10 @@ class Across:
 class _Ranking:
     """Order of the methods of one task under one metric."""
 
-    values: Mapping[str, float]  # by method with a rank, higher is better; without baselines
+    methods: Sequence[str]  # those with a rank, without baselines
+    margins: Mapping[
+        tuple[str, str], float
+    ]  # wins or difference of one method against another, positive is better
     p: Mapping[tuple[str, str], float]  # adjusted p-values, by the better and the worse method
     is_tested: bool
 
@@ -66,10 +69,12 @@ def across_tasks(tasks: Mapping[str, Orders], *, level: float = 0.95) -> Across:
     """Return the agreement of tasks on the order of methods, and the comparisons of each pair of methods over tasks.
 
     Two tasks are compared on the methods that have scores in both, without baselines: by Spearman's ρ between their win
-    rates or, if rank sets compare means, their mean differences from the other methods. The interval is the range of ρ
-    over all orders that agree with the significant comparisons of either task (``orders.correlation_range``), each of T
-    tasks tested at the family-wise error (1 − ``level``) / T. All intervals of a metric therefore contain the true
-    values simultaneously with a probability of at least ``level``, whether or not tasks have images in common.
+    rates among these methods or, if rank sets compare means, their mean differences from them. ρ therefore does not
+    depend on methods that only one task has. The interval is the range of ρ over all orders that agree with the
+    significant comparisons of either task (``orders.correlation_range``), each of T tasks tested at the family-wise
+    error (1 − ``level``) / T. All intervals of a metric therefore contain the true values simultaneously with a
+    probability of at least ``level``, whether or not tasks have images in common. The p-values are those of each task:
+    adjusted for all of its methods and, if rank sets compare wins, of win rates against all of them.
 
     Args:
         tasks: tables of each task, by name, each of a single model and data set.
@@ -163,31 +168,24 @@ def _ranking(orders: Orders) -> _Ranking:
     order, pairs = orders
     by_wins = bool((order["ranked_by"] == WINS).all())
     ranked = order[order["rank_low"].notna() & ~order["baseline"].astype(bool)]
-    values = dict(zip(ranked["method"], ranked["win_rate"], strict=True))
-    if not by_wins:
-        both = pd.concat(
-            [
-                pairs,
-                pairs.assign(method=pairs["other"], other=pairs["method"], difference=-pairs["difference"]),
-            ]
-        )
-        means = both.groupby("method")["difference"].mean()
-        values = {method: float(means[method]) for method in values}
+    column = pairs["wins"] - 0.5 if by_wins else pairs["difference"]
+    margins = dict(zip(zip(pairs["method"], pairs["other"], strict=True), column.astype(float), strict=True))
+    margins |= {(other, method): -margin for (method, other), margin in margins.items()}
     p: dict[tuple[str, str], float] = {}
     columns = pairs[["method", "other", "wins_p" if by_wins else "difference_p", "finding"]]
     for method, other, value, finding in columns.itertuples(index=False):
         if finding in OPPOSITE:
             p[(method, other) if finding == BETTER else (other, method)] = value
-    return _Ranking(values, p, not (order["over"] == UNTESTED).any())
+    return _Ranking(list(ranked["method"]), margins, p, not (order["over"] == UNTESTED).any())
 
 
 def _agreement_rows(rankings: Mapping[str, _Ranking], level: float) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for task, other in combinations(rankings, 2):
-        shared = [name for name in rankings[task].values if name in rankings[other].values]
-        values = [np.array([[rankings[name].values[method] for method in shared]]) for name in (task, other)]
+        both = rankings[task], rankings[other]
+        shared = _shared(*both)
         # Rounded, so that equal win rates tie.
-        rho = float(paired_correlations(*(np.round(each, 12) for each in values))[0])
+        rho = float(paired_correlations(*(np.round(_values(each, shared), 12) for each in both))[0])
         rows.append({"task": task, "other": other, "tasks": 2, "methods": len(shared), "correlation": rho})
     defined = [row for row in rows if not np.isnan(row["correlation"])]
     compared = {row[name] for row in defined for name in ("task", "other")}
@@ -196,9 +194,9 @@ def _agreement_rows(rankings: Mapping[str, _Ranking], level: float) -> list[dict
         both = rankings[row["task"]], rankings[row["other"]]
         if np.isnan(row["correlation"]) or not all(each.is_tested for each in both):
             continue
-        shared = [name for name in both[0].values if name in both[1].values]
+        shared = _shared(*both)
         low, high = correlation_range(*(_better(each, shared, (1 - level) / len(compared)) for each in both))
-        # The range has ρ in it up to its own rounding.
+        # The comparisons are with all methods of a task, ρ only with the shared ones, so that it may be outside.
         row |= {"low": min(low, row["correlation"]), "high": max(high, row["correlation"])}
     if defined:
         means = {
@@ -207,6 +205,18 @@ def _agreement_rows(rankings: Mapping[str, _Ranking], level: float) -> list[dict
         methods = min(row["methods"] for row in defined)
         rows.append({"task": ALL, "other": "", "tasks": len(compared), "methods": methods} | means)
     return rows
+
+
+def _shared(one: _Ranking, other: _Ranking) -> list[str]:
+    return [method for method in one.methods if method in other.methods]
+
+
+def _values(ranking: _Ranking, methods: Sequence[str]) -> Array:
+    """Return the mean margin ``[1, M]`` of each method over the others, higher is better; NaN if it has none."""
+    margins = np.array([[ranking.margins.get((one, other), np.nan) for other in methods] for one in methods])
+    margins = margins.reshape(len(methods), len(methods))
+    counts = (~np.isnan(margins)).sum(axis=-1)
+    return np.where(counts > 0, np.nansum(margins, axis=-1) / np.maximum(counts, 1), np.nan)[None]
 
 
 def _better(ranking: _Ranking, methods: Sequence[str], error: float) -> Array:

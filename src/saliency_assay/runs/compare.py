@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from saliency_assay.runs.causes import causes
@@ -63,17 +64,20 @@ def compare(old: Path, new: Path) -> RunComparison:
         stores,
         maps,
         one_sided=list(_one_sided(before, now, scores)),
-        unknown=[
-            f"configuration: {run.folder} has no {CONFIGURATION}, which is written with the report"
-            for run in (before, now)
-            if not run.configuration
-        ],
+        unknown=list(chain(*map(_unknown, (before, now)))),
     )
 
 
 def score_name(metric: str, variant: str) -> str:
     """Return the name of a score: its variant, after the metric if the variant does not begin with it."""
     return variant if variant.partition(" ")[0] == metric else f"{metric}: {variant}"
+
+
+def _unknown(run: Results) -> Iterator[str]:
+    if not run.configuration:
+        yield f"configuration: {run.folder} has no {CONFIGURATION}, which is written with the report"
+    if run.benchmark and not all(run.benchmark.inputs):
+        yield f"weights, settings and code: {run.folder} was computed without path, and has no digests of them"
 
 
 def _one_sided(old: Results, new: Results, scores: ScoreChanges) -> Iterator[str]:

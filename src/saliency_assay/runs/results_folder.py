@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import yaml
 from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.yaml_text import check_text
 from saliency_assay.runtime import failure
+from saliency_assay.runtime.shards import BLOCK
 from saliency_assay.storage import csv_tables, score_tables
 from saliency_assay.storage.zarr_store import open_store
 
@@ -21,11 +23,50 @@ PARTS_OF_RUN = ("scores", "maps", "tables", "data")
 """Folders of which a results folder has at least one."""
 FACTS = ("model", "data", "seeds", "methods", "metrics")
 """Keys of a saved benchmark that count as its configuration."""
+RECORDED = ("inputs", "cells", "failures", "images")
+"""Its other keys that are read."""
 USER_FILES = Path(".state/digests.json")
 
 
 class RunError(ValueError):
     """Error for a folder that is no results folder, or for a file in it. The message is one line."""
+
+
+@dataclass(frozen=True)
+class BenchmarkFacts:
+    """Content of ``benchmark.json`` beside the configuration."""
+
+    directions: dict[str, str]
+    """Directions of its scores."""
+    failures: dict[str, str]
+    """Errors by the names of a method and of the metric that failed."""
+    images: int
+    """Number of images."""
+    inputs: list[str]
+    """For each block of images a digest of images, targets and weights; empty if it was saved without."""
+    digests: dict[str, set[str]]
+    """Digests of settings and code of each method and metric, such as ``metric deletion``."""
+
+    @classmethod
+    def of(cls, facts: Mapping[str, Any]) -> "BenchmarkFacts":
+        """Return the facts in the content of a file; exceptions are those of wrong types and missing keys."""
+        digests: dict[str, set[str]] = {}
+        for _, method, metric, _, _, of_method, of_metric, _ in facts["cells"]:
+            for name, digest in ((f"method {method}", of_method), (f"metric {metric}", of_metric)):
+                digests.setdefault(name, set()).update({digest} - {""})
+        images, inputs = len(facts["images"].get("target", ())), list(map(str, facts["inputs"]))
+        if len(inputs) != ceil(images / BLOCK):
+            raise ValueError(f"found {len(inputs)} inputs of {images} images")
+        return cls(
+            {name: str(text) for each in facts["metrics"] for name, text in each["directions"].items()},
+            {
+                ", ".join(filter(None, (each["method"], each["metric"]))): str(each["error"])
+                for each in facts["failures"]
+            },
+            images,
+            inputs,
+            digests,
+        )
 
 
 @dataclass(frozen=True)
@@ -35,7 +76,13 @@ class Results:
     folder: Path
     configuration: Mapping[str, Any]
     """Content of ``configuration.yaml``, which is written with the report; empty without it."""
-    is_benchmark: bool
+    benchmark: BenchmarkFacts | None = None
+    """For a saved benchmark what else its file records."""
+
+    @property
+    def is_benchmark(self) -> bool:
+        """True if it is a saved benchmark."""
+        return self.benchmark is not None
 
     @cached_property
     def score_files(self) -> list[str]:
@@ -44,10 +91,11 @@ class Results:
 
     @cached_property
     def failures(self) -> dict[str, str]:
-        """Error lines of the methods and metrics that failed, by the path of a score table or of maps."""
+        """Error lines of the methods and metrics that failed, by the path of a table or store, or by their names."""
         files = [*self._score_files(), *self._stores("maps")]
         recorded = ((file, failure.read(self.folder / file)) for file in files)
-        return {file: found.reason for file, found in recorded if found}
+        failures = {file: found.reason for file, found in recorded if found}
+        return failures | (self.benchmark.failures if self.benchmark else {})
 
     @cached_property
     def maps(self) -> dict[str, dict[str, Any]]:
@@ -79,12 +127,8 @@ class Results:
     @cached_property
     def directions(self) -> dict[str, str]:
         """Directions of the scores that rate methods."""
-        if self.is_benchmark:
-            return {
-                name: str(text)
-                for each in self.configuration["metrics"]
-                for name, text in each["directions"].items()
-            }
+        if self.benchmark:
+            return self.benchmark.directions
         pairs = (table[["metric", "direction"]].itertuples(index=False) for table in self.orders.values())
         return {str(metric): str(direction) for of_study in pairs for metric, direction in of_study}
 
@@ -121,19 +165,25 @@ def open_results(folder: Path) -> Results:
     """Return the results in ``folder``.
 
     Raises:
-        RunError: it does not exist, or is neither a results folder nor one of a saved benchmark.
+        RunError: it does not exist, is neither a results folder nor one of a saved benchmark, or ``benchmark.json`` is
+            damaged.
     """
     if not folder.is_dir():
         raise RunError(f"{folder}: found no folder, expected a results folder")
     if (folder / BENCHMARK).is_file():
-        facts = read_json(folder / BENCHMARK)
-        if missing := set(FACTS).difference(facts):
-            raise RunError(f"{folder / BENCHMARK}: found no {', '.join(sorted(missing))}; is it damaged?")
-        return Results(folder, {name: facts[name] for name in FACTS}, is_benchmark=True)
+        file = folder / BENCHMARK
+        facts = read_json(file)
+        if missing := {*FACTS, *RECORDED}.difference(facts):
+            raise RunError(f"{file}: found no {', '.join(sorted(missing))}; is it damaged?")
+        try:
+            benchmark = BenchmarkFacts.of(facts)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise RunError(f"{file}: is damaged: {type(error).__name__}: {error}") from None
+        return Results(folder, {name: facts[name] for name in FACTS}, benchmark)
     if not any((folder / name).is_dir() for name in PARTS_OF_RUN):
         expected = f"a results folder, with {', '.join(PARTS_OF_RUN)}, or one with {BENCHMARK}"
         raise RunError(f"{folder}: found none of its folders, expected {expected}")
-    return Results(folder, read_configuration(folder / CONFIGURATION), is_benchmark=False)
+    return Results(folder, read_configuration(folder / CONFIGURATION))
 
 
 def read_configuration(file: Path) -> dict[str, Any]:

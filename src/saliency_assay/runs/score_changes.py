@@ -121,7 +121,8 @@ def _paired(
 ) -> Iterator[tuple[Key, pd.DataFrame]]:
     """Yield the rows of each score of a method, with the scores of both runs and ``_merge`` as pandas names it.
 
-    Images of a changed data set have the numbers of the old one. New images are numbered below −1.
+    Images of a changed data set have the numbers of the old one. New images are numbered below −1. Groups are those of
+    the new run or, where it has none, of the old one.
     """
     new = new.copy()
     for name in set(new["data"]) & changed_sets.keys():
@@ -129,14 +130,10 @@ def _paired(
         pairs = changed_sets[name]
         new.loc[rows, "image"] = [pairs.get(number, -2 - number) for number in new.loc[rows, "image"]]
     keys = [*KEYS, "seed", "image"]
-    groups = {GROUP: new[GROUP]} if GROUP in new else {}
-    merged = old[[*keys, "score"]].merge(
-        new[[*keys, "score"]].assign(**groups),
-        on=keys,
-        how="outer",
-        suffixes=("_old", "_new"),
-        indicator=True,
-    )
+    sides = [side[[*keys, "score", *side.columns.intersection([GROUP])]] for side in (old, new)]
+    merged = sides[0].merge(sides[1], on=keys, how="outer", suffixes=("_old", "_new"), indicator=True)
+    if GROUP in old and GROUP in new:
+        merged[GROUP] = merged[f"{GROUP}_new"].combine_first(merged[f"{GROUP}_old"])
     for key, group in merged.groupby(KEYS, sort=False):
         yield tuple(map(str, key)), group
 

@@ -131,6 +131,26 @@ def test_methods_and_metrics_that_a_task_lacks_are_not_compared() -> None:
     assert across_tasks({}).pairs.empty
 
 
+@pytest.mark.parametrize("by", ["wins", "means"])
+def test_methods_that_one_task_lacks_do_not_change_the_correlation(by: RankedBy) -> None:
+    # "a" beats "b" on more images, but "b" beats the copies of "c" on more images than "a" does.
+    share = np.arange(40) / 40
+    values = {
+        "a": np.where(share < 0.7, 3.0, 0.0),
+        "b": np.full(40, 1.0),
+        "c": np.where(share < 0.2, 2.0, 0.5),
+    }
+    few = scores_of([0, 0, 0], methods="abc")
+    few["score"] = few.apply(lambda each: values[each["method"]][each["image"]], axis=1)
+    copies = [few[few["method"] == "c"].assign(method=f"c{number}") for number in range(8)]
+    tasks = {"few": orders(few, by=by), "many": orders(pd.concat([few, *copies]), by=by)}
+    if by == "wins":
+        ranks = {name: each.order.set_index("method")["win_rate"].rank() for name, each in tasks.items()}
+        assert not ranks["few"].equals(ranks["many"].loc[list("abc")].rank())
+    found = row(across_tasks(tasks), "few", "many")
+    assert (found["methods"], found["correlation"]) == (3, 1)
+
+
 def test_missing_scores() -> None:
     table, complete = scores_of([0, 5, 10, 15, 20]), orders(scores_of([0, 5, 10, 15, 20], seed=1))
     some = table.assign(score=table["score"].mask((table["method"] == "b") & (table["image"] < 10)))

@@ -47,7 +47,7 @@ def test_the_reference_is_complete(name: str) -> None:
 def test_images_and_networks_in_the_package_are_those_of_the_scores(name: str) -> None:
     loaded, scores = LoadedTask.load(task_of(name), Path()), reference(name)
     assert loaded.images.digest() == scores.images
-    assert model_digest(loaded.model) == scores.model
+    assert model_digest(loaded.model, with_code=False) == scores.model
     assert loaded.targets.tolist() == scores.targets
 
 
