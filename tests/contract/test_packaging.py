@@ -42,7 +42,8 @@ def files_of_the_package() -> set[str]:
     folder = SOURCE / "saliency_assay"
     read = [path for name in ("templates", "assets") for path in folder.rglob(f"{name}/*")]
     assert {"page.html.j2", "page.css", "page.js", "reader.js"} <= {path.name for path in read}
-    paths = {*folder.rglob("*.py"), folder / "py.typed", *read}
+    read += folder.rglob("assets/*/*")
+    paths = {*folder.rglob("*.py"), folder / "py.typed", *(path for path in read if path.is_file())}
     paths |= set((SOURCE / "snakemake_logger_plugin_saliency_assay").glob("*.py"))
     return {path.relative_to(SOURCE).as_posix() for path in paths}
 
