@@ -131,7 +131,11 @@ def test_scores_of_rectangles_are_defined(metric: Metric) -> None:
     if "explain" in metric.takes:
         parameters["method"] = "gradient_x_input"
     for key in OTHER_MODELS & set(metric.takes):
-        parameters[key] = classifier(BrightPixels(), "body.4", dtype=torch.float32)
+        other = BrightPixels()
+        with torch.no_grad():
+            for values in other.parameters():
+                values *= 2
+        parameters[key] = classifier(other, "body.4", dtype=torch.float32)
     scores = saliency_assay.score(metric.name, bright_pixels(), images, [0, 0], maps, **parameters)
     assert all(values.shape == (2,) for values in scores.values())
     assert np.isfinite(list(scores.values())).any()
