@@ -29,11 +29,11 @@ METHODS = {
 METRICS = {
     "deletion": {"steps": 16},
     "mask_attribution": {},
-    "aopc": {"steps": 32, "random_orders": 1, "sweep": {"fill": ["mean", "black", "blur"]}},
+    "aopc": {"steps": 32, "sweep": {"fill": ["mean", "black", "blur"]}},
 }
 FIGURES = {
     "suite_sweep_smoothgrad": ("smoothgrad", "relevance_mass_accuracy"),
-    "suite_sweep_aopc": ("aopc", "aopc_morf"),
+    "suite_sweep_aopc": ("aopc", "aopc_morf L=32"),
 }
 
 

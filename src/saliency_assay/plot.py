@@ -139,7 +139,9 @@ def curves(
     if name not in first.curves:
         raise ValueError(unknown("curve", name, first.curves))
     means = {method: mean_and_band(each.curves[name]) for method, each in scores.items()}
-    return _plot_curves(means, _labels(scores), metric, name, str(first.parameters["output"]), ax, highlight)
+    return _plot_curves(
+        means, _labels(scores), metric, name, str(first.parameters["output"]), ax, [highlight]
+    )
 
 
 def _plot_curves(
@@ -149,18 +151,18 @@ def _plot_curves(
     name: str,
     output: str,
     ax: Axes | None,
-    highlight: str,
+    highlight: Sequence[str],
 ) -> Axes:
     """Plot means and half widths of their bands, by method."""
     record = record_of(METRICS, metric, "metric")
-    by_method = _highlighted_looks(list(means), labels, highlight)
+    by_method = _highlighted_looks(list(means), labels, *highlight)
     outside = ax is None and len(means) > MOST_IN_LEGEND
     ax = ax or (_axes(9, max(4, 0.19 * len(means))) if outside else _axes(6.4, 4))
     for method, look in by_method.items():
         mean, half = means[method]
         x = np.arange(len(mean)) if metric == "aopc" else perturbed_shares(name, len(mean))
         line = {**look.line(), "markevery": max(1, len(x) // 8), "markersize": 5}
-        line["zorder"] = 3 if method == highlight else 2
+        line["zorder"] = 3 if method in highlight else 2
         label = labels.method(method)
         ax.plot(x, mean, label=f"{label}: {NO_SCORE}" if np.isnan(mean).all() else label, **line)
         ax.fill_between(x, mean - half, mean + half, color=look.color, alpha=0.15, linewidth=0)
@@ -174,7 +176,7 @@ def _plot_curves(
         **({"loc": "center left", "bbox_to_anchor": (1, 0.5), "fontsize": 8} if outside else {})
     )
     for method, text in zip(by_method, legend.get_texts(), strict=True):
-        if method == highlight:
+        if method in highlight:
             text.set(fontweight="bold", color=VERMILION)
     return ax
 
@@ -305,7 +307,8 @@ def sweep_of_benchmark(benchmark: Benchmark, family: str, metric: str = "", ax: 
     """Plot the scores of a swept method, or the ranks under a swept metric; see ``Benchmark.plot``.
 
     Raises:
-        ValueError: no parameter of ``family`` is swept, or ``metric`` is no score of it or one of several.
+        ValueError: no parameter of ``family`` is swept, or ``metric`` is no score of it, one of several, or one that no
+            member has.
     """
     methods = {each.name: each for each in benchmark.families}
     metrics = {each.name: each for each in benchmark.metric_families}
@@ -314,6 +317,10 @@ def sweep_of_benchmark(benchmark: Benchmark, family: str, metric: str = "", ax: 
         table = benchmark.sweeps
         rows = table[table["family"] == family]
         rows = rows[(rows["metric"] == pair[0]) & (rows["variant"] == pair[1])]
+        if rows["mean"].isna().all():
+            raise ValueError(
+                f"family: found {family}, which has no score under {benchmark.labels.score(*pair)}"
+            )
         ax = ax or _axes(5.5, 3.6)
         plot_sweep(ax, rows, methods[family])
         ax.set_title(f"{methods[family].label} under {benchmark.labels.score(*pair)}")
@@ -352,7 +359,9 @@ def curves_of_benchmark(
     if registered not in CURVES:
         raise ValueError(f"metric: found {metric!r}, expected one of {', '.join(CURVES)}")
     output = entry.output if entry else ""
-    return _plot_curves(means, benchmark.labels, registered, name, output, ax, highlight)
+    members = {family.name: list(family.members) for family in benchmark.families}
+    highlighted = [each for each in members.get(highlight, []) if each in means] or [highlight]
+    return _plot_curves(means, benchmark.labels, registered, name, output, ax, highlighted)
 
 
 @styled()
@@ -389,7 +398,7 @@ def heat_map(benchmark: Benchmark, ax: Axes | None = None, highlight: str = "") 
     """
     content = benchmark.heat_map
     rows = [*content.methods, *content.baselines]
-    _check_highlight([each.name for each in benchmark.methods], highlight)
+    _check_highlight(list(benchmark.ranks["method"].unique()), highlight)
     has_means = len(content.columns) <= MOST_WIDE_COLUMNS
     width, height = (1.35, 0.42) if has_means else (0.85, 0.27)
     ax = ax or _axes(2.6 + width * len(content.columns), 0.9 + height * (len(rows) + 1))
@@ -399,7 +408,7 @@ def heat_map(benchmark: Benchmark, ax: Axes | None = None, highlight: str = "") 
                 ax.text(
                     column,
                     row,
-                    "failed" if cell is None else "no score",
+                    "failed" if cell is None else cell.absent,
                     ha="center",
                     va="center",
                     fontsize=7,
@@ -438,7 +447,8 @@ def heat_map(benchmark: Benchmark, ax: Axes | None = None, highlight: str = "") 
         ],
         fontsize=8,
     )
-    label, is_baseline = benchmark.labels.method(highlight), highlight in benchmark.baselines
+    label = benchmark.labels.method(highlight)
+    is_baseline = label in [row.method for row in content.baselines]
     _mark_tick(ax, f"{label} (baseline)" if is_baseline else label)
     ax.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0)
     if any(cell and cell.hatched for method in rows for cell in method.cells):
@@ -455,14 +465,15 @@ def _check_highlight(methods: Sequence[str], highlight: str) -> None:
         raise ValueError(unknown("method", highlight, methods).replace("unknown", "highlight: unknown", 1))
 
 
-def _highlighted_looks(methods: Sequence[str], labels: Labels, highlight: str) -> dict[str, Look]:
-    """Return the look of each method; with ``highlight``, that one in an accent color and all others in gray."""
-    _check_highlight(methods, highlight)
+def _highlighted_looks(methods: Sequence[str], labels: Labels, *highlight: str) -> dict[str, Look]:
+    """Return the look of each method; with ``highlight``, those in an accent color and all others in gray."""
+    for each in highlight:
+        _check_highlight(methods, each)
     by_method = looks(methods, labels)
-    if not highlight:
+    if not any(highlight):
         return by_method
     return {
-        method: replace(look, color=VERMILION if method == highlight else GRAY)
+        method: replace(look, color=VERMILION if method in highlight else GRAY)
         for method, look in by_method.items()
     }
 

@@ -6,6 +6,7 @@ configuration ``captum: GradientShap``, in Python ``captum.method("GradientShap"
 
 import inspect
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,7 +15,9 @@ from torch import Tensor, nn
 from saliency_assay.adapters.normalized import ForwardFunction, as_images
 from saliency_assay.adapters.seeded import seeded
 from saliency_assay.api.maps import attribute
+from saliency_assay.api.networks import Prediction
 from saliency_assay.methods.sampling import sample_seeds
+from saliency_assay.models.classifier import Classifier
 from saliency_assay.registry.records import unknown
 from saliency_assay.runtime.environment import optional
 
@@ -38,7 +41,8 @@ def method(attribution: Any, *, layer: str = "", **arguments: Any) -> Callable[.
     over channels and interpolated to the size of the images. Random numbers follow the seed of the call.
 
     Args:
-        attribution: name of a class in ``captum.attr``, the class, or an instance, which keeps its forward function.
+        attribution: name of a class in ``captum.attr``, the class, or an instance, whose forward function must be the
+            model that is explained: the network in ``wrap(…)`` is not, unless its mean is 0 and its ``std`` 1.
         layer: for classes that take a layer, its path in the network.
         arguments: arguments of the class and of its ``attribute``; lists become tuples.
 
@@ -66,6 +70,7 @@ def method(attribution: Any, *, layer: str = "", **arguments: Any) -> Callable[.
         model: nn.Module, images: Tensor, targets: Tensor, generator: torch.Generator, **inputs: Any
     ) -> Tensor:
         if isinstance(attribution, captum.attr.Attribution):
+            _check_explains(attribution, model)
             explainer: Any = attribution
         else:
             modules = [_module(model, layer)] if takes_layer else []
@@ -100,6 +105,9 @@ def method(attribution: Any, *, layer: str = "", **arguments: Any) -> Callable[.
     )
     result = with_background if needs_background else without_background
     result.__name__ = result.__qualname__ = kind.__name__
+    if isinstance(attribution, captum.attr.Attribution):
+        # For ``api.choices.bind``, which checks it before any computation.
+        setattr(result, "check_model", partial(_check_explains, attribution))  # noqa: B010  # mypy
     return result
 
 
@@ -273,6 +281,30 @@ def _problem(kind: Any) -> str:
     if _parameters(creation)[:1] not in ([name] for name in FIRST_ARGUMENTS):
         return "takes no forward function or model"
     return ""
+
+
+def _check_explains(attribution: Any, model: nn.Module) -> None:
+    """Check that the forward function of an object of captum is the model that is explained.
+
+    Raises:
+        ValueError: it is another function, such as a network without the normalization of its ``Classifier``.
+    """
+    if _same_function(attribution.forward_func) is not _same_function(model):
+        name = type(attribution).__name__
+        raise ValueError(
+            f"{name}: found an object that explains another function than the model, expected the class "
+            f"captum.attr.{name}, or an object of the model itself (of wrap(…), not of the network in it)"
+        )
+
+
+def _same_function(function: Any) -> Any:
+    """Return the module of its bound ``forward``, and the network in a ``Classifier`` that does not normalize."""
+    owner = getattr(function, "__self__", None)
+    if isinstance(owner, nn.Module) and function in (owner.forward, owner.__call__):
+        return _same_function(owner)
+    if isinstance(function, Classifier) and not function.mean.any() and bool((function.std == 1).all()):
+        return _same_function(function.network)
+    return function.predict if isinstance(function, Prediction) else function
 
 
 def _parameters(function: Callable[..., Any]) -> list[str]:

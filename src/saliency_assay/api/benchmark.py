@@ -4,9 +4,9 @@ import logging
 import re
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import signature
 from itertools import chain
 from math import inf
@@ -18,6 +18,7 @@ import torch
 from torch import nn
 
 from saliency_assay.api.choices import Bound, bind
+from saliency_assay.api.earlier import check_score_names, without_conflicts
 from saliency_assay.api.identity import identity_of, identity_of_record, model_digest
 from saliency_assay.api.image_blocks import ImageBlock, image_blocks, image_count, read_batches
 from saliency_assay.api.inputs import Arrays, images_of, integer_of
@@ -107,7 +108,7 @@ def benchmark(
             default a small selection for ``model``. A dictionary with the key ``sweep``, lists of values by parameter,
             is a family of methods.
         metrics: the same with the key ``metric``. A custom metric needs the key ``direction``: ``higher``, ``lower`` or
-            ``target X``. Both kinds of dictionaries may have a ``label``.
+            ``target X``. Both kinds of dictionaries may have a ``label``, different from those of others.
         targets: explained classes: one for all images, ``[N]``, or ``[N, T]`` for several of each image; ``"label"``
             for those in ``data``; or ``"predicted"``. By default those in ``data``, otherwise the predicted ones.
         masks: for localization metrics the object's pixels, bool ``[N, H, W]``, if ``data`` has none.
@@ -122,8 +123,8 @@ def benchmark(
         keep: number of images whose maps are kept, for ``plot.maps`` and ``save``.
         path: folder in which results are saved, at least every ten seconds. Scores that it already contains are not
             computed again if the source code of the function and its settings are unchanged. Results of other methods,
-            metrics and seeds in it are kept and returned, so that one can be added. Images and weights must be the
-            same.
+            metrics and seeds in it are kept and returned, so that one can be added; members of a sweep only if they
+            differ in the values of the same parameters. Images and weights must be the same.
         progress: True for a progress bar on stderr; if that is a file or a pipe, a line for each method.
         model_name: name of the model in tables and random seeds. With the names of a configuration and
             ``load_model``, maps and scores equal those of the workflow.
@@ -172,11 +173,8 @@ def benchmark(
             None if path is None else Path(path),
         )
         count = image_count(data, targets)
-        if run.result.families and count is not None and count < LEAST_IMAGES:
-            raise ValueError(
-                f"data: found {count} images, expected at least {LEAST_IMAGES}, because half of them select the values "
-                "of a sweep"
-            )
+        if run.result.families and np.ndim(groups) == 1:
+            _check_divisible(len(set(map(str, groups))), "groups", "groups")
         blocks = image_blocks(
             chain([first], batches),
             classifier,
@@ -202,6 +200,14 @@ class _Method:
         """Return what identifies its code and settings."""
         return _digest(self.entry.registered, METHODS, self.bound.function, self.bound.arguments)
 
+    def described(self) -> MethodEntry:
+        """Return the entry with the digest of its family."""
+        if self.entry.member is None:
+            return self.entry
+        fixed = _without(self.bound.arguments, self.entry.member.values)
+        digest = _digest(self.entry.registered, METHODS, self.bound.function, fixed)
+        return replace(self.entry, family_digest=digest)
+
 
 @dataclass(frozen=True)
 class _Metric:
@@ -222,6 +228,15 @@ class _Metric:
         settings = {**choice.parameters, **self.bound.shared_inputs}
         return _digest(self.entry.registered, SINGLE, choice.function, settings)
 
+    def described(self) -> MetricEntry:
+        """Return the entry with the digest of its family."""
+        if self.entry.member is None:
+            return self.entry
+        choice = self.bound.choice
+        fixed = {**_without(choice.parameters, self.entry.member.values), **self.bound.shared_inputs}
+        digest = _digest(self.entry.registered, SINGLE, choice.function, fixed)
+        return replace(self.entry, family_digest=fingerprint([digest, *self.entry.directions.values()]))
+
 
 def _digest(
     registered: str, records: Iterable[Any], function: Callable[..., Any], settings: Mapping[str, Any]
@@ -231,11 +246,28 @@ def _digest(
     return fingerprint([code, identity_of(dict(settings))])
 
 
+def _check_divisible(count: int, place: str, units: str) -> None:
+    """Check that there are enough images or groups for a sweep of methods.
+
+    Raises:
+        ValueError: there are fewer.
+    """
+    if count < LEAST_IMAGES:
+        raise ValueError(
+            f"{place}: found {count} {units}, expected at least {LEAST_IMAGES}, because half of them select the values "
+            "of a sweep"
+        )
+
+
+def _without(settings: Mapping[str, Any], keys: Container[str]) -> dict[str, Any]:
+    return {key: value for key, value in settings.items() if key not in keys}
+
+
 def _entries(choices: Entries, default: Sequence[str], key: str) -> dict[str, dict[str, Any]]:
     """Return the settings of each method or metric by name; the name or function is under ``key``.
 
     Raises:
-        ValueError: an entry is of another type, has no ``key``, or has the name of another one.
+        ValueError: an entry is of another type, has no ``key``, or has the name or label of another one.
     """
     if choices is None:
         choices = default
@@ -268,24 +300,62 @@ def _entries(choices: Entries, default: Sequence[str], key: str) -> dict[str, di
 
 
 def _expanded(entries: Mapping[str, dict[str, Any]], key: str) -> dict[str, dict[str, Any]]:
-    """Return the entries with the members of each family, which have their membership under ``member``."""
+    """Return the entries with the members of each family, which have their membership under ``member``.
+
+    All have a label.
+    """
     complete: dict[str, dict[str, Any]] = {}
+    labels = _labels(entries, key)
     for name, entry in entries.items():
-        members = {name: entry}
+        members = {name: {**entry, "label": labels[name]}}
         if "sweep" in entry:
             sweep = entry.pop("sweep")
-            label = label_of(
-                name, entry.get("label"), _record(entry[key], METHODS if key == "method" else SINGLE)
-            )
             members = {
                 member.name: {**entry, **member.values, "label": member.label, "member": member}
-                for member in members_of(f"{key}s.{name}", name, label, sweep, entry)
+                for member in members_of(f"{key}s.{name}", name, labels[name], sweep, entry)
             }
         for member in members:
             if member in complete or (member != name and member in entries):
                 raise ValueError(f"{key}s.{name}.sweep: found {member}, the name of another entry")
         complete |= members
+    _check_labels(labels | {name: entry["label"] for name, entry in complete.items()}, key)
     return complete
+
+
+def _labels(entries: Mapping[str, Mapping[str, Any]], key: str) -> dict[str, str]:
+    """Return the label of each entry; of equal default labels, all but one have the name in parentheses.
+
+    Raises:
+        ValueError: two entries state equal labels.
+    """
+    records = {
+        name: _record(entry[key], METHODS if key == "method" else SINGLE) for name, entry in entries.items()
+    }
+    labels = {name: label_of(name, entry.get("label"), records[name]) for name, entry in entries.items()}
+    _check_labels({name: labels[name] for name, entry in entries.items() if entry.get("label")}, key)
+    by_precedence = sorted(
+        entries,
+        key=lambda name: (not entries[name].get("label"), not (records[name] and records[name].name == name)),
+    )
+    names: dict[str, str] = {}
+    for name in by_precedence:
+        if names.setdefault(labels[name], name) != name:
+            labels[name] = f"{labels[name]} ({name})"
+    return labels
+
+
+def _check_labels(labels: Mapping[str, str], key: str) -> None:
+    """Check that labels are different, because rows of tables have them.
+
+    Raises:
+        ValueError: two are equal.
+    """
+    names: dict[str, str] = {}
+    for name, label in labels.items():
+        if (other := names.setdefault(label, name)) != name:
+            raise ValueError(
+                f"{key}s: found the label {label!r} of {other} and {name}, expected different labels"
+            )
 
 
 def _check_name(place: str, name: str) -> None:
@@ -373,6 +443,7 @@ def _bind_metrics(
         )
         group = (record.noise_group or record.name) if record else _reference(function)
         metrics.append(_Metric(described, bound, group, _passes(record, bound.choice.parameters, size)))
+    check_score_names([metric.entry for metric in metrics])
     return metrics
 
 
@@ -461,14 +532,35 @@ class _Run:
             keep,
         )
         self.files, self.earlier = _files_of(path), None
-        self.digests: dict[str, str] = {}
+        self.digests = {"model": model_digest(classifier)}
         if self.files and path:
             self.files.check_folder(path)
-            self.earlier = self.files.load(path) if self.files.is_saved(path) else None
-            self.digests = {f"methods {each.entry.name}": each.digest() for each in methods}
+            self.result.methods = [method.described() for method in methods]
+            self.result.metrics = [metric.described() for metric in metrics]
+            self.earlier = self._compatible(self.files.load(path)) if self.files.is_saved(path) else None
+            self.digests |= {f"methods {each.entry.name}": each.digest() for each in methods}
             self.digests |= {f"metrics {each.entry.name}": each.digest() for each in metrics}
-            self.digests["model"] = model_digest(classifier)
         self.saved = time.monotonic()
+
+    def _compatible(self, earlier: Benchmark) -> Benchmark:
+        """Return an earlier result in the folder without entries that conflict with the requested ones.
+
+        Raises:
+            ValueError: a custom metric has the name of a score of another metric.
+        """
+        kept = without_conflicts(earlier, self.result)
+        removed = [
+            each.name for each in earlier.methods if each.name not in {one.name for one in kept.methods}
+        ]
+        removed += [
+            each.name for each in earlier.metrics if each.name not in {one.name for one in kept.metrics}
+        ]
+        if removed:
+            log.info("%s: results of another sweep are removed: %s", self.path, ", ".join(removed))
+        requested = {each.name for each in self.result.metrics}
+        of_both = [*self.result.metrics, *(each for each in kept.metrics if each.name not in requested)]
+        check_score_names(of_both, f"path: metrics in {self.path}")
+        return kept
 
     def results(self, blocks: Iterator[ImageBlock], images: int | None, *, progress: bool) -> Benchmark:
         """Compute all scores, and return them; after Ctrl-C those that are complete.
@@ -504,15 +596,16 @@ class _Run:
 
     def _score(self, block: ImageBlock, bar: Progress) -> None:
         """Compute the scores of one block of images, by all methods and metrics."""
-        identity = (
-            [block.digest(), self.digests["model"], self.names.model, self.names.data] if self.path else []
-        )
-        inputs = fingerprint(identity) if identity else ""
-        if self.earlier and block.start == 0 and self.earlier.inputs[:1] not in ([], [inputs]):
-            raise ValueError(
-                f"path: found results of other images, targets, masks or weights in {self.path}, expected those of the "
-                "same, or a new folder"
-            )
+        inputs = fingerprint([block.digest(), self.digests["model"], self.names.model, self.names.data])
+        if self.earlier and block.start == 0 and self.files:
+            self.files.check_inputs(self.earlier.inputs, [inputs], self.path)
+        if (
+            block.start == 0 and len(block.targets) < BLOCK and self.result.families
+        ):  # there is no other block
+            if block.groups is None:
+                _check_divisible(len(block.targets), "data", "images")
+            else:
+                _check_divisible(len(np.unique(block.groups)), "data", "groups of images")
         self.result.add_images(block, inputs)
         if self.earlier:
             stale = self.result.take_over(self.earlier, block, inputs, self.digests)

@@ -1,7 +1,8 @@
 """Files of a benchmark: a score table and Zarr stores in the formats of the workflow, and its settings in JSON."""
 
 import json
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, astuple
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from saliency_assay.api.results import (
 from saliency_assay.data.splits import TEST
 from saliency_assay.registry.sweeps import Member
 from saliency_assay.runtime.atomic import replacing
+from saliency_assay.runtime.provenance import digest_of_file
 from saliency_assay.runtime.shards import BLOCK
 from saliency_assay.storage import GROUP, score_tables, zarr_store
 
@@ -53,13 +55,30 @@ def check_folder(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
 
 
+def check_inputs(saved: Sequence[str], inputs: Sequence[str], folder: Path) -> None:
+    """Check that saved results are those of the same images and model, by the digests of their first images.
+
+    Raises:
+        ValueError: they are others.
+    """
+    if (
+        saved and inputs and saved[0] and saved[0] != inputs[0]
+    ):  # none if it was interrupted before, or is an old one
+        raise ValueError(
+            f"path: found results of other images, targets, masks, groups, weights or names in {folder}, expected "
+            "those of the same, or a new folder"
+        )
+
+
 def save(result: Benchmark, folder: Path) -> None:
     """Save a benchmark in ``folder``; each file is written atomically.
 
     Raises:
-        ValueError: see ``check_folder``.
+        ValueError: see ``check_folder`` and ``check_inputs``.
     """
     check_folder(folder)
+    if is_saved(folder):
+        check_inputs(_facts(folder)["inputs"], result.inputs, folder)
     save_scores(result, folder)
     if result.pixels is not None:
         _save_maps(result, folder, result.pixels)
@@ -82,7 +101,11 @@ def save(result: Benchmark, folder: Path) -> None:
 
 
 def save_scores(result: Benchmark, folder: Path) -> None:
-    """Save scores, curves and settings, but no images and maps."""
+    """Save scores, curves and settings, but no images and maps.
+
+    Settings are written last, with digests of the other files: after an interruption in between, ``load`` does not take
+    new scores for those of the old settings.
+    """
     tables = [cell.table.assign(method=key.method, seed=key.seed) for key, cell in result.cells.items()]
     table = pd.concat(tables or [pd.DataFrame(columns=[*OF_CELL, "method", "seed"])], ignore_index=True)
     table = table.assign(study=STUDY, data=result.data, model=result.model)
@@ -97,6 +120,7 @@ def save_scores(result: Benchmark, folder: Path) -> None:
     _write_arrays(folder / CURVES, curves)
     facts = {
         "format": FORMAT,
+        "files": {name: digest_of_file(folder / name) for name in (SCORES, CURVES)},
         **{name: getattr(result, name) for name in ("model", "data", "seeds", "keep", "complete", "inputs")},
         "methods": [asdict(each) for each in result.methods],
         "metrics": [asdict(each) for each in result.metrics],
@@ -134,9 +158,7 @@ def load(folder: Path) -> Benchmark:
     if not file.is_file():
         raise ValueError(f"{folder}: found no {FACTS}, expected a folder in which a benchmark was saved")
     try:
-        facts = json.loads(file.read_text(encoding="utf-8"))
-        if facts["format"] != FORMAT:
-            raise ValueError(f"{file}: found format {facts['format']}, expected {FORMAT}")
+        facts = _facts(folder)
         result = Benchmark(
             facts["model"],
             facts["data"],
@@ -149,14 +171,39 @@ def load(folder: Path) -> Benchmark:
         )
         result.image_rows, result.inputs = facts["images"], facts["inputs"]
         digests = {CellKey(*each[:4]): each[4:] for each in facts["cells"]}
-    except (KeyError, TypeError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (KeyError, TypeError) as error:
         raise ValueError(f"{file}: is damaged: {type(error).__name__}: {error}") from None
-    tables, curves = _tables(folder) if digests else {}, _curves(folder)
+    # Earlier versions have saved no digests.
+    saved = {name: text for name, text in facts.get("files", {}).items() if (folder / name).is_file()}
+    if changed := [name for name, text in saved.items() if digest_of_file(folder / name) != text]:
+        warnings.warn(
+            f"{folder}: found {' and '.join(changed)} of another save than {FACTS}, as after an interruption; these "
+            "scores are ignored",
+            stacklevel=3,
+        )
+        digests = {}
+    tables, curves = (_tables(folder), _curves(folder)) if digests else ({}, {})
     for key, of_cell in digests.items():
-        if key in tables:  # the files are written one after the other
+        if key in tables:
             result.cells[key] = Cell(tables[key], curves.get(key, {}), *of_cell)
     _load_maps(result, folder)
     return result
+
+
+def _facts(folder: Path) -> dict[str, Any]:
+    """Return the settings in the folder of a benchmark.
+
+    Raises:
+        ValueError: they are damaged or of another version.
+    """
+    file = folder / FACTS
+    try:
+        facts: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        if facts["format"] != FORMAT:
+            raise ValueError(f"{file}: found format {facts['format']}, expected {FORMAT}")
+    except (KeyError, TypeError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ValueError(f"{file}: is damaged: {type(error).__name__}: {error}") from None
+    return facts
 
 
 def _metric_entry(facts: Mapping[str, Any]) -> MetricEntry:

@@ -1,7 +1,8 @@
 """Tables, sentences and pages of a benchmark, by the functions that make those of the workflow's report."""
 
 from collections import Counter
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,13 +16,14 @@ from saliency_assay.registry.labels import counted
 from saliency_assay.reliability.metric_sweeps import metric_sweep_table
 from saliency_assay.reliability.order_tables import Rule, order_tables
 from saliency_assay.reliability.reliability_tables import (
+    SCORED,
     rankings_table,
     reliability_table,
 )
 from saliency_assay.reliability.sweeps import Selection, select, sweep_table
 from saliency_assay.reliability.variance import GROUPS
 from saliency_assay.report.export.export import study_tex, tidy_table
-from saliency_assay.report.pages.heat_map import HeatMap, heat_map
+from saliency_assay.report.pages.heat_map import HeatMap, MethodRow, ScoreCell, heat_map
 from saliency_assay.report.pages.study import StudyResult
 from saliency_assay.report.pages.words import sweep_words
 from saliency_assay.storage import GROUP
@@ -31,7 +33,7 @@ RESAMPLES, LEVEL = 10_000, 0.999
 """Resamples and confidence level of the intervals of α, as in the workflow."""
 COLUMNS = ["study", "data", "model", "seed", "method", "metric", "variant", "image", "score"]
 """Columns of ``storage.score_tables``, which requires pyarrow."""
-NO_SCORE = "no score"
+NOT_COMPUTED = ScoreCell(absent="not computed")
 SENTENCES = 3
 """Most sentences below the heat map in a notebook."""
 
@@ -66,6 +68,18 @@ def score_table(result: Benchmark) -> pd.DataFrame:
     return (
         table[COLUMNS] if groups is None else table[COLUMNS].assign(group=np.asarray(groups)[table["image"]])
     )
+
+
+def compared_scores(result: Benchmark) -> pd.DataFrame:
+    """Return ``Benchmark.compared_scores``."""
+    table = result.scores
+    seeds = table.groupby([*SCORED, "method"], sort=False)["seed"].agg(frozenset)
+    if table.empty or (seeds.groupby(SCORED).nunique() == 1).all():
+        return table
+    # A seed of some methods only would be a factor with one level for pairs of the others, which could not be tested.
+    keys = [name for name in table if name not in ("seed", "score")]
+    means = table.groupby(keys, sort=False, dropna=False)["score"].mean().reset_index()
+    return means.assign(seed=table["seed"].min())[list(table)]
 
 
 def undefined_texts(result: Benchmark) -> list[str]:
@@ -139,7 +153,7 @@ def _cause(result: Benchmark, method: str, seed: int, metric: str, variant: str)
 def order_and_pairs(result: Benchmark) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return ``Benchmark.ranks`` and ``Benchmark.pairs``."""
     tables = order_tables(
-        result.selection.apply(result.scores),
+        result.selection.apply(result.compared_scores),
         result.directions,
         result.selection.baselines(result.baselines),
         clusters=_clusters(result),
@@ -155,13 +169,15 @@ def order_and_pairs(result: Benchmark) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def selection(result: Benchmark) -> Selection:
     """Return ``Benchmark.selection``."""
-    return select(result.scores, result.directions, result.families, clusters=_clusters(result), by=Rule().by)
+    return select(
+        result.compared_scores, result.directions, result.families, clusters=_clusters(result), by=Rule().by
+    )
 
 
 def sweeps(result: Benchmark) -> pd.DataFrame:
     """Return ``Benchmark.sweeps``."""
     return sweep_table(
-        result.scores,
+        result.compared_scores,
         result.directions,
         result.selection,
         clusters=_clusters(result),
@@ -172,7 +188,7 @@ def sweeps(result: Benchmark) -> pd.DataFrame:
 
 def metric_sweeps(result: Benchmark) -> pd.DataFrame:
     """Return ``Benchmark.metric_sweeps``."""
-    compared, clusters = result.selection.apply(result.scores), _clusters(result)
+    compared, clusters = result.selection.apply(result.compared_scores), _clusters(result)
     families = result.metric_families
     return metric_sweep_table(compared, result.directions, families, clusters=clusters, rule=Rule())
 
@@ -180,7 +196,7 @@ def metric_sweeps(result: Benchmark) -> pd.DataFrame:
 def agreement(result: Benchmark) -> Agreement:
     """Return ``Benchmark.agreement``."""
     selected, clusters = result.selection, _clusters(result)
-    scored = selected.apply(result.scores), result.directions, selected.baselines(result.baselines)
+    scored = selected.apply(result.compared_scores), result.directions, selected.baselines(result.baselines)
     by_images = reliability_table(*scored, resamples=RESAMPLES, level=LEVEL, clusters=clusters)
     return Agreement(by_images, rankings_table(*scored, clusters))
 
@@ -193,7 +209,10 @@ def tidy(result: Benchmark) -> pd.DataFrame:
 def latex(result: Benchmark, label: str | None, caption: str | None) -> str:
     """Return the same as LaTeX tables, see ``Benchmark.to_latex``."""
     table = tidy(result).assign(seeds=0)  # none of trainings
-    return study_tex(STUDY, table, [], level=LEVEL, labels=result.labels, reference=label, caption=caption)
+    note = "" if result.complete else f"Interrupted: {result.state_text()}."
+    return study_tex(
+        STUDY, table, [], level=LEVEL, labels=result.labels, reference=label, caption=caption, note=note
+    )
 
 
 def sentences(result: Benchmark) -> list[str]:
@@ -206,7 +225,7 @@ def sentences(result: Benchmark) -> list[str]:
 def heat_map_of(result: Benchmark) -> HeatMap:
     """Return the cells of the heat map of rank sets."""
     tables = result.study.tables
-    return heat_map(
+    content = heat_map(
         tables["order"],
         tables["reliability"],
         result.study.names,
@@ -214,6 +233,32 @@ def heat_map_of(result: Benchmark) -> HeatMap:
         title=f"{result.model} on {result.data}: rank sets of the methods",
         level=LEVEL,
     )
+    metrics = {label: variant.partition(" ")[0] for (_, variant), label in result.study.names.items()}
+    columns = [metrics[column.name] for column in content.columns]
+    methods, baselines = (
+        [_with_not_computed(result, row, columns) for row in rows]
+        for rows in (content.methods, content.baselines)
+    )
+    return replace(content, methods=methods, baselines=baselines)
+
+
+def _with_not_computed(result: Benchmark, row: MethodRow, metrics: Sequence[str]) -> MethodRow:
+    """Return a row in which missing scores have failed, or else are marked as not computed.
+
+    They are missing after an interruption, or with a ``path`` if a call has scored other methods by other metrics.
+    """
+    labels = result.labels
+    families = {each.name: each.member.family for each in result.methods if each.member}
+    failed = {
+        each.metric
+        for each in result.failures_found
+        if row.method in (labels.method(each.method), labels.method(families.get(each.method, each.method)))
+    }
+    cells = [
+        NOT_COMPUTED if cell is None and failed.isdisjoint(("", metric)) else cell
+        for cell, metric in zip(row.cells, metrics, strict=True)
+    ]
+    return replace(row, cells=cells)
 
 
 def rank_set_table(result: Benchmark) -> pd.DataFrame:
@@ -222,7 +267,7 @@ def rank_set_table(result: Benchmark) -> pd.DataFrame:
     rows = {row.method: row.cells for row in content.methods}
     rows |= {f"{row.method} (baseline)": row.cells for row in content.baselines}
     texts = {
-        name: ["failed" if each is None else each.ranks if each.mean else NO_SCORE for each in cells]
+        name: ["failed" if each is None else each.ranks if each.mean else each.absent for each in cells]
         for name, cells in rows.items()
     }
     columns = [f"{column.name} {column.arrow}" for column in content.columns]

@@ -163,6 +163,8 @@ def bind(
         raise ValueError(f"{choice.name}: background: missing, expected {expected}")
     if record:
         _check_needs(record, classifier)
+    if isinstance(choice.function, OwnFunction) and choice.function.check_model:
+        choice.function.check_model(classifier)
     check_mean(choice, has_mean)
     check_outputs(choice, classifier)
     smoothed_method = None

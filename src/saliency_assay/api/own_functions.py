@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from saliency_assay.registry.records import resolve
 from saliency_assay.registry.signatures import GENERATOR
@@ -37,6 +37,8 @@ class OwnFunction:
         update_wrapper(self, function, updated=())
         self.__qualname__ = getattr(function, "__qualname__", type(function).__name__)
         self.function, self.takes_generator = function, takes_generator(function)
+        self.check_model: Callable[[nn.Module], None] | None = getattr(function, "check_model", None)
+        """Check that a model can be explained; for objects that have a model of their own."""
 
     def __call__(
         self, model: Any, images: Tensor, targets: Tensor, *maps: Tensor, generator: Any, **arguments: Any

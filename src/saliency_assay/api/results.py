@@ -46,6 +46,8 @@ class MethodEntry:
     """True if it does not use the model."""
     member: Member | None = None
     """Its membership in a family; None if its parameters are not swept."""
+    family_digest: str = ""
+    """Digest of the function and the parameters that are not swept; empty without a sweep or a path."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,8 @@ class MetricEntry:
     """Output of the model that it scores, such as ``probability``; empty if it has no such parameter."""
     member: Member | None = None
     """Its membership in a family; None if its parameters are not swept."""
+    family_digest: str = ""
+    """Digest of the function and the parameters that are not swept; empty without a sweep or a path."""
 
 
 class CellKey(NamedTuple):
@@ -115,9 +119,9 @@ class Cell:
     curves: dict[str, Moments]
     """Moments of each curve, ``[points]``; if images have groups, ``[G, points]`` of the sorted groups of the block."""
     inputs: str
-    """Digest of images, targets, masks and model; empty without a path, as the others."""
+    """Digest of images, targets, masks and model."""
     method: str
-    """Digest of the code and settings of the method."""
+    """Digest of the code and settings of the method; empty without a path, as that of the metric."""
     metric: str
     """Digest of the code and settings of the metric."""
     causes: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -223,6 +227,15 @@ class Benchmark:
         ``variant`` (the name of the metric, followed by that of the variant), ``image, score``, and ``group``.
         """
         return self._tables.score_table(self)  # type: ignore[no-any-return]
+
+    @cached_property
+    def compared_scores(self) -> "pd.DataFrame":
+        """The scores of ranks, pairs, sweeps and agreement.
+
+        These are ``scores``. Only if methods have different seeds, as after a call that adds a seed of one method to
+        earlier results, they are the means over the seeds of each image: tests then refer to images and to these seeds.
+        """
+        return self._tables.compared_scores(self)  # type: ignore[no-any-return]
 
     @cached_property
     def ranks(self) -> "pd.DataFrame":
@@ -356,8 +369,7 @@ class Benchmark:
     def __str__(self) -> str:
         if self.scores.empty:
             return " ".join([repr(self), *self.summary])
-        first = 1 + (not self.complete) + len(self._tables.missing_texts(self))
-        return "\n".join([f"Rank sets (1 is best)\n{self.table.to_string()}", *self.summary[:first]])
+        return "\n".join([f"Rank sets (1 is best)\n{self.table.to_string()}", *self.summary])
 
     def _repr_html_(self) -> str:
         return self._tables.notebook_html(self)  # type: ignore[no-any-return]
@@ -382,7 +394,8 @@ class Benchmark:
         are the maps of the images that were kept.
 
         Raises:
-            ValueError: ``path`` is a file, or a folder with other content.
+            ValueError: ``path`` is a file, or a folder with other content, such as a benchmark of other images or of
+                another model.
             ModuleNotFoundError: pyarrow or zarr is not installed.
         """
         from saliency_assay.api import benchmark_files  # requires pyarrow and zarr
@@ -534,15 +547,20 @@ class Benchmark:
     def kept(self, seed: int | None = None) -> tuple[Array, dict[str, Array], Array | None, list[int]]:
         """Return images, maps by label, masks and targets of the images that were kept.
 
+        Args:
+            seed: seed of the maps; by default the first one of each method that has maps.
+
         Raises:
             ValueError: none were kept.
         """
-        first = self.seeds[0] if seed is None else seed
-        maps = {
-            each.label: self.maps[first, each.name]
+        seeds = self.seeds if seed is None else [seed]
+        first_maps = {
+            each.label: next(
+                (self.maps[key] for one in seeds if (key := (one, each.name)) in self.maps), None
+            )
             for each in self.methods
-            if (first, each.name) in self.maps
         }
+        maps = {label: each for label, each in first_maps.items() if each is not None}
         if self.pixels is None or not maps:
             raise ValueError("no maps were kept; pass keep= to benchmark")
         count = min(map(len, maps.values()))
@@ -620,7 +638,7 @@ class Plots:
     def heat_map(self, ax: "Axes | None" = None, *, highlight: str = "") -> Any:
         """Plot the rank sets of all methods under all metrics, and up to six scores with means and intervals.
 
-        The label of the method ``highlight`` is bold, in an accent color.
+        The label of the method or family ``highlight`` is bold, in an accent color.
         """
         return self._module.heat_map(self._benchmark, ax, highlight)
 
@@ -636,7 +654,7 @@ class Plots:
         """Plot the model's output as pixels are removed or inserted: means over images with their 95 % bands.
 
         Images of one group are not independent: the variance is then that of sums over groups. ``highlight`` is that of
-        ``ranks``.
+        ``ranks``; of a family, all members are highlighted.
         """
         return self._module.curves_of_benchmark(self._benchmark, metric, ax, curve, highlight)
 

@@ -5,6 +5,7 @@ the shape of the scores, and is the order whose agreement Krippendorff's α meas
 better mean? Student's t answers it if the scores are not too skewed for the number of images.
 """
 
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -14,10 +15,11 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy import ndarray as Array
 from scipy.sparse.csgraph import connected_components
-from scipy.special import bdtrc
+from scipy.special import bdtrc, ndtri, stdtrit
 
 from saliency_assay.reliability.variance import (
     NO_FACTORS,
+    POWER,
     ROUNDING,
     SKEWNESS,
     Design,
@@ -133,6 +135,21 @@ class Comparison:
         return np.where(np.isnan(self.p), np.nan, result)
 
     @cached_property
+    def _steps(self) -> Array:
+        """Factors ``[M, M]`` by which ``adjusted`` multiplies the p-values of pairs at their step."""
+        p = np.minimum(self.p, self.p.T)[np.ix_(self.scored, self.scored)]
+        complete = not np.isnan(self.scores[:, self.scored]).any()
+        rows, columns = np.triu_indices(len(p), 1)
+        tested = ~np.isnan(p[rows, columns])
+        factors = _factors(int(tested.sum()), _counts(p, complete=complete))
+        # Equal p-values differ by rounding, and NaN are behind all steps.
+        steps = np.searchsorted(np.sort(p[rows, columns][tested]), p * (1 - 1e-6))
+        of_scored = np.append(factors, 1.0)[np.minimum(steps, len(factors))]
+        result = np.full(self.p.shape, np.nan)
+        result[np.ix_(self.scored, self.scored)] = of_scored
+        return result
+
+    @cached_property
     def error(self) -> float:
         """Share of the family-wise error that the first step of the correction leaves for a one-sided test."""
         return 1 / max(2 * sum(not np.isnan(pair.effect.variance) for pair in self.pairs.values()), 2)
@@ -149,10 +166,14 @@ class Comparison:
     def images_needed(self, one: int, other: int, level: float = 0.95) -> float:
         """Return the number of images with which the observed difference is significant with power 0.8.
 
-        Infinite if there is none, or if training noise hides it; NaN without a variance.
+        More than there are, if it is not significant on these. Infinite if there is no difference, or if training noise
+        hides it; NaN without a variance.
         """
         pair, error = self.pairs[one, other], (1 - level) * self.error
         images = np.ceil(pair.effect.images_needed(error, pair.images))
+        if self._is_unopposed(one, other):
+            error_of_step = (1 - level) / (2 * self._steps[one, other])
+            images = _unopposed_images(self._differences[one, other][1], error_of_step)
         if np.isnan(images):
             return np.nan
         least, (defined, difference) = ceil(-log2(error)), self._differences[one, other]
@@ -161,6 +182,8 @@ class Comparison:
             # The smallest p-value is that of as many clusters; see the class.
             units = design.effective_count(difference, clusters=True)
             least = ceil(least * pair.images / units) if units > 0 else least
+        if np.nanmin([self.adjusted_p[one, other], self.adjusted_p[other, one], 1]) > 1 - level:
+            least = max(least, pair.images + 1)
         return float(np.nanmax([images, pair.skew_images, least]))
 
     def detectable(self, one: int, other: int, level: float = 0.95) -> float:
@@ -186,6 +209,15 @@ class Comparison:
     def _differences(self) -> dict[tuple[int, int], tuple[Array, Array]]:
         values = self.rates if self.by == WINS else self.scores
         return {pair: self._difference(values, *pair) for pair in combinations(range(values.shape[1]), 2)}
+
+    def _is_unopposed(self, one: int, other: int) -> bool:
+        """Return True if independent images differ in size of their win rates, and none prefers the other method."""
+        defined, difference = self._differences[one, other]
+        sizes = np.abs(difference[difference != 0])
+        has_one_size = len(sizes) == 0 or (self._has_equal_sizes and np.ptp(sizes) <= ROUNDING)
+        is_clustered = bool(self._design(defined).levels)
+        is_one_sided = abs(np.sign(difference).sum()) == len(sizes)
+        return self.by == WINS and not is_clustered and not has_one_size and bool(is_one_sided)
 
     def _difference(self, values: Array, one: int, other: int) -> tuple[Array, Array]:
         """Return in which rows both methods have a score, bool ``[n]``, and the differences in these rows."""
@@ -231,9 +263,9 @@ class Comparison:
         else:
             least = 0.5 ** design.effective_count(difference, clusters=effect.is_constant or self.by == WINS)
             tail = effect.p_value()
-            if self.by == WINS and not design.levels and abs(np.sign(difference).sum()) == len(sizes):
-                # No image prefers the other method. One more image, which prefers it as much as possible, stands for
-                # those that are too rare to be in the sample.
+            if self._is_unopposed(one, other):
+                # One more image, which prefers the other method as much as possible, stands for those that are too rare
+                # to be in the sample.
                 unopposed = mean_of(np.append(difference, -np.sign(effect.value)))
                 tail = replace(unopposed, skewness=0.0).p_value()
             p = max(tail, least), max(1 - tail, least)
@@ -315,8 +347,7 @@ def adjusted(p: Array, *, complete: bool = False) -> Array:
     """
     rows, columns = np.triu_indices(len(p), 1)
     forward, backward = p[rows, columns], p[columns, rows]
-    counts = _counts_of_equalities(len(p)) if complete and not np.isnan(forward).any() else None
-    both = holm(np.minimum(2 * np.minimum(forward, backward), 1), counts)
+    both = holm(np.minimum(2 * np.minimum(forward, backward), 1), _counts(p, complete=complete))
     result = np.full(p.shape, np.nan)
     result[rows, columns] = np.where(forward < backward, both, np.where(np.isnan(both), np.nan, 1))
     result[columns, rows] = np.where(backward < forward, both, np.where(np.isnan(both), np.nan, 1))
@@ -335,11 +366,46 @@ def holm(p: Array, counts: Array | None = None) -> Array:
     tested = np.flatnonzero(~np.isnan(p))
     ordered = tested[np.argsort(p.flat[tested], kind="stable")]
     adjusted_p = np.full(p.shape, np.nan)
-    factors = np.arange(len(ordered), 0, -1)
-    if counts is not None:  # the largest possible number that is not above Holm's
-        factors = np.array([counts[counts <= factor].max(initial=1) for factor in factors], dtype=np.int64)
+    factors = _factors(len(ordered), counts)
     adjusted_p.flat[ordered] = np.minimum(np.maximum.accumulate(factors * p.flat[ordered]), 1)
     return adjusted_p
+
+
+def _factors(tests: int, counts: Array | None) -> Array:
+    """Return the factors of the steps of Holm's procedure, or Shaffer's, see ``holm``."""
+    factors = np.arange(tests, 0, -1)
+    if counts is not None:  # the largest possible number that is not above Holm's
+        factors = np.array([counts[counts <= factor].max(initial=1) for factor in factors], dtype=np.int64)
+    return factors
+
+
+def _counts(p: Array, *, complete: bool) -> Array | None:
+    """Return the possible numbers of equal pairs if Shaffer's factors are valid for ``p``, see ``adjusted``."""
+    is_tested = not np.isnan(p[np.triu_indices(len(p), 1)]).any()
+    return _counts_of_equalities(len(p)) if complete and is_tested else None
+
+
+def _unopposed_images(difference: Array, error: float) -> float:
+    """Return the number of images with which the test of an unopposed pair has power 0.8, see ``images_needed``.
+
+    Args:
+        difference: of win rates, ``[n]``, of which none has the other sign; further images are like these.
+        error: of the one-sided test.
+    """
+    value, variance = abs(float(difference.mean())), float(difference.var())
+
+    def is_detected(images: int) -> bool:
+        count = images + 1  # with the opposed image of the test
+        mean = (images * value - 1) / count
+        squares = images * (variance + value**2) + 1 - count * mean**2
+        error_of_mean = (squares / images / count) ** 0.5
+        sampling_error = (variance / images) ** 0.5
+        return bool(mean >= -stdtrit(images, error) * error_of_mean + ndtri(POWER) * sampling_error)
+
+    high = 2
+    while not is_detected(high):
+        high *= 2
+    return float(bisect_left(range(high), True, lo=1, key=is_detected))
 
 
 def _counts_of_equalities(methods: int) -> Array:

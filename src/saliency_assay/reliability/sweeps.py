@@ -48,7 +48,7 @@ class Selection:
 
     families: Sequence[Family]
     members: dict[tuple[Key, str], str] = field(default_factory=dict)
-    """Selected member by metric and family."""
+    """Selected member by metric and family; the first one if no member has a score to be selected by."""
     values: dict[tuple[Key, str], float] = field(default_factory=dict)
     """Value of the criterion of each member, by metric and method."""
     selecting: dict[Key, Array] = field(default_factory=dict)
@@ -83,8 +83,9 @@ class Selection:
     def annotated(self, order: pd.DataFrame, pairs: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Return both tables of ``order_tables`` with the selected members in additional columns.
 
-        ``selected`` and, for pairs, ``other_selected`` are the members; empty for methods that are not families. In the
-        first table, ``selection_images`` is the number of images on which they were selected.
+        ``selected`` and, for pairs, ``other_selected`` are the members; empty for methods that are not families, and
+        for families without a score to select by. In the first table, ``selection_images`` is the number of images on
+        which they were selected.
         """
         if not self.families:
             return order, pairs
@@ -96,9 +97,14 @@ class Selection:
         pairs[OTHER_SELECTED] = self._selected(pairs, "other")
         return order, pairs
 
+    def selected(self, key: Key, family: str) -> str:
+        """Return the selected member of a family; empty if no member has a score to be selected by."""
+        member = self.members.get((key, family), "")
+        return "" if np.isnan(self.values.get((key, member), np.nan)) else member
+
     def _selected(self, table: pd.DataFrame, column: str) -> list[str]:
         rows = table[[*SCORED, column]].itertuples(index=False, name=None)
-        return [self.members.get((tuple(key), str(method)), "") for *key, method in rows]
+        return [self.selected(tuple(key), str(method)) for *key, method in rows]
 
 
 @dataclass(frozen=True)
@@ -248,7 +254,7 @@ def sweep_table(
                 row |= {"undefined": float(wide[method].isna().mean())}
                 row |= {SELECTION_IMAGES: len(selection.selecting[key]), "criterion": rule.by}
                 row |= {"criterion_value": selection.values.get((key, method), np.nan)}
-                row |= {SELECTED: selection.members.get((key, family.name)) == method}
+                row |= {SELECTED: selection.selected(key, family.name) == method}
                 row |= {f"held_out_{name}": of_others[name] for name in ("images", "mean", "low", "high")}
                 rows.append(row)
     return pd.DataFrame(rows, columns=with_groups(SWEPT, clusters))

@@ -21,7 +21,7 @@ from saliency_assay.runtime.atomic import replacing
 from saliency_assay.suite import VERSION
 from saliency_assay.suite.entries import written
 from saliency_assay.suite.scores import LoadedTask, TaskScores, reference, score
-from saliency_assay.suite.tasks import TASKS, MissingData, Task, TaskImages
+from saliency_assay.suite.tasks import MissingData, Task, TaskImages, available
 
 FLIPPED = {BETTER: WORSE, WORSE: BETTER}
 
@@ -107,7 +107,7 @@ def enter(
             on all tasks.
         MissingData: data of one of ``tasks`` are missing, or those of all tasks.
     """
-    chosen = list(tasks or TASKS)
+    chosen = list(tasks or available())
     if maps and "{task}" not in maps and len(chosen) > 1:
         raise ValueError(
             f"maps: found {maps!r} for {len(chosen)} tasks, expected {{task}} in the path, or one task"

@@ -15,15 +15,10 @@ from saliency_assay.runtime.atomic import replacing
 from saliency_assay.suite import VERSION
 from saliency_assay.suite.entries import entries, read_entry
 from saliency_assay.suite.scores import TaskScores, reference
-from saliency_assay.suite.tasks import ASSETS, TASKS, Task
+from saliency_assay.suite.tasks import available
 
 TEMPLATES = Path(__file__).with_name("templates")
 HEAT_MAPS = Path(heat_map.__file__).with_name("templates")
-
-
-def available() -> list[Task]:
-    """Return the tasks whose reference is in the package."""
-    return [task for task in TASKS if (ASSETS / VERSION / f"{task.name}.json").is_file()]
 
 
 def with_entries(task: str, files: Sequence[Path]) -> tuple[TaskScores, list[str]]:
@@ -85,8 +80,8 @@ def write_page(path: Path, folder: Path) -> None:
 
 def _known_order_row(scores: TaskScores, joined: Benchmark) -> tuple[str, str, list[str]]:
     note = (
-        "Spearman's ρ of the score with the known order of maps that were degraded step by step; 1 is a valid order. It is "
-        "known for faithfulness and localization"
+        "Spearman's ρ of the score with the known order of maps that were degraded step by step; 1 is a valid order. "
+        "The order is known for faithfulness and localization"
     )
     known = {(row["metric"], row["variant"]): row for row in scores.known_order}
     of_column = {name: known.get(pair) for pair, name in joined.study.names.items()}

@@ -323,6 +323,11 @@ TASKS = (
 )
 
 
+def available() -> list[Task]:
+    """Return the tasks whose reference scores are in the package."""
+    return [task for task in TASKS if _asset(f"{task.name}.json").is_file()]
+
+
 def task_of(name: str) -> Task:
     """Return the task of this name.
 

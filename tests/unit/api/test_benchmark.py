@@ -429,7 +429,8 @@ def test_one_method_is_highlighted(result: Benchmark) -> None:
 def test_labels_of_many_methods_and_metrics_do_not_overlap(network: nn.Module, images: Tensor) -> None:
     methods = {f"method_{index}": {"method": "random", "label": f"Method {index}"} for index in range(24)}
     metrics = {
-        f"metric_{index}": {"metric": "complexity", "label": "Effective complexity"} for index in range(9)
+        f"metric_{index}": {"metric": "complexity", "label": f"Effective complexity {index}"}
+        for index in range(9)
     }
     many = run(network, images, methods, metrics)
     for axes in (many.plot.heat_map(), many.plot.ranks("metric_0")):
@@ -729,3 +730,42 @@ def test_an_unknown_device_is_refused_with_the_valid_ones(
 ) -> None:
     with pytest.raises(ValueError, match=r"^device: found .*valid: 'cpu', 'cuda'.*'mps'"):
         run(network, images, ["gradient"], ["complexity"], device=device)
+
+
+def test_another_benchmark_is_not_overwritten(network: nn.Module, images: Tensor, tmp_path: Path) -> None:
+    result = run(network, images, ["gradient"], ["complexity"])
+    result.save(tmp_path / "saved")
+    result.save(tmp_path / "saved")
+    other = deepcopy(network)
+    with torch.no_grad():
+        next(other.parameters()).mul_(2)
+    for model, pixels, options in (
+        (other, images, {}),
+        (network, 1 - images, {}),
+        (network, images, {"data_name": "b"}),
+    ):
+        with pytest.raises(ValueError, match="path: found results of other images"):
+            run(model, pixels, ["gradient"], ["complexity"], **options).save(tmp_path / "saved")
+    pd.testing.assert_frame_equal(Benchmark.load(tmp_path / "saved").scores, result.scores)
+    assert run(network, images, ["random"], ["complexity"], path=tmp_path / "saved").complete
+
+
+def test_scores_that_were_not_computed_have_not_failed(network: nn.Module, images: Tensor) -> None:
+    COUNTS.update({"explained": 0, "scored": 0, "calls until interruption": 3})
+    with pytest.warns(UserWarning, match="interrupted"):
+        result = run(network, images, COUNTED, COUNTED_METRICS)
+    assert result.table.iloc[1, 1] == "not computed"
+    assert "not computed" in str(result)
+    assert "not computed" in result._repr_html_()
+    ax = result.plot.heat_map()
+    assert "not computed" in [text.get_text() for text in ax.texts]
+    plt.close(ax.figure)
+    for text in (str(result), result._repr_html_()):
+        assert "failed" not in text
+    assert "Interrupted: 3 pairs" in result.to_latex()
+
+
+def test_all_sentences_are_printed(network: nn.Module, images: Tensor) -> None:
+    result = run(network, images[:3], ["gradient", "random"], ["deletion"])
+    assert len(result.summary) > 1
+    assert str(result).endswith("\n".join(result.summary))

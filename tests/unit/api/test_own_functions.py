@@ -1,5 +1,7 @@
 """Custom functions of various forms, and classes of other libraries, as methods and metrics."""
 
+import threading
+from collections import deque
 from functools import partial
 from typing import Any
 
@@ -139,3 +141,113 @@ def test_other_libraries_need_an_adapter(network: nn.Module) -> None:
     for metric in (sparseness, sparseness()):
         with pytest.raises(ValueError, match=r"saliency_assay\.adapters\.quantus\.metric\(Sparseness"):
             saliency_assay.score(metric, network, IMAGES, TARGETS, IMAGES)
+
+
+def test_an_object_of_captum_explains_the_model(network: nn.Module) -> None:
+    attr = pytest.importorskip("captum.attr")
+    normalized = saliency_assay.wrap(network, classes=3, mean=[0.5] * 3, std=[0.1] * 3)
+    plain = saliency_assay.wrap(network, classes=3, mean=[0.0] * 3, std=[1.0] * 3)
+    expected = saliency_assay.attribute(attr.Saliency, normalized, IMAGES, TARGETS)
+    for forward in (normalized, normalized.forward, normalized.__call__):
+        maps = saliency_assay.attribute(attr.Saliency(forward), normalized, IMAGES, TARGETS)
+        torch.testing.assert_close(maps, expected)
+    for forward, model in ((network, plain), (plain, network)):
+        saliency_assay.attribute(attr.Saliency(forward), model, IMAGES, TARGETS)
+    other = nn.Sequential(nn.Flatten(), nn.Linear(108, 3))
+    for forward, model in ((network, normalized), (other, network), (normalized, plain)):
+        with pytest.raises(ValueError, match=r"Saliency: .*captum\.attr\.Saliency"):
+            run(model, {"mine": attr.Saliency(forward), "random": {}})
+    maps = saliency_assay.attribute("gradient", network, IMAGES, TARGETS)
+    with pytest.raises(
+        ValueError, match=r"Saliency: .*captum\.attr\.Saliency"
+    ):  # it would not follow the copy
+        saliency_assay.score(
+            "emprt",
+            network,
+            IMAGES,
+            TARGETS,
+            maps,
+            method=attr.Saliency(network),
+            randomized_model=saliency_assay.randomize(network, seed=1),
+        )
+
+
+def test_an_object_of_captum_explains_a_function() -> None:
+    attr = pytest.importorskip("captum.attr")
+
+    def predict(images: Tensor) -> Tensor:
+        return images.flatten(2).mean(2)
+
+    maps = saliency_assay.attribute(attr.FeatureAblation(predict), predict, IMAGES, TARGETS)
+    assert maps.shape == IMAGES.shape
+
+
+class Slotted:
+    __slots__ = ("network", "others")
+
+    def __init__(self, network: nn.Module, others: Any = ()) -> None:
+        self.network, self.others = network, others
+
+    def __call__(self, model: Any, images: Tensor, targets: Tensor) -> Tensor:
+        return images
+
+    explain = __call__
+
+
+def captum_object(network: nn.Module) -> Any:
+    attr = pytest.importorskip("captum.attr")
+    return saliency_assay.api.own_functions.adapted("method", attr.Saliency(network), {})[0]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        Slotted,
+        captum_object,
+        lambda network: Slotted(network).explain,
+        lambda network: partial(Slotted(nn.ReLU(), [{"a": deque([Slotted(network)])}]), scale=1),
+        lambda network: Slotted(nn.ReLU(), [[[[[[network.forward]]]]]]),
+        lambda network: Slotted(nn.ReLU(), [network.weight.numpy(force=True)]),
+        lambda network: Slotted(nn.ReLU(), [np.array([network], dtype=object)]),
+    ],
+)
+def test_the_identity_contains_the_state_of_objects(form: Any) -> None:
+    network, same = nn.Linear(2, 2), nn.Linear(2, 2)
+    same.load_state_dict(network.state_dict())
+    value = form(network)
+    first = identity_of(value)
+    assert identity_of(form(same)) == first == identity_of(value)
+    with torch.no_grad():
+        network.weight[0, 0] += 1
+    assert identity_of(value) != first
+
+
+def test_the_identity_of_cyclic_and_opaque_objects_is_reproducible() -> None:
+    def cyclic(number: int) -> Any:
+        value = Slotted(nn.ReLU(), [number, threading.Lock(), np, {"b", "a", "c"}])
+        value.others.append(value)
+        return value
+
+    assert identity_of(cyclic(1)) == identity_of(cyclic(1)) != identity_of(cyclic(2))
+    assert "0x" not in str(identity_of(cyclic(1)))
+
+
+def test_results_are_not_reused_after_a_network_in_an_object_has_changed(tmp_path: Any) -> None:
+    other = nn.Linear(6, 6)
+
+    class Mine:
+        def __init__(self) -> None:
+            self.parts = {"network": other}
+
+        def explain(self, model: Any, images: Tensor, targets: Tensor) -> Tensor:
+            return self.parts["network"](images).detach()
+
+    network = nn.Sequential(nn.Flatten(), nn.Linear(108, 3))
+    methods = {"mine": Mine().explain, "random": {}}
+    first = run(network, methods, path=tmp_path / "saved").scores["score"]
+    with torch.no_grad():
+        other.weight.copy_(torch.rand(6, 6))
+    expected = run(network, methods).scores["score"]
+    again = run(network, methods, path=tmp_path / "saved").scores["score"]
+    assert not np.allclose(first, expected)
+    np.testing.assert_allclose(again, expected)

@@ -200,3 +200,26 @@ def test_neighbors_among_many_methods_need_more_images_than_a_pair() -> None:
     assert pairs["a", "h"]["finding"] == "worse"
     [alone] = ComparedScores(wide[["a", "b"]], "higher", {}, rule=Rule()).pair_rows()
     assert alone["finding"] == "worse"
+
+
+@pytest.mark.parametrize("methods", [3, 6])
+def test_the_images_needed_are_those_of_the_test(methods: int) -> None:
+    """Under perfect agreement, the number is the smallest one with which the test finds the pair different."""
+
+    def compared(images: int) -> comparison.Comparison:
+        return comparison.Comparison(np.tile(-np.arange(methods), (images, 1)))
+
+    for pair in ((0, 1), (1, 2), (0, methods - 1)):
+        needed = next(images for images in range(2, 60) if compared(images).adjusted_p[pair] <= 0.05)
+        for images in (10, 20, 40):
+            assert abs(compared(images).images_needed(*pair) - needed) <= 2
+
+
+@pytest.mark.parametrize("spread", [0.3, 1.0, 3.0])
+def test_a_pair_that_is_not_distinguishable_needs_more_images(spread: float) -> None:
+    for images in (5, 12, 30):
+        scores = spread * noise(5, images, seed=images).T - np.arange(5)
+        compared = comparison.Comparison(scores)
+        for pair in compared.pairs:
+            if min(compared.adjusted_p[pair], compared.adjusted_p[pair[::-1]]) > 0.05:
+                assert compared.images_needed(*pair) > images

@@ -16,10 +16,10 @@ from saliency_assay.runtime.project import ROOT
 from saliency_assay.suite import leaderboard, make
 from saliency_assay.suite.entries import ENTRY, entries, problems, read_entry, written
 from saliency_assay.suite.scores import LoadedTask, TaskScores, reference, score
-from saliency_assay.suite.tasks import TASKS, task_of
+from saliency_assay.suite.tasks import ASSETS, available, task_of
 
-NAMES = [task.name for task in leaderboard.available()]
-WITHOUT_DATA = [task.name for task in TASKS if not task.needs_data]
+NAMES = [task.name for task in available()]
+WITHOUT_DATA = [task.name for task in available() if not task.needs_data]
 FOLDER = ROOT / "suite/entries"
 
 
@@ -52,7 +52,7 @@ def test_images_and_networks_in_the_package_are_those_of_the_scores(name: str) -
 
 
 def test_the_package_stays_small() -> None:
-    sizes = [file.stat().st_size for file in leaderboard.ASSETS.rglob("*") if file.is_file()]
+    sizes = [file.stat().st_size for file in ASSETS.rglob("*") if file.is_file()]
     assert sum(sizes) < 5e6
 
 

@@ -51,8 +51,8 @@ def suite(known: TaskScores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     """A suite of one tiny task, instead of the package's."""
     monkeypatch.setattr(scores, "ASSETS", tmp_path / "assets")
     known.save(tmp_path / "assets" / VERSION)
-    for module in (tasks, entering):
-        monkeypatch.setattr(module, "TASKS", (TASK,))
+    monkeypatch.setattr(tasks, "TASKS", (TASK,))
+    monkeypatch.setattr(entering, "available", lambda: [TASK])
     monkeypatch.chdir(tmp_path)
     return TASK
 
@@ -196,7 +196,7 @@ def test_tasks_without_data_are_left_out_unless_requested(
 ) -> None:
     absent = replace(TASK, name="absent", load_images=_missing)
     replace(known, task="absent").save(tmp_path / "assets" / VERSION)
-    monkeypatch.setattr(entering, "TASKS", (TASK, absent))
+    monkeypatch.setattr(entering, "available", lambda: [TASK, absent])
     standings, left_out = entering.enter(noise, "mine", output=tmp_path / "out", progress=False)
     assert [each.task.name for each in standings] == ["tiny"]
     assert "get them" in left_out["absent"]
@@ -239,7 +239,7 @@ def test_a_task_that_fails_leaves_the_others(
 ) -> None:
     changed = replace(TASK, name="changed")
     replace(known, task="changed", model="0" * 64).save(tmp_path / "assets" / VERSION)
-    monkeypatch.setattr(entering, "TASKS", (changed, TASK))
+    monkeypatch.setattr(entering, "available", lambda: [changed, TASK])
     standings, left_out = entering.enter(noise, "mine", output=tmp_path / "out", progress=False)
     assert [each.task.name for each in standings] == ["tiny"]
     assert "model: found" in left_out["changed"]

@@ -95,6 +95,7 @@ def study_tex(
     labels: Labels = UNLABELED,
     reference: str | None = None,
     caption: str | None = None,
+    note: str = "",
 ) -> str:
     """Return a study's tables as LaTeX for ``\\input``; the only required package is booktabs.
 
@@ -104,9 +105,11 @@ def study_tex(
         own: LaTeX floats that its kind of study adds.
         level: confidence level of the intervals of α.
         labels: labels of the keys in the tables.
-        reference, caption: of the tables of scores, see ``score_floats``.
+        reference, caption, note: of the tables of scores, see ``score_floats``.
     """
-    of_scores = score_floats(scores, study, level=level, labels=labels, reference=reference, caption=caption)
+    of_scores = score_floats(
+        scores, study, level=level, labels=labels, reference=reference, caption=caption, note=note
+    )
     floats = [*of_scores, *own]
     return "\n\n".join([HEAD.format(study=latex.escaped(labels.study(study))), *floats]) + "\n"
 
@@ -119,6 +122,7 @@ def score_floats(
     labels: Labels = UNLABELED,
     reference: str | None = None,
     caption: str | None = None,
+    note: str = "",
 ) -> list[str]:
     """Return tables of methods × scores with means, intervals and rank sets, and α in the last rows.
 
@@ -132,6 +136,7 @@ def score_floats(
         labels: labels of the keys in the tables.
         reference: label for ``\\ref``, by default that of the study; it is numbered if there are several tables.
         caption: LaTeX, by default a description of the columns.
+        note: text before this description.
     """
     names: dict[tuple[str, ...], str] = {}
     for set_and_model, rows in scores.groupby(["data", "model"], sort=False, dropna=False):
@@ -155,6 +160,7 @@ def score_floats(
             level=level,
             labels=labels,
             caption=caption,
+            note=note,
         )
         for place, set_and_model in enumerate(column_groups)
     ]
@@ -169,6 +175,7 @@ def _score_float(
     level: float,
     labels: Labels,
     caption: str | None,
+    note: str,
 ) -> str:
     """Return one table with a column for each of ``columns``, which are the tidy rows of one score."""
     all_rows = pd.concat(columns.values())
@@ -189,6 +196,7 @@ def _score_float(
         alpha_lines += latex.paired([r"$\alpha$", *([kind] if kind else [])], cells)
     if caption is None:
         caption = _score_caption(all_rows, study, baselines, level, labels)
+        caption = f"{latex.escaped(note)} {caption}" if note else caption
     return latex.floating(caption, reference, header, [*groups, alpha_lines])
 
 

@@ -44,6 +44,7 @@ class ScoreCell:
     key: str = ""  # sort key: twice the middle of the rank set, or the mean without one
     saved: str = ""  # content of the cell in a CSV file
     notes: Sequence[str] = ()
+    absent: str = "no score"  # text without a mean
 
     @property
     def details(self) -> str:

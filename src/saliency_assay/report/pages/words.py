@@ -470,5 +470,8 @@ def sweep_words(order: pd.DataFrame | None) -> list[str]:
         return []
     families = dict.fromkeys(order.loc[order[SELECTED].fillna("") != "", "method"])
     held_out, selecting = span_text(order["all_images"]), span_text(order[SELECTION_IMAGES])
+    if not families:
+        unused = "were for the selection of values of a sweep, none of which has a score"
+        return [f"Ranks refer to {held_out} images; the other {selecting} {unused}."]
     swept = f"the best values of {joined(families)}"
     return [f"Ranks refer to {held_out} images; the other {selecting} selected {swept}, under each metric."]
