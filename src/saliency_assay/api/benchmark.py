@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from inspect import signature
 from itertools import chain
-from math import inf
+from math import ceil, inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from saliency_assay.api.choices import Bound, bind
+from saliency_assay.api.choices import Bound, bind, record_called
 from saliency_assay.api.earlier import check_score_names, without_conflicts
 from saliency_assay.api.identity import identity_of, identity_of_record, model_digest
 from saliency_assay.api.image_blocks import ImageBlock, image_blocks, image_count, read_batches
@@ -42,9 +42,8 @@ from saliency_assay.metrics import engine as metrics_engine
 from saliency_assay.metrics.engine import Explainer, metric_seed, table_of
 from saliency_assay.metrics.scored import is_rankable
 from saliency_assay.models.classifier import Classifier
-from saliency_assay.registry.aliases import registered_name
 from saliency_assay.registry.directions import VALID, Direction
-from saliency_assay.registry.labels import label_of, score_labels
+from saliency_assay.registry.labels import counted, label_of, score_labels
 from saliency_assay.registry.properties import OTHER
 from saliency_assay.registry.records import resolve
 from saliency_assay.registry.sweeps import LEAST_IMAGES, members_of
@@ -112,7 +111,8 @@ def benchmark(
         targets: explained classes: one for all images, ``[N]``, or ``[N, T]`` for several of each image; ``"label"``
             for those in ``data``; or ``"predicted"``. By default those in ``data``, otherwise the predicted ones.
         masks: for localization metrics the object's pixels, bool ``[N, H, W]``, if ``data`` has none.
-        groups: for images that are not independent, the group of each, ``[N]``, such as the patient.
+        groups: for images that are not independent, the group of each, ``[N]``, such as the patient; or ``{name: …}``
+            with these, as the ``clusters`` of ``assess``, of one kind.
         seeds: seeds of the random numbers of methods and metrics.
         batch_size: number of images that the model processes together.
         device: where to compute; by default the device of the model, which it is returned to at the end.
@@ -151,6 +151,11 @@ def benchmark(
         raise ValueError(f"batch_size: found {batch_size}, expected at least 1")
     if not 0 <= integer_of(keep, "keep") <= BLOCK:
         raise ValueError(f"keep: found {keep}, expected 0 to {BLOCK}")
+    if isinstance(groups, Mapping):
+        if len(groups) != 1:
+            kinds = ", ".join(map(str, groups)) or "none"
+            raise ValueError(f"groups: found {kinds}, expected one kind: the group of each image, [N]")
+        [groups] = groups.values()
     batches = read_batches(data, batch_size)
     first = next(batches)
     with _on_device(model, device):
@@ -176,6 +181,11 @@ def benchmark(
         count = image_count(data, targets)
         if run.result.families and np.ndim(groups) == 1:
             _check_divisible(len(set(map(str, groups))), "groups", "groups")
+        if run.result.families and count is not None and count < LEAST_IMAGES:
+            raise ValueError(
+                f"data: found {counted(count, 'image')}, expected at least {LEAST_IMAGES}, because half of them "
+                "select the values of a sweep"
+            )
         blocks = image_blocks(
             chain([first], batches),
             classifier,
@@ -283,8 +293,9 @@ def _entries(choices: Entries, default: Sequence[str], key: str) -> dict[str, di
         entry = adapted_entry(key, {key: name, **entry})
         function = entry[key]
         if isinstance(function, str):
-            names = (record.name for record in (METHODS if key == "method" else SINGLE))
-            function = entry[key] = registered_name(function, names) or function
+            if ":" not in function:
+                records: Iterable[Any] = METHODS if key == "method" else SINGLE
+                function = entry[key] = record_called(records, function, key).name
         if not isinstance(function, str) and not callable(function):
             raise ValueError(
                 f"{key}s: found {type(function).__name__}, expected a name, a function or a dictionary"
@@ -575,7 +586,8 @@ class _Run:
             each.passes + sum(one.passes_for(each) for one in self.metrics) for each in self.methods
         )
         weights *= len(self.seeds)
-        bar = Progress(self.classifier, None if images is None else weights * images, enabled=progress)
+        total = None if images is None else weights * images
+        bar = Progress(self.classifier, total, enabled=progress, header=self._cost_text(weights))
         try:
             with _without_warnings_of(metrics_engine.__name__):  # of single blocks, without the method's name
                 for block in blocks:
@@ -595,6 +607,16 @@ class _Run:
         if result.complete and result.scores.empty:
             raise ValueError(str(result.failures_found[-1]))
         return result
+
+    def _cost_text(self, weights: float) -> str:
+        """Return the number of passes of an image, and the method and metric with most of them."""
+        costs = {
+            f"{method.entry.label} under {metric.entry.label}": method.passes + metric.passes_for(method)
+            for method in self.methods
+            for metric in self.metrics
+        }
+        most = max(costs, key=lambda name: costs[name])
+        return f"about {ceil(weights):,} forward passes per image; most expensive: {most} ({ceil(costs[most]):,})"
 
     def _score(self, block: ImageBlock, bar: Progress) -> None:
         """Compute the scores of one block of images, by all methods and metrics."""

@@ -61,9 +61,8 @@ def check_inputs(saved: Sequence[str], inputs: Sequence[str], folder: Path) -> N
     Raises:
         ValueError: they are others.
     """
-    if (
-        saved and inputs and saved[0] and saved[0] != inputs[0]
-    ):  # none if it was interrupted before, or is an old one
+    # There is none if a run was interrupted before the first image, and an empty one of earlier versions.
+    if saved[:1] not in ([], [""]) and inputs and saved[0] != inputs[0]:
         raise ValueError(
             f"path: found results of other images, targets, masks, groups, weights or names in {folder}, expected "
             "those of the same, or a new folder"

@@ -65,7 +65,7 @@ def resolve_choice(
     """
     values = {key: value.item() if isinstance(value, np.generic) else value for key, value in values.items()}
     if isinstance(choice, str) and ":" not in choice:
-        record = _record_of(records, choice, kind)
+        record = record_called(records, choice, kind)
         try:
             parameters = with_defaults(record.parameters, values, record.check)
         except ValueError as error:
@@ -89,7 +89,7 @@ def resolve_choice(
     return Choice(name, OwnFunction(function), values, None)
 
 
-def _record_of(records: Iterable[R], name: str, kind: str) -> R:
+def record_called(records: Iterable[R], name: str, kind: str) -> R:
     """Return the record called ``name``, which may be an alias.
 
     Raises:
@@ -270,12 +270,12 @@ def workflow_seed(
         raise ValueError("workflow_seed: expected either method or metric")
     seed = integer_of(seed, "seed")
     if method is not None:
-        record = None if ":" in method else _record_of(METHODS, method, "method")
+        record = None if ":" in method else record_called(METHODS, method, "method")
         return map_seed(seed, model, data, (record.noise_group or record.name) if record else method)
     assert metric is not None
     if ":" in metric:
         return metric_seed(seed, model, data, metric)
-    metric_record = _record_of(
+    metric_record = record_called(
         [candidate for candidate in METRICS if candidate.scores_single_maps], metric, "metric"
     )
     return metric_seed(seed, model, data, metric_record.noise_group or metric_record.name)

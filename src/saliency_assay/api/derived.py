@@ -12,7 +12,7 @@ from saliency_assay.api.inputs import Arrays, images_of, integer_of, targets_of
 from saliency_assay.api.networks import check_differentiable, classifier_of
 from saliency_assay.methods.engine import check_targets
 from saliency_assay.models.classifier import Classifier
-from saliency_assay.models.state import copy_of
+from saliency_assay.models.state import changed, copy_of
 from saliency_assay.runtime.provenance import seed_of
 
 M = TypeVar("M", bound=nn.Module)
@@ -31,6 +31,9 @@ def randomize(model: M, layers: str | Sequence[str] | None = None, *, seed: int 
     statistics. Other parameters, such as a class token, are sampled from a normal distribution with the mean and
     standard deviation of their values; parameters whose values are all equal therefore stay the same. Mode, device and
     normalization are those of ``model``.
+
+    If all weights are equal to those of ``model``, such as those of an untrained network that was created after
+    ``torch.manual_seed(seed)``, they are sampled again with the next seed.
 
     Args:
         model: a network or the result of ``wrap``.
@@ -66,9 +69,12 @@ def randomize(model: M, layers: str | Sequence[str] | None = None, *, seed: int 
             )
         devices = {tensor.device for tensor in network.parameters() if tensor.device.type == "cuda"}
         with torch.random.fork_rng(devices):
-            torch.manual_seed(integer_of(seed, "seed"))
-            for module in dict.fromkeys(modules):
-                _randomize_own(module)
+            for attempt in (seed, seed + 1):
+                torch.manual_seed(integer_of(attempt, "seed"))
+                for module in dict.fromkeys(modules):
+                    _randomize_own(module)
+                if changed(dict(model.named_parameters()), dict(copy.named_parameters())):
+                    break
     return copy  # type: ignore[return-value]  # a copy has the type of the model
 
 

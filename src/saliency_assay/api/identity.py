@@ -2,12 +2,12 @@
 
 import inspect
 import re
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Mapping, Set
 from functools import partial
 from hashlib import sha256
 from logging import Logger
 from pathlib import PurePath
-from types import CodeType, FunctionType, MappingProxyType, ModuleType, NoneType
+from types import CodeType, FunctionType, ModuleType, NoneType
 from typing import Any
 from uuid import uuid4
 
@@ -25,10 +25,10 @@ from saliency_assay.pipeline.code_digest import code_of
 from saliency_assay.registry.records import module_of
 from saliency_assay.runtime.provenance import fingerprint
 
-ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
-"""Part of a text of an object that differs between processes."""
 BY_NAME = ("builtins", "torch")
 """Packages whose functions and classes count by their names, without their code."""
+ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+"""Part of a text of an object that differs between processes."""
 CONSTANT = (bool, int, float, complex, str, bytes, tuple, frozenset, NoneType)
 """Types of the values of a module or class that count as part of the code that reads them."""
 
@@ -71,8 +71,6 @@ class _Identities:
         """Return plain data that identify ``value``; an object within itself counts by its type."""
         if isinstance(value, bool | int | float | str | None):
             return value
-        if isinstance(value, PurePath | bytes):
-            return str(value)
         if isinstance(value, OwnFunction):
             return self.of(value.function)
         if id(value) not in self.known:
@@ -86,16 +84,18 @@ class _Identities:
     def _computed(self, value: Any) -> Any:
         if isinstance(value, np.generic):
             return value.item()
+        if isinstance(value, PurePath | bytes):
+            return str(value)
         if isinstance(value, Tensor):
             return [str(value.dtype), list(value.shape), digest({"": value.to_dense()})]
+        if isinstance(value, np.ndarray) and value.dtype.hasobject:
+            return self.of(value.tolist())
         if isinstance(value, np.ndarray):
-            if value.dtype.hasobject:
-                return [self.of(each) for each in value.ravel().tolist()]
-            values = np.ascontiguousarray(value)
-            return [str(values.dtype), list(values.shape), sha256(values.tobytes()).hexdigest()]
+            array = np.ascontiguousarray(value)
+            return [str(array.dtype), list(array.shape), sha256(array.tobytes()).hexdigest()]
         if isinstance(value, nn.Module):
             return fingerprint(self._network(value))
-        if isinstance(value, dict | MappingProxyType):
+        if isinstance(value, Mapping):
             return {str(key): self.of(each) for key, each in value.items()} | self._state(value)
         if isinstance(value, list | tuple):
             return [self.of(each) for each in value]
@@ -118,15 +118,18 @@ class _Identities:
             return fingerprint([_name(value), *self._code_of_class(value)])
         if inspect.isbuiltin(value):
             return [_name(value), self.of(value.__self__)]
-        return fingerprint([self.of(type(value)), self._state(value) or self._reduced(value)])
+        return fingerprint([self.of(type(value)), self._state(value) or self._restored(value)])
 
     def _state(self, value: Any) -> dict[str, Any]:
         """Return the attributes of an object, those in ``__slots__`` as well."""
-        state = object.__getstate__(value)  # of Python 3.11; a class may leave out some
+        try:
+            state = object.__getstate__(value)  # a class may leave out some
+        except TypeError:  # of a type without state, such as a view of a dictionary
+            return {}
         parts = state if isinstance(state, tuple) else (state,)
         return {str(key): self.of(each) for part in parts for key, each in (part or {}).items()}
 
-    def _reduced(self, value: Any) -> Any:
+    def _restored(self, value: Any) -> Any:
         """Return what restores an object without attributes, such as a deque; its text if nothing does."""
         try:
             reduced = value.__reduce_ex__(2)
@@ -135,9 +138,7 @@ class _Identities:
         if isinstance(reduced, str):
             return ADDRESS.sub("", repr(value))
         arguments = [each for each in reduced[1] if each is not type(value)]
-        return [
-            self.of(each) for each in (arguments, reduced[2:3], *(list(each or ()) for each in reduced[3:5]))
-        ]
+        return self.of([*arguments, *reduced[2:3], *(list(each or ()) for each in reduced[3:5])])
 
     def _code_of_function(self, function: FunctionType) -> Iterator[Any]:
         if self._is_by_name(function):

@@ -316,8 +316,8 @@ def classifier_of(model: Model, images: Tensor) -> Classifier:
             raise ValueError(f"images: found {list(images.shape)}, expected {expected}")
         tried = (model.network, model.device, tuple(images.shape[2:]))
         if not isinstance(model.network, Prediction) and _TRIED.get(model) != tried:
-            if adapt(model, images.shape[2:]):
-                _trial(model, images)
+            adapt(model, images.shape[2:])
+            _check_classes(model, _trial(model, images))
             _TRIED[model] = tried
         return model
     if not callable(model) or isinstance(model, type):
@@ -342,10 +342,27 @@ def classifier_of(model: Model, images: Tensor) -> Classifier:
     return classifier
 
 
+def _check_classes(classifier: Classifier, logits: object) -> None:
+    """Check that the network's output for one image has a logit for each class.
+
+    Raises:
+        ValueError: it has other ones.
+    """
+    if isinstance(logits, Tensor) and logits.shape != (1, classifier.classes):
+        several = logits.ndim == 2 and logits.shape[1] > 1
+        hint = f"; saliency_assay.wrap(network, classes={logits.shape[1]}, …)" if several else ""
+        raise ValueError(
+            f"model: returned {describe_tensor(logits)} for one image, expected logits [1, {classifier.classes}], as "
+            f"many as its classes{hint}"
+        )
+
+
 def warn_of_probabilities(
     classifier: Classifier, images: Tensor, output: object = None, *, stacklevel: int = 3
 ) -> None:
     """Warn if a network that is expected to return logits returns probabilities for a batch of images.
+
+    These sum to 1, or are the output of a last module ``nn.Sigmoid``; other values in [0, 1] may be logits.
 
     Functions may return them, and networks whose output is known are left out.
 
@@ -358,6 +375,15 @@ def warn_of_probabilities(
     if isinstance(classifier.network, Prediction | ToLogits | ToScalar) or classifier.multi_label:
         return
     first = _trial(classifier, images) if output is None else output
+    activation = [nn.Identity(), *classifier.network.modules()][-1]
+    if isinstance(activation, nn.Sigmoid) and isinstance(first, Tensor) and first.ndim == 2:
+        options = "classes=2, " if first.shape[1] == 1 else "multi_label=True, "
+        warnings.warn(
+            f"model: found a network that ends with nn.Sigmoid, expected logits; saliency_assay.wrap(network, {options}"
+            "output='sigmoid', …)",
+            stacklevel=stacklevel,
+        )
+        return
     if _are_probabilities(first) and _are_probabilities(_trial(classifier, images, TRIAL_BATCH)):
         warnings.warn(
             "model: found outputs in [0, 1] that sum to 1, which look like probabilities, expected logits; "

@@ -25,17 +25,20 @@ FIXED, FIXED_NARROW = 37, 20
 class Progress:
     """Counter of forward passes of images through the model, which shows them with the name of what runs.
 
-    A terminal or notebook shows a bar. Elsewhere, such as in the log of a job, a line is written when a method starts.
+    A terminal or notebook shows a bar. Elsewhere, such as in the log of a job, the ``header`` is written, and a line
+    when a method starts.
     The time left follows from the mean time of a pass, once a metric is complete; what is skipped has no effect on it.
     """
 
-    def __init__(self, classifier: Any, total: float | None, *, enabled: bool) -> None:
+    def __init__(self, classifier: Any, total: float | None, *, enabled: bool, header: str = "") -> None:
         self.classifier, self.total = classifier, total
         self.start, self.done = time.monotonic(), 0.0
         self.method, self.announced = "", dict[str, float]()
         self.has_estimate = False
         bar = _bar_class() if enabled else None
         self.writes_lines = enabled and bar is None
+        if self.writes_lines and header:
+            print(f"benchmark: {header}", file=sys.stderr, flush=True)
         # With smoothing=0, the time left follows from the mean since the start, without ``initial``; see ``skip``.
         options: dict[str, Any] = {"total": total, "smoothing": 0, "mininterval": 0.5, "leave": False}
         self.bar: Any = bar(bar_format="{elapsed}", dynamic_ncols=True, **options) if bar else None

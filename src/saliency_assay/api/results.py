@@ -337,7 +337,7 @@ class Benchmark:
 
         Args:
             label: label for ``\\ref``; of several tables, it is followed by ``-1``, ``-2`` and so on.
-            caption: LaTeX of the caption, in place of the description of the columns.
+            caption: LaTeX of the caption, in place of the description of the columns; nothing in it is escaped.
         """
         return self._tables.latex(self, label, caption)  # type: ignore[no-any-return]
 
@@ -358,12 +358,10 @@ class Benchmark:
         return self._tables.rank_set_table(self)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
-        numbers = {
-            "method": len(self.methods),
-            "metric": len(self.metrics),
-            "image": len(self.image_rows["image"]),
-        }
-        counts = ", ".join(counted(number, noun) for noun, number in numbers.items())
+        methods, metrics = counted(len(self.methods), "method"), counted(len(self.metrics), "metric")
+        scores, images = sum(len(each.directions) for each in self.metrics), len(self.image_rows["image"])
+        of_scores = f" with {scores} scores" if scores > len(self.metrics) else ""
+        counts = f"{methods}, {metrics}{of_scores}, {counted(images, 'image')}"
         return f"<Benchmark: {self.model} on {self.data}, {counts}>"
 
     def __str__(self) -> str:

@@ -386,6 +386,14 @@ def _other_classifier(name: str, model: object, classifier: Classifier) -> Class
         like = copy if isinstance(copy, Classifier) else wrap_like(copy, classifier)
     except ValueError as error:  # such as a CAM layer that it does not have
         raise ValueError(f"{name}: expected the network of the model with other weights: {error}") from None
+    found, expected = (
+        {key: each.shape for key, each in one.named_parameters()} for one in (like, classifier)
+    )
+    if found != expected and expected:
+        raise ValueError(
+            f"{name}: found a network with other layers, expected the network of the model with other weights: "
+            f"{NEEDED[name][1]}"
+        )
     other = in_layout_of(like, classifier)
     if list(classifier.parameters()) and not changed(tensors_of(classifier), tensors_of(other)):
         raise ValueError(f"{name}: found the weights of the model, expected others: {NEEDED[name][1]}")

@@ -8,7 +8,7 @@ member of each family under each metric; ranks and all other comparisons of meth
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,6 @@ from saliency_assay.registry.directions import Direction
 from saliency_assay.registry.sweeps import LEAST_IMAGES, Family
 from saliency_assay.reliability.comparison import WINS, RankedBy, win_rates
 from saliency_assay.reliability.order_tables import ComparedScores, Rule
-from saliency_assay.reliability.rated_scores import RatedScores
 from saliency_assay.reliability.reliability_tables import (
     NO_CLUSTERS,
     SCORED,
@@ -30,6 +29,9 @@ from saliency_assay.reliability.reliability_tables import (
 from saliency_assay.reliability.statistics import paired_means
 from saliency_assay.reliability.variance import GROUPS, Factors
 from saliency_assay.storage import WHOLE_SET
+
+if TYPE_CHECKING:
+    from saliency_assay.reliability.rated_scores import RatedScores  # requires pyarrow
 
 SPLIT_SEED = 0
 SELECTED, OTHER_SELECTED, SELECTION_IMAGES = "selected", "other_selected", "selection_images"
@@ -111,7 +113,7 @@ class Selection:
 class SelectedScores:
     """Rated scores of held-out images, with the selected member of each family; see ``Selection.apply``."""
 
-    scores: RatedScores
+    scores: "RatedScores"
     selection: Selection
 
     def chunks(self, *keys: str) -> Iterator[pd.DataFrame]:

@@ -769,3 +769,58 @@ def test_all_sentences_are_printed(network: nn.Module, images: Tensor) -> None:
     result = run(network, images[:3], ["gradient", "random"], ["deletion"])
     assert len(result.summary) > 1
     assert str(result).endswith("\n".join(result.summary))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"methods": ["vanilla gradients"]}, "unknown method .*did you mean 'gradient'"),
+        ({"metrics": ["Pixel Flipping"]}, "unknown metric .*did you mean"),
+        ({"groups": {"patient": [0] * 12, "scanner": [0] * 12}}, "groups: found patient, scanner"),
+        (
+            {"metrics": ["emprt"], "randomized_model": nn.Sequential(nn.Flatten(), nn.Linear(9, 3))},
+            "randomized_model: found a network with other layers",
+        ),
+    ],
+)
+def test_mistakes_are_refused_before_any_computation(
+    options: dict[str, Any], message: str, network: nn.Module, images: Tensor
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        run(network, images, **{"methods": ["gradient"], "metrics": ["complexity"], **options})
+
+
+def test_groups_may_have_a_name(network: nn.Module, images: Tensor) -> None:
+    groups = [number // 2 for number in range(12)]
+    named, plain = (
+        run(network, images, ["gradient", "random"], ["complexity"], groups=each)
+        for each in ({"patient": groups}, groups)
+    )
+    pd.testing.assert_frame_equal(named.ranks, plain.ranks)
+
+
+def test_another_number_of_classes_is_refused_at_once(images: Tensor) -> None:
+    network = nn.Sequential(nn.Flatten(), nn.Linear(SIDE**2, 4))
+    model = saliency_assay.wrap(network, classes=10, mean=[0.0], std=[1.0])
+    with pytest.raises(ValueError, match=r"model: .*classes=4"):
+        run(model, images, ["gradient"], ["complexity"])
+
+
+def test_a_last_sigmoid_is_named(images: Tensor) -> None:
+    linear = nn.Sequential(nn.Flatten(), nn.Linear(SIDE**2, 3))
+    network = nn.Sequential(linear, nn.Sigmoid())
+    with pytest.warns(UserWarning, match="multi_label=True, output='sigmoid'"):
+        run(network, images, ["gradient"], ["complexity"])
+    wrapped = saliency_assay.wrap(
+        network, classes=3, mean=[0.0], std=[1.0], output="sigmoid", multi_label=True
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run(wrapped, images, ["gradient"], ["complexity"])
+
+
+def test_a_metric_with_several_scores_is_counted_with_them(network: nn.Module, images: Tensor) -> None:
+    metrics = [{"metric": "aopc", "fill": "black", "steps": 4, "every": 4}]
+    assert "2 methods, 1 metric with 2 scores, 12 images" in repr(
+        run(network, images, ["gradient", "random"], metrics)
+    )

@@ -251,3 +251,11 @@ def test_only_networks_of_exclusive_classes_are_fine_tuned() -> None:
             saliency_assay.finetune(network, IMAGES, 0, batch_size=6)
     with pytest.raises(ValueError, match=r"^model: found function, which has no weights"):
         saliency_assay.finetune(lambda images: images, IMAGES, 0)  # type: ignore[type-var]
+
+
+def test_weights_of_an_untrained_network_are_sampled_again() -> None:
+    torch.manual_seed(3)
+    network = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2))
+    randomized = saliency_assay.randomize(network, seed=3)
+    assert not torch.equal(randomized[0].weight, network[0].weight)
+    assert torch.equal(randomized[0].weight, saliency_assay.randomize(network, seed=4)[0].weight)

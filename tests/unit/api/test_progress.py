@@ -110,3 +110,11 @@ def test_the_warning_of_an_interruption_is_not_in_the_line_of_the_bar(
         saliency_assay.benchmark(network, torch.rand(6, 1, 4, 4), methods, ["complexity"])
     line = terminal.getvalue().split("\r")[-1]
     assert line.startswith("interrupted: ")
+
+
+def test_a_file_begins_with_the_number_of_passes(capsys: pytest.CaptureFixture[str]) -> None:
+    network = nn.Sequential(nn.Flatten(), nn.Linear(16, 3))
+    saliency_assay.benchmark(network, torch.rand(2, 1, 4, 4), ["gradient"], ["deletion", "sensitivity_max"])
+    first = capsys.readouterr().err.splitlines()[0]
+    assert "passes per image" in first
+    assert "Gradient under" in first
