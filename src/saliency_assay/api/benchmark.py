@@ -176,6 +176,7 @@ def benchmark(
             keep,
             Names(model_name, data_name),
             None if path is None else Path(path),
+            model_digest(classifier, pixels),
         )
         count = image_count(data, targets)
         if run.result.families and np.ndim(groups) == 1:
@@ -531,6 +532,7 @@ class _Run:
         keep: int,
         names: Names,
         path: Path | None,
+        digest: str,
     ) -> None:
         self.classifier, self.methods, self.metrics = classifier, methods, metrics
         self.seeds, self.batch_size, self.path, self.names = seeds, batch_size, path, names
@@ -543,7 +545,7 @@ class _Run:
             keep,
         )
         self.files, self.earlier = _files_of(path), None
-        self.digests = {"model": model_digest(classifier)}
+        self.digests = {"model": digest}
         if self.files and path:
             self.files.check_folder(path)
             self.result.methods = [method.described() for method in methods]

@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from functools import partial
 from hashlib import sha256
 from logging import Logger
@@ -12,11 +12,15 @@ from typing import Any
 from uuid import uuid4
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from saliency_assay.api.networks import Prediction
 from saliency_assay.api.own_functions import OwnFunction
+from saliency_assay.methods.engine import pixels_of
 from saliency_assay.models.classifier import Classifier, digest, unwrapped
+from saliency_assay.models.inference import evaluating, exact_float32
+from saliency_assay.models.layout import restored_buffers
 from saliency_assay.pipeline.code_digest import code_of
 from saliency_assay.registry.records import module_of
 from saliency_assay.runtime.provenance import fingerprint
@@ -44,21 +48,23 @@ def identity_of_record(function: str) -> str:
     return code_of(module_of(function)).digest
 
 
-def model_digest(classifier: Classifier, *, with_code: bool = True) -> str:
+def model_digest(classifier: Classifier, images: Tensor | None = None, *, with_code: bool = True) -> str:
     """Return the SHA-256 of weights, buffers, layers with their attributes, normalization and code of a model.
 
     Args:
         classifier: the model; attributes of its layers count if their names do not begin with ``_``.
+        images: ``[N, C, H, W]``; attributes that depend on the images of the last pass, or count passes, are left out.
         with_code: False for a digest that does not change with the code of the layers' classes, only with their names.
     """
-    return fingerprint(_Identities(with_code=with_code).of(classifier))
+    left_out = frozenset() if images is None else _changed_by_passes(classifier, images)
+    return fingerprint(_Identities(with_code=with_code, left_out=left_out).of(classifier))
 
 
 class _Identities:
     """Identities of the objects that are reached from one value; each is computed once."""
 
-    def __init__(self, *, with_code: bool = True) -> None:
-        self.with_code = with_code
+    def __init__(self, *, with_code: bool = True, left_out: Set[tuple[str, str]] = frozenset()) -> None:
+        self.with_code, self.left_out = with_code, left_out
         self.known: dict[int, tuple[Any, Any]] = {}  # with the objects, so that no other gets their id
 
     def of(self, value: Any) -> Any:
@@ -163,8 +169,12 @@ class _Identities:
             settings = (network.cam_layer, network.classes, network.multi_label, network.token_grid)
             return [self.of(each) for each in (network.network, network.mean, network.std, *settings)]
         network = unwrapped(network)
+        attributes: dict[str, dict[str, Any]] = {}
+        for (layer, name), value in _attributes(network).items():
+            if (layer, name) not in self.left_out:
+                attributes.setdefault(layer, {})[name] = self.of(value)
         layers = [
-            [name, self.of(type(layer)), self.of(_attributes(layer))]
+            [name, self.of(type(layer)), attributes.get(name, {})]
             for name, layer in network.named_modules(remove_duplicate=False)
         ]
         buffers = dict(network.named_buffers())  # also those that are not in the state
@@ -174,15 +184,30 @@ class _Identities:
             return [layers, self.of({**dict(network.named_parameters()), **buffers})]
 
 
-def _attributes(layer: nn.Module) -> dict[str, Any]:
-    """Return the attributes of a layer but tensors that a pass has computed; also the code of a traced network."""
-    attributes = {
-        name: value
-        for name, value in vars(layer).items()
-        if not name.startswith("_") and name != "training" and getattr(value, "grad_fn", None) is None
-    }
-    code = getattr(layer, "code", None)
-    return {**attributes, "code": code} if isinstance(code, str) else attributes
+def _attributes(network: nn.Module) -> dict[tuple[str, str], Any]:
+    """Return the attributes by the names of the layer and of the attribute; also the code of traced layers."""
+    attributes = {}
+    for layer_name, layer in network.named_modules(remove_duplicate=False):
+        for name, value in vars(layer).items():
+            if not name.startswith("_") and name != "training":
+                attributes[layer_name, name] = value
+        if isinstance(code := getattr(layer, "code", None), str):
+            attributes[layer_name, "code"] = code
+    return attributes
+
+
+def _changed_by_passes(classifier: Classifier, images: Tensor) -> Set[tuple[str, str]]:
+    """Return the attributes that differ after passes of two images, such as a stored activation or a counter."""
+    network = classifier.network
+    if all(type(layer).__module__.partition(".")[0] == "torch" for layer in network.modules()):
+        return frozenset()
+    pixels, found = pixels_of(images[:1], classifier.device), []
+    for each in (pixels, 1 - pixels):
+        with evaluating(network), restored_buffers(network), exact_float32(), torch.no_grad():
+            network(classifier.network_input(each))
+        attributes = _attributes(unwrapped(network))
+        found.append({key: fingerprint(_Identities().of(value)) for key, value in attributes.items()})
+    return {key for key in {**found[0], **found[1]} if found[0].get(key) != found[1].get(key)}
 
 
 def _names_in(code: CodeType) -> Iterator[str]:

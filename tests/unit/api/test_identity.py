@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import nn
 
-from saliency_assay import wrap
+from saliency_assay import benchmark, wrap
 from saliency_assay.api.identity import identity_of, model_digest
 
 
@@ -141,6 +141,29 @@ def test_other_attributes_buffers_and_code_of_a_network(changed: nn.Module, is_c
     assert digest_of(Network()) == digest_of(Network())
     assert digest_of(changed) != digest_of(Network())
     assert (digest_of(changed, with_code=False) == digest_of(Network(), with_code=False)) == is_code
+
+
+class Storing(Network):
+    """A network that counts its passes and stores an activation."""
+
+    calls, stored = 0, None
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        self.stored = images
+        return super().forward(images)
+
+
+def test_what_passes_change_does_not_count(tmp_path: Path) -> None:
+    images = torch.rand(4, 1, 3, 3)
+    arguments: tuple[Any, ...] = (images, ["gradient"], ["complexity"])
+    options: dict[str, Any] = {"path": tmp_path / "run", "progress": False}
+    network = Storing()
+    first = benchmark(network, *arguments, **options).scores
+    assert first.equals(benchmark(network, *arguments, **options).scores)
+    network.temperature = 3
+    with pytest.raises(ValueError, match="weights"):
+        benchmark(network, *arguments, **options)
 
 
 def test_a_layer_that_is_used_twice_counts_twice() -> None:
