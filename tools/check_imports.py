@@ -56,6 +56,7 @@ NAMESAKES = {PACKAGE / name for name in ("config/data.py", "data/__init__.py", "
 """Modules that may name ``bam`` and ``caption``, which are also kinds of data."""
 READERS = {
     *(PACKAGE / "api").glob("*.py"),
+    *(PACKAGE / "suite").glob("*.py"),
     PACKAGE / "catalog.py",
     PACKAGE / "plot.py",
     PACKAGE / "config/data.py",
@@ -116,6 +117,7 @@ def check_registries() -> Iterator[Problem]:
                     PACKAGE,
                     PACKAGE / "api",
                     PACKAGE / "adapters",
+                    PACKAGE / "suite",
                 ):
                     yield Problem(path, line, f"imports {name}, which is for notebooks")
 
