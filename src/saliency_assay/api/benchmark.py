@@ -43,7 +43,7 @@ from saliency_assay.metrics.engine import Explainer, metric_seed, table_of
 from saliency_assay.metrics.scored import is_rankable
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.registry.directions import VALID, Direction
-from saliency_assay.registry.labels import counted, label_of, score_labels
+from saliency_assay.registry.labels import label_of, score_labels
 from saliency_assay.registry.properties import OTHER
 from saliency_assay.registry.records import resolve
 from saliency_assay.registry.sweeps import LEAST_IMAGES, members_of
@@ -181,11 +181,8 @@ def benchmark(
         count = image_count(data, targets)
         if run.result.families and np.ndim(groups) == 1:
             _check_divisible(len(set(map(str, groups))), "groups", "groups")
-        if run.result.families and count is not None and count < LEAST_IMAGES:
-            raise ValueError(
-                f"data: found {counted(count, 'image')}, expected at least {LEAST_IMAGES}, because half of them "
-                "select the values of a sweep"
-            )
+        if run.result.families and count is not None:
+            _check_divisible(count, "data", "images")
         blocks = image_blocks(
             chain([first], batches),
             classifier,

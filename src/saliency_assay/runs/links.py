@@ -7,7 +7,7 @@ are written in place, logs and times of jobs, are copied.
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from saliency_assay.runtime.atomic import remove_leftovers, temporary_path
@@ -34,11 +34,8 @@ def place(folder: Path, file: str, target: Path) -> bool:
     source, new = folder / file, target / file
     new.parent.mkdir(parents=True, exist_ok=True)
     if file.split("/")[0] not in WRITTEN_IN_PLACE:
-        try:
+        with suppress(OSError):  # of another file system, or one without hard links
             os.link(source, new)
-        except OSError:  # another file system, or one without hard links
-            pass
-        else:
             return False
     shutil.copy2(source, new)
     return True

@@ -145,7 +145,7 @@ def _clusters(run: Results, name: str) -> Factors:
 
 @dataclass(frozen=True)
 class _Context:
-    """What a comparison of two scores needs besides the scores."""
+    """Facts that a comparison of two scores needs besides the scores."""
 
     clusters: Mapping[str, Factors]
     """Clusters of the images of each data set."""

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -14,8 +13,6 @@ from saliency_assay.suite import VERSION
 if TYPE_CHECKING:
     from saliency_assay.suite.enter import Standing
 
-NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
-
 
 def main(words: Sequence[str]) -> int:
     """Run ``enter`` or ``suite``, the first of ``words``, with its arguments, the others; return the exit status."""
@@ -25,6 +22,9 @@ def main(words: Sequence[str]) -> int:
 
     try:
         return _enter(options) if command == "enter" else _suite(options)
+    except KeyboardInterrupt:
+        print("interrupted; the same command continues", file=sys.stderr)
+        return 130
     except (ValueError, OSError, ImportError, MissingData) as error:
         print(str(error).splitlines()[0], file=sys.stderr)
         return 1
@@ -62,6 +62,7 @@ def _enter_parser() -> argparse.ArgumentParser:
 
 def _enter(options: argparse.Namespace) -> int:
     from saliency_assay.suite.enter import enter, write_entry
+    from saliency_assay.suite.entries import NAME
     from saliency_assay.suite.report import write_report
     from saliency_assay.suite.tasks import task_of
 
@@ -70,7 +71,7 @@ def _enter(options: argparse.Namespace) -> int:
     method = _reference(options.method)
     name = options.name or (method.rpartition(":")[2] if method else "")
     if not NAME.fullmatch(name):
-        raise ValueError(f"--name: found {name!r}, expected letters, digits and _ . + -")
+        raise ValueError(f"--name: found {name!r}, expected up to 60 letters, digits and _ . + -")
     output = options.output or Path("entries") / name
     settings = _settings(options.set)
     standings, left_out = enter(

@@ -28,7 +28,7 @@ FLIPPED = {BETTER: WORSE, WORSE: BETTER}
 
 @dataclass(frozen=True)
 class Place:
-    """Where a method stands among the others under one score."""
+    """Standing of a method among the others under one score."""
 
     score: str
     """Label of the score."""
@@ -69,7 +69,7 @@ class Standing:
     """With those of the reference."""
     places: list[Place]
     changed: list[str]
-    """What differs from the installation that computed the reference."""
+    """Differences from the installation that computed the reference."""
 
 
 def enter(
@@ -118,7 +118,7 @@ def enter(
     for task in chosen:
         before = reference(task.name)
         entry: dict[str, Any] = {**(settings or {}), "label": label or name}
-        _check_names(before, name, entry["label"])
+        before.check_new(name, entry["label"])
         metrics = task.metrics
         try:
             loaded = LoadedTask.load(task, data)
@@ -141,19 +141,6 @@ def enter(
     if not standings:
         raise MissingData("; ".join(f"{task}: {reason}" for task, reason in left_out.items()))
     return standings, left_out | failed
-
-
-def _check_names(before: TaskScores, name: str, label: str) -> None:
-    """Check that no method of the reference has the name or label.
-
-    Raises:
-        ValueError: one has.
-    """
-    for each in before.methods:
-        if name == each.name:
-            raise ValueError(f"name: found {name!r}, which the reference has; choose another --name")
-        if label == each.label:
-            raise ValueError(f"label: found {label!r}, which the reference has; choose another --label")
 
 
 def standing(task: Task, before: TaskScores, scores: TaskScores) -> Standing:

@@ -107,8 +107,10 @@ def _problems(scores: TaskScores, name: str) -> Iterator[str]:
         yield f"methods: found {[each.name for each in scores.methods]}, expected one, the name of the entry"
         return
     [method] = scores.methods
-    if any(each.name == name or each.label == method.label for each in before.methods):
-        yield f"name: found {name!r}, labeled {method.label!r}, which the reference has"
+    try:
+        before.check_new(name, method.label)
+    except ValueError as error:
+        yield str(error)
     if method.is_baseline or method.member is not None or not isinstance(method.label, str):
         yield f"methods: {name}: found a baseline or a member of a family, expected a method"
     if not isinstance(scores.settings, dict) or set(scores.settings) != {name}:

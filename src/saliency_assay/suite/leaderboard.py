@@ -22,26 +22,21 @@ HEAT_MAPS = Path(heat_map.__file__).with_name("templates")
 
 
 def with_entries(task: str, files: Sequence[Path]) -> tuple[TaskScores, list[str]]:
-    """Return the reference of a task with the entries in ``files``, and the names of the entries."""
+    """Return the reference of a task with the entries in ``files``, and the names of the entries.
+
+    Raises:
+        ValueError: an entry is not valid, or has the name or label of another method.
+    """
     scores, names = reference(task), []
     for file in files:
         for entered in read_entry(file)[1]:
             if entered.task == task:
-                _check_labels(scores, entered, file)
-                scores = scores.joined(entered)
+                try:
+                    scores = scores.joined(entered)
+                except ValueError as error:
+                    raise ValueError(f"{file}: {error}") from None
                 names += [each.name for each in entered.methods]
     return scores, names
-
-
-def _check_labels(scores: TaskScores, entered: TaskScores, file: Path) -> None:
-    """Check that the names and labels of an entry are new.
-
-    Raises:
-        ValueError: another entry has them.
-    """
-    taken = {text for each in scores.methods for text in (each.name, each.label)}
-    if again := {text for each in entered.methods for text in (each.name, each.label)} & taken:
-        raise ValueError(f"{file}: found {min(again)!r}, which another method has")
 
 
 def write_page(path: Path, folder: Path) -> None:

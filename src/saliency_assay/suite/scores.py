@@ -3,7 +3,7 @@
 import json
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -100,11 +100,22 @@ class TaskScores:
                     f"{self.task}: {name}: found {digest[:12]}, expected {getattr(self, name)[:12]}; {remedy}"
                 )
 
-    def joined(self, other: "TaskScores") -> "TaskScores":
-        """Return the scores of both; methods of ``other`` replace those of the same name.
+    def check_new(self, name: str, label: str) -> None:
+        """Check that no method has the name or the label.
 
         Raises:
-            ValueError: the scores are of other images, another network or another version of the suite.
+            ValueError: one has.
+        """
+        for key, text in (("name", name), ("label", label)):
+            if any(getattr(each, key) == text for each in self.methods):
+                raise ValueError(f"{key}: found {text!r}, which the reference has; choose another --{key}")
+
+    def joined(self, other: "TaskScores") -> "TaskScores":
+        """Return these scores and those of the methods of ``other``.
+
+        Raises:
+            ValueError: the scores are of other images, another network or another version of the suite, or a method has
+                the name or the label of another one.
         """
         for name in ("suite", "task", "images", "model"):
             one, two = getattr(self, name), getattr(other, name)
@@ -112,18 +123,16 @@ class TaskScores:
                 raise ValueError(
                     f"{self.task}: found scores of another {name}, {two[:12]}, expected {one[:12]}"
                 )
+        for each in other.methods:
+            self.check_new(each.name, each.label)
         names = {each.name for each in other.methods}
         entered = other.table[other.table["method"].isin(names)]
-        kept = self.table[~self.table["method"].isin(names)]
-        return TaskScores(
-            **{
-                **{name: getattr(self, name) for name in self.__dataclass_fields__},
-                "methods": [each for each in self.methods if each.name not in names] + other.methods,
-                "settings": {**self.settings, **{name: other.settings.get(name, {}) for name in names}},
-                "failures": [each for each in self.failures if each.method not in names]
-                + [each for each in other.failures if each.method in names],
-                "table": pd.concat([kept, entered], ignore_index=True),
-            }
+        return replace(
+            self,
+            methods=self.methods + other.methods,
+            settings=self.settings | {name: other.settings.get(name, {}) for name in names},
+            failures=self.failures + [each for each in other.failures if each.method in names],
+            table=pd.concat([self.table, entered], ignore_index=True),
         )
 
     def save(self, folder: Path) -> None:
@@ -197,10 +206,14 @@ class LoadedTask:
         seeds: Sequence[int] = SEEDS[:1],
         progress: bool = True,
     ) -> Benchmark:
-        """Return ``saliency_assay.benchmark`` of methods on the task, which continues from results in ``path``."""
+        """Return ``saliency_assay.benchmark`` of methods on the task, which continues from results in ``path``.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C, after what is complete was saved.
+        """
         with warnings.catch_warnings():  # failures are part of the result
             warnings.simplefilter("ignore")
-            return benchmark(
+            result = benchmark(
                 self.model,
                 (torch.from_numpy(self.images.pixels), self.targets, self.images.mask),
                 methods,
@@ -214,6 +227,9 @@ class LoadedTask:
                 model_name=self.task.name,
                 data_name="suite",
             )
+        if not result.complete:
+            raise KeyboardInterrupt
+        return result
 
     def is_random(self, name: str, entry: Mapping[str, Any]) -> bool:
         """Return True if a method uses random numbers; a custom one, if two seeds give other maps of two images."""

@@ -113,47 +113,49 @@ def test_a_benchmark_has_the_means_of_all_seeds(known: TaskScores) -> None:
     table = known.benchmark().scores
     of_random = known.table[(known.table["method"] == "random") & (known.table["metric"] == "deletion")]
     expected = of_random.groupby("image")["score"].mean().to_numpy()
-    found = table[(table["method"] == "random") & (table["metric"] == "deletion")]["score"].to_numpy()
-    assert found == pytest.approx(expected, abs=1e-6)
+    means = table[(table["method"] == "random") & (table["metric"] == "deletion")]["score"].to_numpy()
+    assert means == pytest.approx(expected, abs=1e-6)
 
 
 def test_an_equal_method_is_not_distinguishable(suite: Task, tmp_path: Path) -> None:
-    ((found,), left_out) = entering.enter("gradient", "twin", output=tmp_path / "out", progress=False)
+    ((standing,), left_out) = entering.enter("gradient", "twin", output=tmp_path / "out", progress=False)
     assert not left_out
-    for row in found.places:
+    for row in standing.places:
         assert "gradient" in row.same_as
         assert not row.better_than or "gradient" not in row.better_than
-    pairs = found.joined.pairs
+    pairs = standing.joined.pairs
     twins = pairs[(pairs["method"] == "gradient") & (pairs["other"] == "twin")]
     assert (twins["wins"] == 0.5).all()
 
 
 def test_every_other_method_is_in_one_group_of_the_standing(suite: Task, tmp_path: Path) -> None:
-    ((found,), _) = entering.enter(negative_gradient, "mine", output=tmp_path / "out", progress=False)
-    for row in found.places:
+    ((standing,), _) = entering.enter(negative_gradient, "mine", output=tmp_path / "out", progress=False)
+    for row in standing.places:
         assert sorted([*row.better_than, *row.same_as, *row.worse_than]) == sorted(METHODS)
-    logit = next(each for each in found.places if each.metric == "random_logit")
+    logit = next(each for each in standing.places if each.metric == "random_logit")
     assert "random" not in logit.worse_than
 
 
 def test_seeds_of_a_function_follow_from_its_maps(suite: Task, tmp_path: Path) -> None:
     for function, count in ((negative_gradient, 1), (noise, 3)):
-        ((found,), _) = entering.enter(function, "mine", output=tmp_path / function.__name__, progress=False)
-        assert found.scores.table["seed"].nunique() == count
+        ((standing,), _) = entering.enter(
+            function, "mine", output=tmp_path / function.__name__, progress=False
+        )
+        assert standing.scores.table["seed"].nunique() == count
 
 
 def test_stored_maps_have_the_scores_of_their_method(suite: Task, known: TaskScores, tmp_path: Path) -> None:
     images, model = _load_images(Path()), _load_model(Path())
     maps = saliency_assay.attribute("gradient", model, images.pixels, np.array(known.targets))
     np.save(tmp_path / "tiny.npy", maps)
-    ((found,), _) = entering.enter(
+    ((standing,), _) = entering.enter(
         "", "stored", maps=str(tmp_path / "{task}.npy"), output=tmp_path / "out", progress=False
     )
-    assert "random_logit" not in set(found.scores.table["metric"])  # it computes further maps
+    assert "random_logit" not in set(standing.scores.table["metric"])  # it computes further maps
     for metric in ("deletion", "complexity"):
         of_metric = known.table[known.table["metric"] == metric]
         expected = of_metric[of_metric["method"] == "gradient"]["score"].to_numpy()
-        assert found.scores.table[found.scores.table["metric"] == metric][
+        assert standing.scores.table[standing.scores.table["metric"] == metric][
             "score"
         ].to_numpy() == pytest.approx(expected, abs=1e-6)
 
@@ -206,23 +208,23 @@ def test_tasks_without_data_are_left_out_unless_requested(
 
 def test_results_of_another_entry_in_the_folder_are_not_taken(suite: Task, tmp_path: Path) -> None:
     entering.enter(negative_gradient, "first", output=tmp_path / "out", progress=False)
-    ((found,), _) = entering.enter(negative_gradient, "second", output=tmp_path / "out", progress=False)
-    assert set(found.scores.table["method"]) == {"second"}
-    assert [each.name for each in found.scores.methods] == ["second"]
+    ((standing,), _) = entering.enter(negative_gradient, "second", output=tmp_path / "out", progress=False)
+    assert set(standing.scores.table["method"]) == {"second"}
+    assert [each.name for each in standing.scores.methods] == ["second"]
 
 
 def test_an_alias_is_the_registered_method(suite: Task, tmp_path: Path) -> None:
-    ((found,), _) = entering.enter(
+    ((standing,), _) = entering.enter(
         "sg", "mine", settings={"samples": 2}, output=tmp_path / "out", progress=False
     )
-    assert found.scores.table["seed"].nunique() == 3
+    assert standing.scores.table["seed"].nunique() == 3
 
 
 def test_changed_code_has_another_digest(
     suite: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
-    found = []
+    digests = []
     for number, factor in enumerate((1, 2)):
         (tmp_path / f"version{number}.py").write_text(
             f"def scaled(model, images, targets, *, generator):\n    return images * {factor}\n"
@@ -230,8 +232,8 @@ def test_changed_code_has_another_digest(
         ((standing,), _) = entering.enter(
             f"version{number}:scaled", "mine", output=tmp_path / str(number), progress=False
         )
-        found.append(standing.scores.code["mine"])
-    assert found[0] != found[1]
+        digests.append(standing.scores.code["mine"])
+    assert digests[0] != digests[1]
 
 
 def test_a_task_that_fails_leaves_the_others(
@@ -251,6 +253,25 @@ def test_a_task_that_fails_leaves_the_others(
 def test_settings_are_parameters(suite: Task, tmp_path: Path, key: str) -> None:
     with pytest.raises(ValueError, match=f"settings: found {key}"):
         entering.enter("smoothgrad", "mine", settings={key: 1}, output=tmp_path / "out", progress=False)
+
+
+def test_an_interrupted_entry_writes_nothing_and_continues(
+    suite: Task, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "my_interrupted.py").write_text(
+        "CALLS = []\n"
+        "def stopping(model, images, targets, *, generator):\n"
+        "    CALLS.append(len(images))\n"
+        "    if len(CALLS) == 3:\n"
+        "        raise KeyboardInterrupt\n"
+        "    return images * 0.5\n"
+    )
+    arguments = ["enter", "my_interrupted.py:stopping", "--name", "mine"]
+    assert command.main(arguments) == 130
+    assert not (tmp_path / "entries/mine/entry.zip").exists()
+    assert command.main(arguments) == 0
+    sys.modules.pop("my_interrupted", None)
+    assert (tmp_path / "entries/mine/entry.zip").is_file()
 
 
 def test_a_taken_label_is_refused(suite: Task, tmp_path: Path) -> None:
