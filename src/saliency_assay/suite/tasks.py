@@ -13,6 +13,7 @@ import numpy.typing as npt
 import torch
 
 from saliency_assay.api.networks import load_model
+from saliency_assay.data.bam.coco import Source, annotated_images, read_annotated
 from saliency_assay.data.download.catalog import DOWNLOADS
 from saliency_assay.data.geometry import Geometry
 from saliency_assay.data.images import read_rgb
@@ -169,7 +170,35 @@ def _imagenet(data: Path) -> TaskImages:
     if len(files) != 1000:
         raise MissingData(f"found {len(files)} images n*.JPEG in {folder}, expected 1000")
     geometry = Geometry.of(224, "crop", 0.875)
-    return TaskImages(_read(files[::10], geometry), None, _read(files[1::100], geometry))
+    return TaskImages(_read(files[::5], geometry), None, _read(files[1::100], geometry))
+
+
+def _coco(data: Path) -> TaskImages:
+    """Return images whose predicted class belongs to an annotated category, with the objects of that category."""
+    folder, listed = data / "coco", _asset("coco_images.txt")
+    lines = [line.partition(" ") for line in listed.read_text(encoding="utf-8").splitlines()]
+    if not (folder / "annotations").is_dir():
+        url = next(each for each in DOWNLOADS if each.name == "coco").files[0].url
+        file = folder / "annotations.zip"
+        raise MissingData(
+            f"found no {folder / 'annotations'}, expected the annotations of COCO 2017: "
+            f"curl -L --create-dirs -o {file} {url} && unzip -d {folder} {file}"
+        )
+    if missing := next((name for name, _, _ in lines if not (folder / name).is_file()), None):
+        host = "http://images.cocodataset.org"
+        raise MissingData(
+            f"found no {folder / missing}, expected {len(lines)} images of COCO 2017: "
+            f"cut -d' ' -f1 {listed} | xargs -I{{}} curl -L --create-dirs -o {folder}/{{}} {host}/{{}}"
+        )
+    geometry, pixels, masks = Geometry.of(224, "crop", 0.875), [], []
+    for part in ("train2017", "val2017"):
+        categories = {Path(name).name: label for name, _, label in lines if label and name.startswith(part)}
+        source = Source(folder / "annotations" / f"instances_{part}.json", folder / part)
+        for image in annotated_images(source, categories):
+            pixels.append(geometry.resized(read_annotated(image.file, image.mask)))
+            masks.append(geometry.sampled(image.decoded_mask()))
+    background = _read([folder / name for name, _, label in lines if not label], geometry)
+    return TaskImages(np.stack(pixels), np.stack(masks).astype(bool), background)
 
 
 _GRADIENTS: Settings = {
@@ -307,7 +336,7 @@ TASKS = (
         "imagenet",
         "ImageNet",
         "EfficientNet-Lite0",
-        "an image of every tenth class of ImageNet, 224 × 224",
+        "200 images, one of every fifth class of ImageNet, 224 × 224",
         _imagenet_model,
         _imagenet,
         _with(_ON_IMAGENET, **_LARGE),
@@ -317,6 +346,24 @@ TASKS = (
             "average_drop": {},
             "sparseness": {},
             "complexity": {},
+        },
+        needs_data=True,
+    ),
+    Task(
+        "coco",
+        "COCO",
+        "EfficientNet-Lite0",
+        "44 images of COCO 2017, 224 × 224, with masks of the objects whose class is predicted",
+        _imagenet_model,
+        _coco,
+        _with(_ON_IMAGENET, **_LARGE),
+        {
+            "deletion": {"steps": 8},
+            "insertion": {"steps": 8},
+            "faithfulness_correlation": {"subsets": 48},
+            "average_drop": {},
+            **_OTHERS,
+            **_LOCALIZATION,
         },
         needs_data=True,
     ),

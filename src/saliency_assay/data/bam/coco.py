@@ -7,7 +7,7 @@ because its reader prints to standard output, validates nothing and treats crowd
 import json
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from reprlib import repr as short
@@ -163,8 +163,33 @@ def find_annotated_images(
     return by_category, left_out
 
 
+def annotated_images(source: Source, categories: Mapping[str, str]) -> list[AnnotatedImage]:
+    """Return chosen images with the masks of their objects of one category each, including crowds.
+
+    Args:
+        source: annotation file and folder.
+        categories: for each file name of an image the name of a COCO category.
+
+    Raises:
+        FileNotFoundError: the annotation file or an image is missing.
+        ValueError: the file is not COCO's instances JSON, or has no object of the category in an image.
+    """
+    content = _load_annotations(source.annotations)
+    entries = _index_by_id(content, source.annotations, "images")
+    ids = {str(entry.get("file_name")): key for key, (_, entry) in entries.items()}
+    annotations = _annotations_of(source, content, {*categories.values()})
+    images = []
+    for name, category in categories.items():
+        found = [each for each in annotations.get(ids.get(name, -1), ()) if each[0] == category]
+        image = _annotated_image(source, content, entries, ids[name], found, 1) if found else "none"
+        if isinstance(image, str):
+            raise ValueError(f"{source.annotations}: found no object of {category!r} in {name}, expected one")
+        images.append(image)
+    return images
+
+
 def _annotations_of(
-    source: Source, content: dict[str, Any], categories: Sequence[str]
+    source: Source, content: dict[str, Any], categories: Collection[str]
 ) -> dict[int, list[tuple[str, int]]]:
     """Return for each image its annotations of ``categories``: the category and the index of the annotation."""
     by_image: dict[int, list[tuple[str, int]]] = {}
