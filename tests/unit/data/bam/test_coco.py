@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 from pycocotools import mask as rle
 
-from saliency_assay.data.bam.coco import Source, cut_out, find_instances
+from saliency_assay.data.bam.coco import Source, annotated_images, cut_out, find_instances
 
 HEIGHT, WIDTH = 60, 80
 CATEGORIES = [{"id": 7, "name": "dog"}, {"id": 9, "name": "stop sign"}]
@@ -292,3 +292,27 @@ def test_a_photograph_of_another_size(tmp_path: Path) -> None:
     Image.fromarray(pixels(1)[:, :50]).save(instance.coco_image)
     with pytest.raises(ValueError, match=r"1\.png: found 50 × 60 pixels, expected 80 × 60"):
         cut_out(instance)
+
+
+def test_chosen_images_have_all_objects_of_their_category(tmp_path: Path) -> None:
+    source = write(
+        tmp_path,
+        [
+            annotation(1, 2, [box(0, 0, 10, 10)]),
+            annotation(2, 2, [box(20, 10, 50, 40)]),
+            annotation(3, 2, [box(0, 50, 10, 60)], category=9),
+            annotation(4, 1, [box(5, 5, 15, 10)], category=9),
+        ],
+    )
+    (source.images / "3.png").unlink()  # of an image that is not chosen
+    second, first = annotated_images(source, {"2.png": "dog", "1.png": "stop sign"})
+    assert [second.file.name, first.file.name] == ["2.png", "1.png"]
+    assert second.decoded_mask().sum() == 10 * 10 + 30 * 30
+    assert first.decoded_mask().sum() == 10 * 5
+
+
+@pytest.mark.parametrize("name", ["1.png", "4.png"])
+def test_a_chosen_image_without_an_object(tmp_path: Path, name: str) -> None:
+    source = write(tmp_path, [annotation(1, 2, [box(0, 0, 10, 10)])])
+    with pytest.raises(ValueError, match=re.escape(f"found no object of 'dog' in {name}")):
+        annotated_images(source, {name: "dog"})
