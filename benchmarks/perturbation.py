@@ -30,6 +30,7 @@ import torch
 from common import CLASSES, classifier, parser_of, wait
 
 from saliency_assay.methods.optimal import covered, sample_squares
+from saliency_assay.methods.sampling import BlockGenerator
 from saliency_assay.metrics import METRICS
 from saliency_assay.metrics.engine import MetricInputs, model_responses, score
 from saliency_assay.models.classifier import Classifier
@@ -159,7 +160,8 @@ def measure_captum(options: argparse.Namespace) -> dict[str, float]:
     images, targets, maps = random_inputs(options, batch)
     pixels = to_pixels(torch.from_numpy(images).to(options.device))
     attributions = torch.from_numpy(maps).to(options.device)
-    squares = sample_squares(options.size, options.size, 1, 10, count, SEED).to(options.device)
+    seed = BlockGenerator(SEED, "metric").initial_seed()  # as in ``score``
+    squares = sample_squares(options.size, options.size, 1, 10, count, seed).to(options.device)
     masks = covered(squares, options.size, options.size)
     place = 0
 
