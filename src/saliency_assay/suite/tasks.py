@@ -360,9 +360,10 @@ TASKS = (
         {
             "deletion": {"steps": 8},
             "insertion": {"steps": 8},
-            "faithfulness_correlation": {"subsets": 48},
             "average_drop": {},
-            **_OTHERS,
+            "sparseness": {},
+            "complexity": {},
+            "random_logit": {},
             **_LOCALIZATION,
         },
         needs_data=True,
