@@ -1,5 +1,6 @@
 """Faithfulness correlation against closed forms and sensitivity-n."""
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -91,3 +92,19 @@ def test_a_grid_of_more_cells_than_pixels_is_refused() -> None:
     images, targets = random_images(3), cyclic_targets(3)
     with pytest.raises(ValueError, match=r"^grid: found 13, expected at most 12"):
         scored(conv_classifier(), images, targets, images, 0.2, 10, grid=13)
+
+
+def test_mu_fidelity_of_xplique() -> None:
+    """The expected numbers are those of Xplique 2.0.0 (TensorFlow 2.21.0), for the same sets of cells."""
+
+    def waves(*shape: int) -> Tensor:
+        return torch.arange(prod(shape), dtype=torch.float64).mul(1.7).sin().reshape(shape)
+
+    class Waves(nn.Module):
+        def forward(self, images: Tensor) -> Tensor:
+            return (images.flatten(1) @ waves(2, 784).T / 5).tanh()
+
+    images, targets = 0.5 + 0.5 * waves(3, 1, 28, 28).flip(3), torch.tensor([0, 1, 0])
+    maps = waves(3, 1, 28, 28).square() * images
+    scores = scored(Waves(), images, targets, maps, 0.2, 200, grid=9, correlation="spearman")
+    exact(scores, np.array([0.2240966024150604, 0.14734868371709292, 0.10499962499062476]))
