@@ -9,6 +9,9 @@ differ from our fills. It uses our random samples and superpixels. Some metrics 
 - Completeness is Boolean in Quantus; the error is computed from the outputs that it compares.
 - IROF: with r_l = f(x^l) / f(x⁰), Quantus returns Q = L − ∫ r over l = 1 … L, and ours is (Q − (1 + r_1) / 2) / L.
 - Monotonicity inserts pixels by our function, since Quantus's own changes nothing. Ours is compared with 1.
+- Non-sensitivity counts pixels, ours is their share. Like effective complexity, it is given maps with the maximum 1.
+- Input invariance is Boolean; the relative change is computed from the maps that it compares, for a network without
+  padding.
 - Random logit compares maps as images with values from −1 to 1, for which both scale SSIM's constants alike.
 
 For each metric, the program prints the largest difference relative to the largest value, and it exits with status 1
@@ -33,19 +36,26 @@ from torch import Tensor, nn
 from saliency_assay.methods.sampling import sample_seeds, standard_normal
 from saliency_assay.methods.segments import segment
 from saliency_assay.metrics.completeness import completeness
-from saliency_assay.metrics.concentration import complexity, sparseness
+from saliency_assay.metrics.concentration import complexity, effective_complexity, sparseness
+from saliency_assay.metrics.faithfulness import single_pixels
+from saliency_assay.metrics.input_invariance import input_invariance
+from saliency_assay.metrics.localization import mask_ranking
 from saliency_assay.metrics.monotonicity import monotonicity
 from saliency_assay.metrics.mprt import emprt
+from saliency_assay.metrics.non_sensitivity import non_sensitivity
 from saliency_assay.metrics.random_logit import random_logit
 from saliency_assay.metrics.regions import irof, region_perturbation
 from saliency_assay.metrics.relative_stability import relative_stability
 from saliency_assay.metrics.sensitivity_n import faithfulness_correlation, random_sets
 from saliency_assay.metrics.subsets import sample_subsets, shared
+from saliency_assay.models.classifier import Classifier
 
 AGREEMENT = 1e-5
 IMAGES, SIZE, CLASSES, SEED = 4, 12, 5, 3
 BASELINE = 0.3
 FILL: dict[str, Any] = {"fill": "mean", "mean": torch.tensor([BASELINE], dtype=torch.float64)}
+SHIFT: dict[str, Any] = {"input_shift": -0.3, "perturb_func": lambda arr, input_shift, **_: arr + input_shift}
+"""A shift of all values; Quantus's own leaves out the first one."""
 Comparison = tuple[str, np.ndarray, np.ndarray]
 Departure = tuple[str, Any, float]
 
@@ -60,14 +70,18 @@ def main() -> None:
     warnings.simplefilter("ignore")
     patch("numpy.trapz", np.trapezoid, create=True).start()  # Quantus calls it, but NumPy 2.4 removed it
     agrees = True
-    for compare in (map_metrics, perturbations, monotonicities, randomizations, stabilities):
+    comparisons = (map_metrics, axioms, perturbations, monotonicities, randomizations, stabilities)
+    for compare in comparisons:
         for name, ours, theirs in compare():
             assert ours.shape == theirs.shape, name
             largest = float(np.abs(ours - theirs).max() / np.abs(theirs).max())
             print(f"{name}: {largest:.1e}", flush=True)
             agrees &= largest <= AGREEMENT  # False if NaN
     print(f"\n{'departures':82} {'Quantus':>10} {'definition':>10}")
-    for depart in (departures_of_maps, departures_of_fills, departures_of_irof, departures_of_randomness):
+    for depart in (
+        *(departures_of_maps, departures_of_axioms, departures_of_fills),
+        *(departures_of_irof, departures_of_randomness),
+    ):
         for departure, number, definition in depart():
             print(f"{departure:82} {number:10.4g} {definition:10.4g}", flush=True)
     sys.exit(not agrees)
@@ -128,6 +142,10 @@ def gradient(images: Tensor, targets: Tensor, *, model: nn.Module) -> Tensor:
     return torch.autograd.grad(model(images).gather(1, targets[:, None]).sum(), images)[0]
 
 
+def gradient_x_input(images: Tensor, targets: Tensor, *, model: nn.Module) -> Tensor:
+    return images * gradient(images, targets, model=model)
+
+
 def explained_by(explain: Callable[..., Tensor]) -> dict[str, Any]:
     """Return a method as the argument of Quantus's calls, a function of arrays."""
 
@@ -138,13 +156,69 @@ def explained_by(explain: Callable[..., Tensor]) -> dict[str, Any]:
 
 
 def map_metrics() -> Iterator[Comparison]:
-    """Compare sparseness, complexity, and the two numbers that completeness compares."""
+    """Compare sparseness, complexities, the ROC AUC of a mask, and the two numbers that completeness compares."""
     case, outputs = random_case(), list[np.ndarray]()
     yield "sparseness", case.ours(sparseness)["sparseness"], case.theirs("Sparseness")
     yield "complexity", case.ours(complexity)["complexity"], case.theirs("Complexity")
+    threshold = 0.1
+    count = scaled_case().theirs("EffectiveComplexity", eps=threshold)
+    ours = case.ours(effective_complexity, threshold=threshold)
+    yield "effective complexity", ours["effective_complexity"], count
+    mask = case.images > case.images.mean()
+    auc = case.theirs("AUC", {"s_batch": mask.numpy()})
+    yield "mask auc", case.ours(mask_ranking, mask=mask[:, 0])["mask_auc"], auc
     case.theirs("Completeness", perturb_baseline=0.0, output_func=outputs.append)
     error = np.abs(case.maps.sum((1, 2, 3)).numpy() - outputs[0])
     yield "completeness", case.ours(completeness)["completeness"], error
+
+
+def axioms() -> Iterator[Comparison]:
+    """Compare non-sensitivity, and the maps that input invariance compares."""
+    case, threshold = scaled_case(), 1e-3
+    count = case.theirs("NonSensitivity", eps=threshold, perturb_baseline=BASELINE)
+    assert 0 < count.min() < count.max() < SIZE**2
+    inputs = case.model, case.images, case.targets
+    responses = single_pixels(*inputs, generator=generator(), pixels=SIZE**2, **FILL)
+    share = case.ours(non_sensitivity, responses=responses, threshold=threshold)["non_sensitivity"]
+    yield "non-sensitivity", share * SIZE**2, count
+
+    for name, explain in (("gradient", gradient), ("gradient × input", gradient_x_input)):
+        case, explained = invariance_case(explain, padding=0), list[Tensor]()
+
+        def explain_and_keep(
+            *inputs: Tensor, explain: Any = explain, maps: Any = explained, **model: Any
+        ) -> Any:
+            maps.append(explain(*inputs, **model))
+            return maps[-1]
+
+        case.theirs("InputInvariance", explained_by(explain_and_keep), **SHIFT)
+        change = (explained[-1] - case.maps).flatten(1).norm(dim=1) / case.maps.flatten(1).norm(dim=1)
+        ours = invariance(case, explain)
+        yield f"input invariance of {name}, plus 1", 1 + ours, 1 + change.numpy()
+
+
+def scaled_case() -> Case:
+    """Return the random case with maps whose largest absolute value is 1."""
+    case = random_case()
+    return replace(case, maps=case.maps / case.maps.abs().amax((1, 2, 3), keepdim=True))
+
+
+def invariance_case(explain: Callable[..., Tensor], *, padding: int) -> Case:
+    """Return a network whose first layer has the ``padding``, and maps of a method."""
+    case = random_case()
+    torch.manual_seed(SEED)
+    side = SIZE - 2 + 2 * padding
+    first, head = nn.Conv2d(1, 4, 3, padding=padding), nn.Linear(4 * side**2, CLASSES)
+    model = nn.Sequential(first, nn.Softplus(), nn.Flatten(), head).eval().requires_grad_(False)
+    return replace(case, model=model, maps=explain(case.images, case.targets, model=model))
+
+
+def invariance(case: Case, explain: Callable[..., Tensor]) -> np.ndarray:
+    """Return our input invariance for the network of a case, with pixels as they are."""
+    unchanged: dict[str, Any] = {"mean": [0.0], "std": [1.0], "cam_layer": "0", "concept_layers": ()}
+    model = Classifier(case.model, classes=CLASSES, **unchanged).double()
+    of_classifier = replace(case, model=model)
+    return of_classifier.ours(input_invariance, explain=explain, shift=-0.3)["input_invariance"]
 
 
 def perturbations() -> Iterator[Comparison]:
@@ -291,6 +365,38 @@ def departures_of_maps() -> Iterator[Departure]:
         yield f"Random logit of constant {name}: SSIM of vectors", theirs, definition
     is_higher = quantus.RegionPerturbation.score_direction.value == "higher"
     yield "Region perturbation, MoRF by default: is a higher score declared better?", is_higher, True
+
+
+def departures_of_axioms() -> Iterator[Departure]:
+    """Compare counts of tiny values, effects of several pixels, and shifts of images and of layers with padding."""
+    peaks = torch.zeros(1, 1, 2, 2)
+    peaks[0, 0, 0] = torch.tensor([1e-9, 2e-9])
+    case = linear_case(torch.ones(2, 2), torch.ones(1, 1, 2, 2), peaks)
+    count = case.ours(effective_complexity)["effective_complexity"][0]
+    yield (
+        "Effective complexity of two pixels of 1e-9 and 2e-9: the threshold is absolute",
+        case.theirs("EffectiveComplexity")[0],
+        count,
+    )
+
+    weights = torch.ones(2, 2)
+    weights[0, 0] = 0
+    case = linear_case(weights, torch.ones(1, 1, 2, 2), weights[None, None])
+    steps = case.theirs("NonSensitivity", features_in_step=4)[0]
+    yield "Non-sensitivity of an exact map, four pixels at a time: compared with single pixels", steps, 0
+
+    case = invariance_case(gradient, padding=1)
+    is_invariant = case.theirs("InputInvariance", explained_by(gradient), **SHIFT)
+    expected = (invariance(case, gradient) < AGREEMENT).mean()
+    yield "Input invariance of the gradient, first layer padded: wrong bias", is_invariant.mean(), expected
+
+    def explain_and_count(images: Tensor, targets: Tensor, *, model: nn.Module) -> Tensor:
+        counts.append(int((images != case.images).sum()) // IMAGES)
+        return images
+
+    counts = list[int]()
+    case.theirs("InputInvariance", explained_by(explain_and_count))
+    yield "  pixels of an image that are shifted: all but the first", counts[-1], SIZE**2
 
 
 def departures_of_fills() -> Iterator[Departure]:

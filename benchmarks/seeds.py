@@ -46,6 +46,7 @@ OF_METRIC: dict[str, dict[str, Any]] = {
     "irof": {"segments": 9},
     "local_lipschitz": {"samples": 2},
     "necessity_sufficiency": {"steps": 8},
+    "non_sensitivity": {"pixels": 30},
     "region_perturbation": {"side": 2, "regions": 6},
     "relative_stability": {"samples": 2},
     "road": {"points": 3},

@@ -50,6 +50,8 @@ RELEASED = {
     "average_drop": "pytorch-grad-cam 1.5.7 multiplies normalized images, which is `fill: mean`, and does not divide "
     f"the drop by y, {BELOW}",
     "mask_overlap": f"the papers compare boxes around the largest region, {BELOW}",
+    "saco": "the released code (adreamwu/SaCo) has the comparison of groups alone, which gives the same scores, up to "
+    "2e-16",
     "sensitivity_max": f"`relative` is that of the released code; the noise of random methods differs, {BELOW}",
     "randomization": f"BatchNorm keeps its trained statistics in the released code, {BELOW}",
     "mcs": "resizing of masks and explained class, see [Concept attribution](#concept-attribution)",
@@ -61,7 +63,8 @@ NONE = "not compared with released code"
 QUANTUS = "compared with Quantus 0.6.0, see [Comparison with Quantus](#comparison-with-quantus)"
 COMPARED_WITH_QUANTUS = (
     *("faithfulness_correlation", "region_perturbation", "irof", "monotonicity", "completeness"),
-    *("relative_stability", "sparseness", "complexity", "random_logit", "emprt"),
+    *("relative_stability", "sparseness", "complexity", "random_logit", "emprt", "input_invariance"),
+    *("effective_complexity", "mask_ranking", "non_sensitivity"),
 )
 RELEASED |= dict.fromkeys(COMPARED_WITH_QUANTUS, QUANTUS) | {"smprt": f"differs from Quantus, {BELOW}"}
 

@@ -1,4 +1,4 @@
-"""Sparseness and complexity against closed forms and plain loops."""
+"""Sparseness, complexity and effective complexity against closed forms and plain loops."""
 
 from math import log
 from typing import Any
@@ -9,14 +9,14 @@ import torch
 from support import exact, generator
 from torch import Tensor
 
-from saliency_assay.metrics.concentration import complexity, sparseness
+from saliency_assay.metrics.concentration import complexity, effective_complexity, sparseness
 
 PIXELS = 12
 
 
-def score(metric: Any, maps: Tensor) -> np.ndarray:
+def score(metric: Any, maps: Tensor, **parameters: float) -> np.ndarray:
     images, targets = torch.zeros(len(maps), 3, *maps.shape[2:]), torch.zeros(len(maps), dtype=torch.int64)
-    scored = metric(lambda pixels: pixels, images, targets, maps, generator=generator())
+    scored = metric(lambda pixels: pixels, images, targets, maps, generator=generator(), **parameters)
     [values] = scored.scores.values()
     return values.numpy()
 
@@ -33,6 +33,7 @@ def test_equal_pixels(pixels: int) -> None:
     maps = spread_evenly(pixels)
     exact(score(sparseness, maps), np.array([1 - pixels / PIXELS]))
     exact(score(complexity, maps), np.array([log(pixels)]))
+    exact(score(effective_complexity, maps), np.array([pixels]))
 
 
 @pytest.mark.parametrize("unit", [1e-9, 1e9])
@@ -49,8 +50,16 @@ def test_plain_loops(unit: float) -> None:
     exact(score(complexity, maps), np.array(entropy))
 
 
+@pytest.mark.parametrize("unit", [1e-9, -1e9])
+def test_pixels_above_a_share_of_the_maximum(unit: float) -> None:
+    maps = torch.arange(PIXELS, dtype=torch.float64).reshape(1, 1, 3, 4) * unit
+    for threshold, pixels in ((0, 11), (1e-5, 11), (0.5, 6), (1, 0)):
+        exact(score(effective_complexity, maps, threshold=threshold), np.array([pixels]))
+
+
 def test_maps_without_shares() -> None:
     maps = torch.ones(3, 1, 3, 4)
     maps[0], maps[1, 0, 1, 1] = 0, torch.nan
     assert np.isnan(score(sparseness, maps)).tolist() == [True, True, False]
     assert np.isnan(score(complexity, maps)).tolist() == [True, True, False]
+    assert np.isnan(score(effective_complexity, maps)).tolist() == [True, True, False]

@@ -5,11 +5,17 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from sklearn.metrics import f1_score, jaccard_score
+from sklearn.metrics import average_precision_score, f1_score, jaccard_score, roc_auc_score
 from support import generator
 from torch import Tensor
 
-from saliency_assay.metrics.localization import dilated, mask_attribution, mask_overlap, pointing_game
+from saliency_assay.metrics.localization import (
+    dilated,
+    mask_attribution,
+    mask_overlap,
+    mask_ranking,
+    pointing_game,
+)
 from saliency_assay.metrics.scored import Scored
 
 NAN = float("nan")
@@ -39,6 +45,12 @@ def overlap(maps: Tensor, mask: Tensor, threshold: float | str = 0.2) -> dict[st
         unused, images, targets, maps, generator=generator(), mask=mask, threshold=threshold
     )
     return the_scores(scored, ["iou", "dice"])
+
+
+def ranked(maps: Tensor, mask: Tensor) -> dict[str, np.ndarray]:
+    images, targets = torch.zeros(len(maps), 3, *maps.shape[2:]), torch.zeros(len(maps), dtype=torch.int64)
+    scored = mask_ranking(unused, images, targets, maps, generator=generator(), mask=mask)
+    return the_scores(scored, ["mask_auc", "average_precision"])
 
 
 def the_scores(scored: Scored, names: list[str]) -> dict[str, np.ndarray]:
@@ -168,6 +180,23 @@ def test_overlap_of_the_objects_area_is_the_rank_accuracy() -> None:
     np.testing.assert_allclose(scores["iou"], scores["dice"] / (2 - scores["dice"]), rtol=1e-14)
 
 
+def test_ranking_equals_scikit_learn() -> None:
+    maps, masks = some_maps(), some_masks()
+    scores = ranked(maps, masks)
+    for place, (saliency, mask) in enumerate(zip(maps.sum(1).numpy(), masks.numpy(), strict=True)):
+        if undefined(saliency, mask):
+            continue
+        pixels = mask.ravel(), saliency.ravel()
+        assert scores["average_precision"][place] == pytest.approx(
+            average_precision_score(*pixels), rel=1e-14
+        )
+        if not mask.all():
+            assert scores["mask_auc"][place] == pytest.approx(roc_auc_score(*pixels), rel=1e-14)
+    assert np.flatnonzero(np.isnan(scores["average_precision"])).tolist() == [6, 7, 8, 9]
+    assert np.flatnonzero(np.isnan(scores["mask_auc"])).tolist() == [6, 7, 8, 9, 10]
+    assert scores["average_precision"][10] == 1  # the object is the image
+
+
 def test_otsu_separates_two_levels_however_close() -> None:
     mask = torch.zeros(1, 4, 5, dtype=torch.bool)
     mask[0, 1:3, 1:4] = True
@@ -186,6 +215,11 @@ def test_a_worked_example() -> None:
     assert point(raw, mask, tolerance=1).tolist() == [1]
     # Above 0.6 are 3, 2 and 2; above 2.1 only 3, which lies outside.
     assert overlap(raw, mask) == {"iou": pytest.approx([1 / 5]), "dice": pytest.approx([1 / 3])}
+    # Inside, −1, 2 and 0.5 are larger than −4, and 2 is equal to 2, of nine pairs.
+    assert ranked(raw, mask) == {
+        "mask_auc": pytest.approx([3.5 / 9]),
+        "average_precision": pytest.approx([(1 / 3 + 2 / 4 + 3 / 5) / 3]),
+    }
     assert overlap(raw, mask, 0.7) == {"iou": [0], "dice": [0]}
 
 
@@ -206,7 +240,7 @@ def test_dilation_is_by_a_euclidean_disc(radius: int, pixels: int) -> None:
         (torch.ones(3, 4, 4), r"torch\.float32 \[3, 4, 4\]"),
     ],
 )
-@pytest.mark.parametrize("metric", [point, attribute, overlap])
+@pytest.mark.parametrize("metric", [point, attribute, overlap, ranked])
 def test_a_mask_that_does_not_fit_is_refused(metric: Any, mask: Tensor, value: str) -> None:
     with pytest.raises(ValueError, match=rf"^mask: found {value}, expected torch\.bool \[3, 4, 4\]"):
         metric(torch.zeros(3, 2, 4, 4), mask)

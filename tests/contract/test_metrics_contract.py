@@ -61,7 +61,10 @@ CHEAP: dict[str, dict[str, Any]] = {
     "infidelity_shap": {"samples": 20},
     "sensitivity_max": {"samples": 3},
     "randomization": {"stages": 2},
-    "faithfulness_correlation": {"subsets": 10},
+    "faithfulness_correlation": {"subsets": 10, "grid": 3},
+    # At smaller thresholds, reductions have the same zeros.
+    "non_sensitivity": {"pixels": 120, "threshold": 0.1},
+    "effective_complexity": {"threshold": 0.1},
     # Five images are too few for accuracy.
     "f_fidelity": {"points": 9, "samples": 2, "output": "probability"},
     "region_perturbation": {"side": 5, "regions": 3},

@@ -79,6 +79,7 @@ SCALE_FREE = {
     "aopc", "faithfulness", "necessity_sufficiency", "deletion", "insertion", "road", "sensitivity_n", "pointing_game",
     "mask_attribution", "block_attribution", "faithfulness_correlation", "region_perturbation", "irof", "monotonicity",
     "sparseness", "complexity", "random_logit", "emprt", "average_drop", "mask_overlap",
+    "saco", "non_sensitivity", "effective_complexity", "mask_ranking",
 }  # fmt: skip
 """Those that look at the order or the shares of a map, or correlate it: its unit is nothing to them."""
 

@@ -70,3 +70,15 @@ def sides(parameters: Parameters) -> str:
     if parameters["smallest"] > parameters["largest"]:
         return f"largest: found {parameters['largest']}, expected at least smallest, {parameters['smallest']}"
     return ""
+
+
+def grid(parameters: Parameters) -> str:
+    """Check that a grid has several cells, of which there is more than one set."""
+    if parameters["grid"] == 1:
+        return "grid: found 1, expected 0, for sets of pixels, or at least 2"
+    return ""
+
+
+def shift(parameters: Parameters) -> str:
+    """Check that there is a shift, without which maps do not change."""
+    return "shift: found 0, expected another number" if parameters["shift"] == 0 else ""

@@ -1,11 +1,12 @@
-"""Concentration of a map on few pixels: its Gini index and its entropy."""
+"""Concentration of a map on few pixels: its Gini index, its entropy, and the number of pixels above a threshold."""
 
 import torch
 from torch import Tensor
 
 from saliency_assay.metrics.perturbation import Predict
 from saliency_assay.metrics.reductions import reduce
-from saliency_assay.metrics.scored import Scored
+from saliency_assay.metrics.scored import Scored, nan_unless
+from saliency_assay.registry.limits import Share
 
 
 def sparseness(
@@ -43,3 +44,23 @@ def complexity(
     values = reduce(maps, "abs_sum").flatten(1).double()
     shares = values / values.sum(1, keepdim=True)
     return Scored({("complexity", ""): torch.special.entr(shares).sum(1)})
+
+
+def effective_complexity(
+    predict: Predict,
+    images: Tensor,
+    targets: Tensor,
+    maps: Tensor,
+    *,
+    generator: torch.Generator,
+    threshold: Share = 1e-5,
+) -> Scored:
+    """Count the pixels whose ``abs_sum`` of maps ``[N, C or 1, H, W]`` exceeds a share of its maximum; lower is better.
+
+    The share is ``threshold``. NaN where a map is NaN or 0 everywhere. Nguyen & Martínez (2020), as approximated by
+    Hedström et al. (2023).
+    """
+    values = reduce(maps, "abs_sum").flatten(1).double()
+    largest = values.amax(1, keepdim=True)
+    count = (values > threshold * largest).sum(1).double()
+    return Scored({("effective_complexity", ""): nan_unless(largest[:, 0] > 0, count)})

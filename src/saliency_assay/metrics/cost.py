@@ -24,7 +24,7 @@ def blocks(inputs: Map) -> int:
 
 
 def single_pixels(inputs: Map) -> int:
-    """Return the image, and one for each replaced pixel (``faithfulness``)."""
+    """Return the image, and one for each replaced pixel (``faithfulness``, ``non_sensitivity``)."""
     return 1 + int(inputs.parameters["pixels"])
 
 
@@ -56,6 +56,11 @@ def orders_of_regions(inputs: Map) -> int:
     regions = 1 + int(squares(*inputs.size, inputs.parameters["side"]).max())
     number = min(int(inputs.parameters["regions"]), regions)
     return 1 + 2 * number - (number == regions)  # the image without any region is the last one of both orders
+
+
+def groups(inputs: Map) -> int:
+    """Return the image, and one for each group of pixels (``saco``)."""
+    return 1 + int(inputs.parameters["groups"])
 
 
 def samples(inputs: Map) -> int:

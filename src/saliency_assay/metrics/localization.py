@@ -9,7 +9,7 @@ from torch import Tensor
 
 from saliency_assay.metrics.perturbation import Predict
 from saliency_assay.metrics.reductions import reduce
-from saliency_assay.metrics.scored import Scored, is_rankable, nan_unless
+from saliency_assay.metrics.scored import Scored, is_rankable, mean_ranks, nan_unless
 from saliency_assay.registry.limits import Limits, NonNegativeInt
 from saliency_assay.runtime.environment import optional
 from saliency_assay.runtime.transfer import to_device
@@ -102,6 +102,51 @@ def mask_overlap(
         common, selected = (above & inside).sum(1).double(), above.sum(1)
     scores = {"iou": common / (selected + area - common), "dice": 2 * common / (selected + area)}
     return Scored({(name, ""): nan_unless(defined, score) for name, score in scores.items()})
+
+
+def mask_ranking(
+    predict: Predict,
+    images: Tensor,
+    targets: Tensor,
+    maps: Tensor,
+    *,
+    generator: torch.Generator,
+    mask: Tensor,
+) -> Scored:
+    """Return ``mask_auc`` and ``average_precision`` of the ``sum`` of maps as a predictor of the mask, in [0, 1].
+
+    ``mask_auc`` is the area under the ROC curve: the probability that a pixel of the object has a larger value than
+    another pixel, ties counted as half. ``average_precision`` is the mean, over the object's pixels, of the share of
+    the object among the pixels with at least their value. ``mask`` is bool ``[N, H, W]``, True on the object. NaN where
+    the map is NaN or constant, or the mask is empty; ``mask_auc`` also where the mask is the whole image. Fawcett
+    (2006); Choe et al. (2020).
+
+    Raises:
+        ValueError: the mask does not fit the maps.
+    """
+    saliency = _checked(reduce(maps, "sum"), mask)
+    defined = _is_defined(saliency, mask)
+    flat, inside = saliency.flatten(1), mask.flatten(1)
+    scores = {"mask_auc": auc_inside(flat, inside), "average_precision": precision_inside(flat, inside)}
+    return Scored({(name, ""): nan_unless(defined, score) for name, score in scores.items()})
+
+
+def auc_inside(saliency: Tensor, inside: Tensor) -> Tensor:
+    """Return the area under the ROC curve of maps ``[N, P]`` for ``inside``, ``[N]``; NaN without pixels on a side."""
+    area = inside.sum(1).double()
+    # The Mann-Whitney statistic: pairs of a pixel inside and one outside in which the former is larger.
+    pairs = (mean_ranks(saliency) * inside).sum(1) - area * (area + 1) / 2
+    return pairs / (area * (inside.shape[1] - area))
+
+
+def precision_inside(saliency: Tensor, inside: Tensor) -> Tensor:
+    """Return the average precision of maps ``[N, P]`` for ``inside``, ``[N]``; NaN without pixels inside."""
+    ordered, order = saliency.sort(dim=1)
+    below = torch.searchsorted(ordered, saliency.contiguous())
+    inside_below = torch.nn.functional.pad(inside.gather(1, order).cumsum(1), (1, 0)).gather(1, below)
+    area = inside.sum(1, keepdim=True)
+    precision = (area - inside_below).double() / (inside.shape[1] - below)
+    return (precision * inside).sum(1) / area[:, 0]
 
 
 def mass_inside(saliency: Tensor, inside: Tensor) -> Tensor:

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from saliency_assay.methods.passes import reported
 from saliency_assay.methods.sampling import sample_seeds, standard_normal
 from saliency_assay.metrics.perturbation import Predict
-from saliency_assay.metrics.randomization import as_module, spearman, staged, states
+from saliency_assay.metrics.randomization import as_module, staged, states
 from saliency_assay.metrics.reductions import reduce
-from saliency_assay.metrics.scored import Scored, check_explained, is_rankable, nan_unless
+from saliency_assay.metrics.scored import Scored, check_explained, is_rankable, nan_unless, spearman
 from saliency_assay.models.state import copy_of
 from saliency_assay.registry.limits import Limits, NonNegativeFloat, PositiveInt
 from saliency_assay.runtime.transfer import to_device

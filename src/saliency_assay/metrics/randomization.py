@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from saliency_assay.methods.differentiate import graph_nodes
 from saliency_assay.metrics.perturbation import Predict
 from saliency_assay.metrics.reductions import reduce
-from saliency_assay.metrics.scored import Scored, check_explained, correlation, is_rankable, nan_unless
+from saliency_assay.metrics.scored import Scored, check_explained, is_rankable, nan_unless, spearman
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import uncompiled
 from saliency_assay.models.state import copy_of, other_values, tensors_of
@@ -255,19 +255,6 @@ def likeness(first: Tensor, second: Tensor) -> Tensor:
         ssim(first.double(), second.double(), defined),
     ]
     return torch.stack(measures, dim=1)
-
-
-def spearman(first: Tensor, second: Tensor) -> Tensor:
-    """Compute Spearman's ρ of two maps ``[N, H, W]`` each, with mean ranks for equal values, float64 ``[N]``."""
-    return correlation(mean_ranks(first.flatten(1)), mean_ranks(second.flatten(1)))
-
-
-def mean_ranks(values: Tensor) -> Tensor:
-    """Return the ranks from 1 along each row of ``[N, P]``, the mean rank for equal values, float64."""
-    ordered = values.sort(dim=1).values
-    below = torch.searchsorted(ordered, values.contiguous())
-    not_above = torch.searchsorted(ordered, values.contiguous(), right=True)
-    return (below + not_above + 1).double() / 2  # the mean of the ranks from below + 1 to not_above
 
 
 def ssim(first: Tensor, second: Tensor, defined: Tensor) -> Tensor:

@@ -59,6 +59,19 @@ def correlation(first: Tensor, second: Tensor) -> Tensor:
     return torch.where(defined, rho.clamp(-1, 1), torch.nan)  # rounding can exceed ±1
 
 
+def spearman(first: Tensor, second: Tensor) -> Tensor:
+    """Compute Spearman's ρ of two maps ``[N, H, W]`` each, or ``[N, S]``, with mean ranks for equal values, ``[N]``."""
+    return correlation(mean_ranks(first.flatten(1)), mean_ranks(second.flatten(1)))
+
+
+def mean_ranks(values: Tensor) -> Tensor:
+    """Return the ranks from 1 along each row of ``[N, P]``, the mean rank for equal values, float64."""
+    ordered = values.sort(dim=1).values
+    below = torch.searchsorted(ordered, values.contiguous())
+    not_above = torch.searchsorted(ordered, values.contiguous(), right=True)
+    return (below + not_above + 1).double() / 2  # the mean of the ranks from below + 1 to not_above
+
+
 def _is_finite_nonconstant(values: Tensor) -> Tensor:
     """Return True where the values along the last axis are finite and differ by more than rounding."""
     low, high = values.amin(-1), values.amax(-1)

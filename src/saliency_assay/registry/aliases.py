@@ -22,6 +22,7 @@ METHOD_ALIASES = {
 """Other names of methods; ``shap`` is missing, because several methods could have it."""
 
 METRIC_ALIASES = {
+    "auc": "mask_ranking",
     "deletion_auc": "deletion",
     "efficient_mprt": "emprt",
     "faithfulness_estimate": "faithfulness",
@@ -31,6 +32,7 @@ METRIC_ALIASES = {
     "local_lipschitz_estimate": "local_lipschitz",
     "max_sensitivity": "sensitivity_max",
     "remove_and_debias": "road",
+    "salience_guided_faithfulness_coefficient": "saco",
     "smooth_mprt": "smprt",
 }
 """Other names of metrics."""
@@ -38,6 +40,7 @@ METRIC_ALIASES = {
 _INFIDELITY = ("infidelity_square", "infidelity_noisy_baseline", "infidelity_subset")
 SIMILAR = {
     "attribution_localisation": ("mask_attribution",),
+    "average_precision": ("mask_ranking",),
     "average_sensitivity": ("sensitivity_max",),
     "avg_sensitivity": ("sensitivity_max",),
     "cam_mult_image_confidence_change": ("average_drop",),
@@ -50,8 +53,10 @@ SIMILAR = {
     "grad_cam_element_wise": ("layercam", "hirescam"),
     "infidelity": _INFIDELITY,
     "layer_grad_cam": ("gradcam",),
+    "mask_auc": ("mask_ranking",),
     "model_parameter_randomisation": ("randomization",),
     "mprt": ("randomization", "smprt", "emprt"),
+    "mu_fidelity": ("faithfulness_correlation",),
     "noise_tunnel": ("smoothgrad", "smoothgrad_squared", "vargrad"),
     "pixel_flipping": ("deletion", "aopc"),
     "relative_input_stability": ("relative_stability",),

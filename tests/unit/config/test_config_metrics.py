@@ -318,9 +318,20 @@ def test_other_studies_take_no_metrics(kind: str, key: str) -> None:
     assert agrees(fault(changed(f"studies.{kind}.{key}", {})), f"studies.{kind}: unknown key '{key}'")
 
 
-def test_parameters_that_exclude_each_other_are_named() -> None:
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        (
+            {"metric": "infidelity_square", "smallest": 5, "largest": 4},
+            "largest: found 4 … at least smallest, 5",
+        ),
+        ({"metric": "faithfulness_correlation", "grid": 1}, "grid: found 1, expected 0 … or at least 2"),
+        ({"metric": "input_invariance", "shift": 0.0}, "shift: found 0"),
+    ],
+)
+def test_inconsistent_parameters_are_named(entry: dict[str, Any], message: str) -> None:
     raw = base()
-    raw["metrics"] = {"squares": {"metric": "infidelity_square", "smallest": 5, "largest": 4}}
+    raw["metrics"] = {"mine": entry}
     for model in raw["models"].values():
         model["architecture"] = "resnet8"
-    assert agrees(fault(raw, CATALOG), "metrics.squares.largest: found 4 … at least smallest, 5")
+    assert agrees(fault(raw, CATALOG), f"metrics.mine.{message}")
