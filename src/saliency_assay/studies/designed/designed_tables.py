@@ -83,7 +83,7 @@ def metric_truth_table(
         better = by_method(of_score[of_score["method"] != truth], directions[metric])
         rho = _agreement(better, closeness[names["model"]])
         mean = mean_of(rho)
-        interval = mean.interval(0.95) if np.ptp(rho[~np.isnan(rho)], initial=0) else (mean.value, mean.value)
+        interval = (mean.value, mean.value) if mean.is_constant else np.clip(mean.interval(), -1, 1)
         rows.append(
             {
                 **{key: names[key] for key in ("model", "metric", "variant")},
