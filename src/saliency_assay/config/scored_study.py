@@ -44,8 +44,8 @@ class MetricsStudy(Study):
             if "mask" in config.metrics[name].takes and self.data not in masked:
                 sets = ", ".join([*masked, "image files with the key masks (docs/data.md)"])
                 raise ConfigError(
-                    f"{place}: {name} needs the object's mask, which the set {self.data} (models.{self.models[0]}) does "
-                    f"not have; valid: {sets}"
+                    f"{place}: {name} needs the object's mask, which the set {self.data} (models.{self.models[0]}) "
+                    f"does not have; valid: {sets}"
                 )
 
 

@@ -53,7 +53,9 @@ class _ColorNetwork(nn.Sequential, Designed):
         """Return the Shapley value of each pixel for the target's logit, see ``Designed``."""
         for parameter, weights in zip(self.parameters(), self._by_hand, strict=True):
             if not torch.equal(parameter.detach().to(weights), weights):
-                raise ValueError("truth: found a designed network with changed weights, expected those set by hand")
+                raise ValueError(
+                    "truth: found a designed network with changed weights, expected those set by hand"
+                )
         with torch.no_grad():
             responses = self[1](self[0](inputs)).double()
             values = self.shapley(responses) * (1 - 2 * targets)[:, None, None]
@@ -152,7 +154,9 @@ def half(*, classes: int, channels: int, generator: torch.Generator) -> nn.Modul
     return _Half()
 
 
-def saturated(*, classes: int, channels: int, generator: torch.Generator, size: PositiveInt = 32) -> nn.Module:
+def saturated(
+    *, classes: int, channels: int, generator: torch.Generator, size: PositiveInt = 32
+) -> nn.Module:
     """Return e = min(1, Σ_p red_p) − min(1, Σ_p blue_p)/2 for images of ``size`` × ``size`` pixels.
 
     Any pixel of an object replaces all the others, so that gradients and effects of single pixels are 0.
@@ -189,9 +193,7 @@ def truth_of(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
             "construction: architecture designed/NAME"
         )
     if isinstance(model, Classifier) and (bool(model.mean.any()) or bool((model.std != 1).any())):
-        raise ValueError(
-            "truth: found a designed network with a normalization, expected mean 0 and std 1"
-        )
+        raise ValueError("truth: found a designed network with a normalization, expected mean 0 and std 1")
     return network.importance(images.detach(), targets)
 
 
@@ -222,9 +224,10 @@ def maximum_shares(own: Tensor, other: Tensor | None = None) -> Tensor:
     """Return the Shapley values of the players ``own`` in a game of maxima of responses in [0, 1], ``[N, P]``.
 
     Without ``other``, the game is v(S) = max_S a (Littlechild and Owen, 1973); with the responses b of other players,
-    v(S) = max(max_S a + max_S b − 1, 0). Both are integrals over t from 0 to 1 of games of unanimity type: some player
-    of S has a > t and, with ``other``, some has b > 1 − t. With n(t) and m(t) such players, the first of the n(t) who
-    comes behind one of the m(t) is decisive: φ_i = ∫_0^{a_i} m(t) / (n(t) (n(t) + m(t))) dt, without ``other`` 1 / n(t).
+    v(S) = max(max_S a + max_S b − 1, 0). Both are integrals over t from 0 to 1 of simple games: some player
+    of S has a > t and, with ``other``, some has b > 1 − t. With n(t) and m(t) such players, the first of the n(t) is
+    decisive if one of the m(t) comes before: φ_i = ∫_0^{a_i} m(t) / (n(t) (n(t) + m(t))) dt, without ``other`` that of
+    1 / n(t).
     """
     ends = [own.new_zeros(len(own), 1), own.new_ones(len(own), 1), own]
     cuts = torch.cat([*ends, *([] if other is None else [1 - other])], 1).sort(1).values
@@ -264,4 +267,6 @@ def _linear(evidence: Sequence[Sequence[float]], bias: Sequence[float] = ()) -> 
 
 def _check(classes: int, channels: int) -> None:
     if (classes, channels) != (2, 3):
-        raise ValueError(f"found {classes} classes and {channels} channels, expected 2 and 3 (data kind designed)")
+        raise ValueError(
+            f"found {classes} classes and {channels} channels, expected 2 and 3 (data kind designed)"
+        )

@@ -65,7 +65,8 @@ def designed(
             mask = colors != NONE
             pixels = np.where(mask[..., None], COLORS[colors], gray[..., None])
             labels = {
-                f"label_{name}": (evidence < 0).astype(np.int64) for name, evidence in evidences(chosen).items()
+                f"label_{name}": (evidence < 0).astype(np.int64)
+                for name, evidence in evidences(chosen).items()
             }
             image = np.ascontiguousarray(pixels.transpose(0, 3, 1, 2))
             yield {"image": image, "mask": mask, "split": split[start : start + count], **labels}
@@ -76,8 +77,8 @@ def designed(
 def valid_layouts() -> npt.NDArray[np.int64]:
     """Return the colors of the quadrants, row by row, for which no network has the evidence 0, ``[layouts, 4]``."""
     layouts = np.array(list(product(range(4), repeat=4)))
-    layouts = layouts[np.all([evidence != 0 for evidence in evidences(layouts).values()], axis=0)]
-    return layouts
+    is_valid = np.all([evidence != 0 for evidence in evidences(layouts).values()], axis=0)
+    return layouts[is_valid]
 
 
 def evidences(layouts: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[np.float64]]:
@@ -93,7 +94,9 @@ def evidences(layouts: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[np.float6
     }
 
 
-def _colors(layout: npt.NDArray[np.int64], size: int, generator: np.random.Generator) -> npt.NDArray[np.int64]:
+def _colors(
+    layout: npt.NDArray[np.int64], size: int, generator: np.random.Generator
+) -> npt.NDArray[np.int64]:
     """Return the color of each pixel ``[size, size]``, with a square at a random place of each quadrant."""
     colors, quadrant = np.full((size, size), NONE), size // 2
     side = int(generator.integers(size // 8, size // 4 + 1))

@@ -12,10 +12,33 @@ from saliency_assay.reliability.variance import mean_of
 
 CLOSENESS = "truth_correlation"
 """Score of ``truth_agreement`` by which methods are ordered."""
-METHOD_TRUTH = ["model", "metric", "variant", "method", "baseline", "images", "undefined", "mean", "low", "high"]
+METHOD_TRUTH = [
+    "model",
+    "metric",
+    "variant",
+    "method",
+    "baseline",
+    "images",
+    "undefined",
+    "mean",
+    "low",
+    "high",
+]
 METHOD_TRUTH += ["rank_low", "rank_high"]
-METRIC_TRUTH = ["model", "metric", "variant", "measures", "rank_low", "rank_high", "first", "methods", "images"]
+METRIC_TRUTH = [
+    "model",
+    "metric",
+    "variant",
+    "measures",
+    "rank_low",
+    "rank_high",
+    "first",
+    "methods",
+    "images",
+]
 METRIC_TRUTH += ["rho", "rho_low", "rho_high"]
+BY_WINS = Rule()
+"""Rule by which methods are ranked by default."""
 
 
 def method_truth_table(
@@ -24,7 +47,7 @@ def method_truth_table(
     agreement: str,
     baselines: Collection[str] = (),
     *,
-    rule: Rule = Rule(),
+    rule: Rule = BY_WINS,
 ) -> pd.DataFrame:
     """Return the closeness of the methods to the exact importance, for every network.
 
@@ -50,7 +73,7 @@ def metric_truth_table(
     *,
     truth: str,
     agreement: str,
-    rule: Rule = Rule(),
+    rule: Rule = BY_WINS,
 ) -> pd.DataFrame:
     """Return whether each metric ranks the truth first, and whether it orders the others by their closeness to it.
 
@@ -71,14 +94,17 @@ def metric_truth_table(
     """
     is_agreement = _entries(scores) == agreement
     order, _ = order_tables(scores[~is_agreement], directions, rule=rule)
-    sets = order[order["method"] == truth].set_index(SCORED)[["rank_low", "rank_high"]]
+    of_truth = order[order["method"] == truth]
+    keys = of_truth[SCORED].itertuples(index=False, name=None)
+    ends = of_truth[["rank_low", "rank_high"]].itertuples(index=False, name=None)
+    sets = dict(zip(keys, ends, strict=True))
     closeness = {
         names["model"]: by_method(of_model)
         for names, of_model in groups(scores[is_agreement & (scores["metric"] == CLOSENESS)], SCORED)
     }
     rows = []
     for names, of_score in groups(scores[~is_agreement], SCORED):
-        low, high = sets.loc[tuple(names[key] for key in SCORED)]
+        low, high = sets[tuple(names[key] for key in SCORED)]
         metric = str(names["metric"])
         better = by_method(of_score[of_score["method"] != truth], directions[metric])
         rho = _agreement(better, closeness[names["model"]])
