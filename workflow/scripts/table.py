@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections import defaultdict
 
 import pandas as pd
 
@@ -22,7 +23,7 @@ with run_job(snakemake, needs=()) as job:
     evaluations = (json.loads(path.read_text(encoding="utf-8")) for path in paths.evaluations)
     accuracies = accuracy_table(dict(zip(arms, evaluations, strict=True)))
     with_keys_and_labels(accuracies, labels).to_csv(output.models, index=False)
-    tables, incomplete = {study: {} for study in settings["studies"]}, set()
+    tables, incomplete = defaultdict(dict), set()
     for path, copy in zip(paths.every("tables"), output.copies, strict=True):
         shutil.copyfile(path, copy)
         if path in job.failed:

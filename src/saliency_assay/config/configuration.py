@@ -22,7 +22,13 @@ from saliency_assay.config.errors import ConfigError, line_of
 from saliency_assay.config.fields import INTEGER, NUMBER, Distinct, Natural, OrAbsent, Settings, Text
 from saliency_assay.config.labels import check_distinct
 from saliency_assay.config.methods import AnyMethod, check_needs, complete_methods, stored_maps
-from saliency_assay.config.metrics import AnyMetric, check_finetuning, check_scores, complete_metrics
+from saliency_assay.config.metrics import (
+    AnyMetric,
+    check_finetuning,
+    check_new_weights,
+    check_scores,
+    complete_metrics,
+)
 from saliency_assay.config.models import AnyModel
 from saliency_assay.config.studies import Study
 from saliency_assay.config.sweeps import check_images, expanded, with_members
@@ -165,7 +171,9 @@ class Configuration(Settings):
             listed = self.listed_metrics if section == "metrics" else getattr(self, section)
             check_distinct(section, getattr(self, section), listed)
         for study in self.studies.values():
-            check_needs(study, self.models, self.methods, catalog.architectures)
+            check_needs(study, "methods", self.models, self.methods, catalog.architectures)
+            check_needs(study, "metrics", self.models, self.metrics, catalog.architectures)
+            check_new_weights(study, self.models, self.metrics)
             check_finetuning(study, self.models, self.metrics)
             check_scores(study, self.metrics)
             check_images(study, self)

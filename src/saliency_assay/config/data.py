@@ -87,6 +87,8 @@ class DataEntry(Entry):
     """For kind ``caption``: the set of the images without captions."""
     has_training_images: Derived[bool] = True
     """False if all images are test images."""
+    always_has_masks: Derived[bool] = False
+    """True for a kind whose images always have masks."""
     has_bytes: Derived[bool] = True
     """True if pixels are stored in 8 bits, False if they are float32."""
 
@@ -110,7 +112,7 @@ class DataEntry(Entry):
         if fault := too_many(self.shards, self.max_explained_images):
             raise ConfigError(f"{place}.shards: {fault}")
         self.label = label_of(name, self.label, kind)
-        self.function, self.labels = kind.function, kind.labels
+        self.function, self.labels, self.always_has_masks = kind.function, kind.labels, kind.has_masks
         self._check_explained_classes(place, kind.class_names)
         self.members = {member: kind.set_labels[member] for member in kind.sets} | common_sets
         fixed = [file for pattern in kind.files for file in files.matching(sources["path"].path, pattern)]
@@ -162,7 +164,7 @@ class DataEntry(Entry):
     @property
     def has_masks(self) -> bool:
         """True if its images have masks of an object or a caption."""
-        return bool(self.members)
+        return self.always_has_masks or bool(self.members)
 
     @property
     def sets(self) -> tuple[str, ...]:
@@ -518,11 +520,6 @@ class CocoData(DataEntry):
     def _values_of_keys(self, place: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
         check_crop_share(place, parameters, self.parameters)
         return {"classes": self.classes, "size": self.size}
-
-    @property
-    def has_masks(self) -> bool:
-        """True, since the images have masks of their objects."""
-        return True
 
 
 class CaptionData(DataEntry):

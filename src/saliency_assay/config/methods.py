@@ -281,16 +281,20 @@ def _base(place: str, name: str, others: Mapping[str, Method], catalog: Catalog)
 
 
 def check_needs(
-    study: Any, models: Mapping[str, Model], methods: Mapping[str, Method], architectures: Mapping[str, Any]
+    study: Any,
+    section: str,
+    models: Mapping[str, Model],
+    entries: Mapping[str, Any],
+    architectures: Mapping[str, Any],
 ) -> None:
-    """Check that the models of a study have the layers that its methods need.
+    """Check that the models of a study have what its ``methods`` or ``metrics``, the ``section``, need.
 
     Raises:
-        ConfigError: a model lacks a layer that a method needs.
+        ConfigError: a model lacks what an entry needs, such as a layer.
     """
-    for name in study.methods:
+    for name in getattr(study, section):
         for model in study.all_models:
-            problem = unsupported(methods[name].needs, models[model])
+            problem = unsupported(entries[name].needs, models[model])
             if problem:
                 architecture = models[model].architecture
                 if architecture not in architectures and not models[model].cam_layer:
@@ -299,11 +303,11 @@ def check_needs(
                     suitable = (
                         other
                         for other, record in architectures.items()
-                        if not unsupported(methods[name].needs, record)
+                        if not unsupported(entries[name].needs, record)
                     )
                     valid = ", ".join(suitable) or "none"
                 raise ConfigError(
-                    f"studies.{study.name}.methods: {name} {problem}, which {architecture} (models.{model}) does not "
+                    f"studies.{study.name}.{section}: {name} {problem}, which {architecture} (models.{model}) does not "
                     f"have; valid: {valid}{WITHOUT_RELU if 'ReLU' in problem else ''}"
                 )
 
@@ -334,8 +338,7 @@ def _files_of_maps(method: StoredMaps, config: "Configuration") -> Iterator[Sour
     for study in (study for study in config.studies.values() if method.name in study.methods):
         for name, seed in product(study.models, config.seeds):
             model, source = config.models[name], method.source_of(name, study.data, seed)
-            is_trained = not model.weights or model.training["epochs"]
-            user = (name, study.data, str(seed) if is_trained else "")
+            user = (name, study.data, str(seed) if model.is_trained else "")
             for key, first, second in zip(WILDCARDS, users.setdefault(source.path, user), user, strict=True):
                 if first != second:
                     expected = f"expected {{{key}}} in the path"
@@ -347,6 +350,8 @@ def _files_of_maps(method: StoredMaps, config: "Configuration") -> Iterator[Sour
 
 def unsupported(needs: Iterable[str], architecture: Any) -> str:
     """Return a phrase for the first of ``needs`` that an architecture or model does not meet; empty if it meets all."""
+    if "designed" in needs and not architecture.is_designed:
+        return "needs an exact importance of pixels by construction"
     if "cam_layer" in needs and not architecture.cam_layer:
         return "needs a layer for class activation maps"
     if "pool_linear_head" in needs and not architecture.head_is_pool_linear:

@@ -56,6 +56,8 @@ class Metric(Entry):
     scores_single_maps: Derived[bool] = True
     takes: Derived[tuple[str, ...]] = ()
     """Arguments in addition to its parameters."""
+    needs: Derived[tuple[str, ...]] = ()
+    """Requirements on the model, as those of a method."""
     responses: Derived[str] = ""
     scores: Derived[tuple[Score, ...]] = ()
     sub_variants: Derived[Mapping[str, str]] = Field({})
@@ -142,6 +144,7 @@ class RegisteredMetric(Metric):
         self.training = self._finetuning(place, record, catalog)
         self.name, self.label, self.metric = name, label_of(name, self.label, record), record.name
         self.function, self.responses, self.takes = record.function, record.responses, record.takes
+        self.needs = record.needs
         self.scores, self.sub_variants, self.figures = record.scores, record.sub_variants, record.figures
         self.measures, self.summary = record.measures, record.summary
         self.scores_single_maps = record.scores_single_maps
@@ -250,6 +253,22 @@ def check_finetuning(study: Any, models: Mapping[str, Model], metrics: Mapping[s
                 training_from(finetuning(models[model].training, metric.training))
             except ValueError as error:
                 raise ConfigError(f"metrics.{metric.name}.training.{error} (models.{model})") from None
+
+
+def check_new_weights(study: Any, models: Mapping[str, Model], metrics: Mapping[str, Metric]) -> None:
+    """Check that no metric of a study randomizes or trains the weights of a designed network.
+
+    Raises:
+        ConfigError: a metric does.
+    """
+    for name in study.metrics:
+        changed = {"randomized_model", "finetuned_model"} & {*metrics[name].takes}
+        for model in study.all_models if changed else ():
+            if models[model].is_designed:
+                raise ConfigError(
+                    f"studies.{study.name}.metrics: {name} takes a model with other weights, but those of "
+                    f"{models[model].architecture} (models.{model}) are set by hand; expected a model that is trained"
+                )
 
 
 def check_scores(study: Any, metrics: Mapping[str, Metric]) -> None:

@@ -192,6 +192,8 @@ class Model(Entry):
     """True if the logits are one linear layer over the spatial mean of ``cam_layer``, which CAM needs."""
     has_relu: Derived[bool] = True
     """False for an architecture of other activations; True for a custom network, which is checked once it is built."""
+    is_designed: Derived[bool] = False
+    """True if the weights are those of the architecture, which no training changes."""
     has_attention: Derived[bool] = True
     """False for an architecture without attention over all tokens; True for a custom network, as ``has_relu``."""
 
@@ -210,7 +212,7 @@ class Model(Entry):
         self._check_classes(place, files)
         self.training = parameters_of(f"{place}.training", catalog.training, self.training)
         _check_training(f"{place}.training", self.training)
-        if not self.weights and self.training["epochs"] == 0:
+        if not self.weights and self.training["epochs"] == 0 and not self.is_designed:
             raise ConfigError(
                 f"{place}.training.epochs: found 0, expected at least 1, or weights to be used as they are"
             )
@@ -271,6 +273,11 @@ class Model(Entry):
                     f"{place}: found {self.name}, which has models.{self.name}.{key}; expected a model with exactly "
                     "the classes of its data, which this kind of study trains and compares"
                 )
+
+    @property
+    def is_trained(self) -> bool:
+        """True if its weights are trained; False if they are those of a file, or of the architecture."""
+        return bool(self.training["epochs"])
 
     @property
     def weights_files(self) -> tuple[Source, ...]:
@@ -361,8 +368,25 @@ class RegisteredModel(Model):
         record = catalog.architectures[self.architecture]
         self.function = record.function
         self.parameters = parameters_of(place, record.parameters, self.parameters, self.own_keys())
+        if record.is_designed:
+            self._complete_designed(place)
         layered: Layered = record
         return layered
+
+    def _complete_designed(self, place: str) -> None:
+        """Set the training and the normalization of an architecture whose weights are set by hand.
+
+        Raises:
+            ConfigError: a key would change the weights, the input or the output of the network.
+        """
+        changing = ("weights", "training", "search", "normalization", "classes", "output", "multi_label")
+        for key in (key for key in changing if key in self.model_fields_set):
+            raise ConfigError(
+                f"{place}.{key}: found a value, expected none: the weights of {self.architecture} are set by hand, for "
+                "pixels in [0, 1] and two classes"
+            )
+        self.is_designed, self.training = True, {"epochs": 0}
+        self.normalization = Normalization.model_construct(mean=(0.0,) * 3, std=(1.0,) * 3)
 
     def _complete_pretrained(self, place: str, network: str) -> None:
         """Set weights, classes, normalization and ``epochs: 0`` of a network trained on ImageNet, by default.

@@ -14,23 +14,20 @@ if TYPE_CHECKING:
     from saliency_assay.config.configuration import Configuration
 
 
-class ScoredStudy(Study):
-    """Keys of every study that scores the maps of one model by metrics of its choice."""
+class MetricsStudy(Study):
+    """Keys of every study that scores the maps of its models by metrics of its choice."""
 
-    model: str = Field(description="The model whose maps are scored, on the data set that it is trained on.")
     metrics: Annotated[Distinct[str], Field(min_length=1)] = Field(
         (),
         description="Entries under `metrics`, or registered metrics; by default all entries that score single maps.",
     )
 
-    def complete_kind(self, config: "Configuration") -> None:
-        """Check the model and the metrics.
+    def complete_metrics(self, config: "Configuration") -> None:
+        """Check the metrics on the data and the models of the study, which are set before.
 
         Raises:
-            ConfigError: a model or metric does not exist, or a metric needs masks that the images lack.
+            ConfigError: a metric does not exist, or needs masks that the images lack.
         """
-        model = look_up(f"{self.place}.model", "model", self.model, config.models)
-        self.data, self.models = model.data, (model.name,)
         place = f"{self.place}.metrics"
         configured = [name for name, metric in config.metrics.items() if metric.scores_single_maps]
         registered = [name for name, record in config.catalog.metrics.items() if record.scores_single_maps]
@@ -47,6 +44,22 @@ class ScoredStudy(Study):
             if "mask" in config.metrics[name].takes and self.data not in masked:
                 sets = ", ".join([*masked, "image files with the key masks (docs/data.md)"])
                 raise ConfigError(
-                    f"{place}: {name} needs the object's mask, which the set {self.data} (models.{self.model}) does "
-                    f"not have; valid: {sets}"
+                    f"{place}: {name} needs the object's mask, which the set {self.data} (models.{self.models[0]}) "
+                    f"does not have; valid: {sets}"
                 )
+
+
+class ScoredStudy(MetricsStudy):
+    """Keys of every study that scores the maps of one model by metrics of its choice."""
+
+    model: str = Field(description="The model whose maps are scored, on the data set that it is trained on.")
+
+    def complete_kind(self, config: "Configuration") -> None:
+        """Check the model and the metrics.
+
+        Raises:
+            ConfigError: a model or metric does not exist, or a metric needs masks that the images lack.
+        """
+        model = look_up(f"{self.place}.model", "model", self.model, config.models)
+        self.data, self.models = model.data, (model.name,)
+        self.complete_metrics(config)

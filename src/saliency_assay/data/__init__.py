@@ -34,6 +34,7 @@ class DataKind:
         lists: parameters whose values are lists, which are described in the configuration schema.
         files: glob patterns, relative to ``path``, of the files that the builder reads. Their content counts as a
             parameter: a change reruns the jobs that depend on it.
+        has_masks: True if its images always have masks of their objects, the array ``mask``.
         class_names: path of a function of the parameters in its signature that returns the class names in the order of
             their labels without building the data set; empty if there are ten, or they are listed in the configuration.
     """
@@ -50,6 +51,7 @@ class DataKind:
     sources: tuple[str, ...] = ()
     lists: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+    has_masks: bool = False
     class_names: str = ""
 
     @cached_property
@@ -136,6 +138,15 @@ DATA_KINDS = (
         reference="Alpaydin and Kaynak 1998, Optical Recognition of Handwritten Digits, UCI repository",
     ),
     DataKind(
+        name="designed",
+        label="Designed images",
+        function="saliency_assay.data.synthetic.designed:designed",
+        labels=("additive", "counting", "saturated", "conjunction", "half"),
+        has_masks=True,
+        summary="red, green and blue squares on gray noise, with a label for each architecture `designed/LABEL`",
+        reference="this project",
+    ),
+    DataKind(
         name="mnist",
         label="MNIST",
         function="saliency_assay.data.readers.mnist:mnist",
@@ -185,6 +196,7 @@ DATA_KINDS = (
         reference="Lin et al. 2014, Microsoft COCO: Common Objects in Context",
         sources=("coco",),
         lists=("classes", "size"),
+        has_masks=True,
         class_names="saliency_assay.data.readers.coco_images:class_names",
     ),
 )

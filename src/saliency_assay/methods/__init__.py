@@ -33,7 +33,8 @@ class Method:
     needs: tuple[str, ...] = ()
     """Requirements on the model: ``gradients``, ``relu`` (at least one between pixels and logits), ``layers`` (a
     forward that can be traced layer by layer), ``attention`` (every attention is over all tokens of an image),
-    ``cam_layer``, ``pool_linear_head`` (logits are one linear layer over the spatial mean of the CAM layer)."""
+    ``cam_layer``, ``pool_linear_head`` (logits are one linear layer over the spatial mean of the CAM layer),
+    ``designed`` (the exact importance of pixels is known, see ``models.designed``)."""
     checked_as: str = ""
     """Method with a number of ``passes`` that is tried on models in its place before any training; empty for a method
     that has such a number itself, or that needs nothing but predictions."""
@@ -517,6 +518,16 @@ METHODS: tuple[Method, ...] = (
         passes="saliency_assay.methods.cost:shared_samples",
         stochastic=True,
         noise_group="noisy_baseline",  # as for "optimal_square"
+    ),
+    Method(
+        "truth",
+        "Truth",
+        "saliency_assay.methods.truth:truth",
+        "this project; Shapley, 1953",
+        "exact Shapley values of the pixels of a designed network",
+        one_channel=True,
+        passes=None,  # so that it is not tried on random images, for which it need not be known
+        needs=("designed",),
     ),
     Method(
         "random",

@@ -15,6 +15,7 @@ from saliency_assay.registry.directions import HIGHER, LOWER, Direction
 from saliency_assay.registry.properties import (
     COMPLEXITY,
     FAITHFULNESS,
+    GROUND_TRUTH,
     LOCALIZATION,
     RANDOMIZATION,
     RELATIVE_IMPORTANCE,
@@ -97,6 +98,8 @@ class Metric:
     ``responses``."""
     noise_group: str = ""
     """Part of the seed of its random numbers; by default its name."""
+    needs: tuple[str, ...] = ()
+    """Requirements on the model, as those of a method (``methods.Method.needs``)."""
     several_classes: bool = False
     """True if a model with one output has no scores: the metric has no parameter ``output``, and uses probabilities or
     other classes."""
@@ -618,6 +621,26 @@ METRICS: tuple[Metric, ...] = (
         measures=LOCALIZATION,
         reduction="abs_sum",
         takes=("mask",),
+        passes=0,
+    ),
+    Metric(
+        "truth_agreement",
+        "Agreement with the truth",
+        "saliency_assay.metrics.truth:truth_agreement",
+        "this project; Zhang et al., 2023",
+        "agreement of the map with the exact importance of the pixels of a designed network",
+        formula="Pearson's ρ(R, φ); Σ_{φ ≠ 0} |R| / Σ |R|; P(|R_i| > |R_j|) for φ_i ≠ 0 and φ_j = 0; share of φ_i ≠ 0 "
+        "with sgn R_i = sgn φ_i",
+        scores=(
+            Score("truth_correlation", HIGHER, (-1, 1), "Correlation with the truth", True, "Pearson's ρ"),
+            Score("truth_mass", HIGHER, (0, 1), "Mass on relevant pixels", True),
+            Score("truth_auc", HIGHER, (0, 1), "ROC AUC of relevant pixels", True),
+            Score("truth_sign", HIGHER, (0, 1), "Sign agreement", True),
+        ),
+        measures=GROUND_TRUTH,
+        takes=("responses",),
+        responses="saliency_assay.metrics.truth:exact_importance",
+        needs=("designed",),
         passes=0,
     ),
     Metric(

@@ -29,6 +29,8 @@ class Architecture:
             requires.
         has_relu: False for networks of other activations, through which some methods have no rule.
         has_attention: True if every attention is over all tokens of an image, as in a vision transformer.
+        is_designed: True if the weights are set by hand and not trained, so that the exact importance of every pixel is
+            known (``models.designed``); the builder samples nothing.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Architecture:
     head_is_pool_linear: bool = False
     has_relu: bool = True
     has_attention: bool = False
+    is_designed: bool = False
 
     @cached_property
     def parameters(self) -> dict[str, Parameter]:
@@ -53,6 +56,7 @@ class Architecture:
 
 _HE = "He et al. 2016, Deep Residual Learning for Image Recognition"
 _FOUR_BLOCKS = ("layer1", "layer2", "layer3", "layer4", "fc")
+_DESIGNED = "this project; Zhang et al. 2023, AttributionLab, for the idea"
 _VGG = "Simonyan & Zisserman 2014, Very Deep Convolutional Networks, configuration D"
 
 ARCHITECTURES = (
@@ -162,5 +166,57 @@ ARCHITECTURES = (
         cam_layer="stages",
         concept_layers=("stages.0", "stages.1", "stages.2", "head"),
         has_relu=False,
+    ),
+    Architecture(
+        name="designed/additive",
+        label="Designed: additive",
+        function="saliency_assay.models.designed:additive",
+        reference=_DESIGNED,
+        summary="weights set by hand: red adds to the evidence, green and blue subtract half, gray adds 0",
+        cam_layer="1",
+        concept_layers=("1", "4"),
+        head_is_pool_linear=True,
+        is_designed=True,
+    ),
+    Architecture(
+        name="designed/counting",
+        label="Designed: counting",
+        function="saliency_assay.models.designed:counting",
+        reference=_DESIGNED,
+        summary="weights set by hand: the number of red less that of blue pixels; green and gray are ignored",
+        cam_layer="1",
+        concept_layers=("1", "4"),
+        head_is_pool_linear=True,
+        is_designed=True,
+    ),
+    Architecture(
+        name="designed/saturated",
+        label="Designed: saturated",
+        function="saliency_assay.models.designed:saturated",
+        reference=_DESIGNED,
+        summary="weights set by hand: one red pixel is as good as many, and one blue pixel counts half against it",
+        cam_layer="1",
+        concept_layers=("1", "3", "5"),
+        is_designed=True,
+    ),
+    Architecture(
+        name="designed/conjunction",
+        label="Designed: conjunction",
+        function="saliency_assay.models.designed:conjunction",
+        reference=_DESIGNED,
+        summary="weights set by hand: red and green together, but neither alone, less half of blue",
+        cam_layer="1",
+        concept_layers=("1", "5", "6"),
+        is_designed=True,
+    ),
+    Architecture(
+        name="designed/half",
+        label="Designed: half",
+        function="saliency_assay.models.designed:half",
+        reference=_DESIGNED,
+        summary="weights set by hand: as `designed/counting`, but only in the left half of the image",
+        cam_layer="1",
+        concept_layers=("1", "4"),
+        is_designed=True,
     ),
 )

@@ -81,14 +81,9 @@ class Descriptions:
             "score_summaries": self.studies.questions(name),
             "measured": self.studies.measured(name),
             "seeds": len(self.config.seeds),
-            "trains": any(self._trains(model) for model in study.all_models),
+            "trains": any(self.config.models[model].is_trained for model in study.all_models),
             "level": self.config.reliability.level,
         }
-
-    def _trains(self, name: str) -> bool:
-        """Return False for a model with the weights of a file as they are, which are the same for all seeds."""
-        model = self.config.models[name]
-        return not model.weights or model.training["epochs"] > 0
 
     def _architecture_label(self, architecture: str) -> str:
         """Return the label of a registered architecture, or the reference of a custom function."""

@@ -350,6 +350,6 @@ class Inputs(Results):
     def _table_files(self, folder: str) -> list[str]:
         return [
             f"{folder.format(study=study)}/{name}.csv"
-            for study in self.studies.rated
+            for study in self.studies.all
             for name in self.studies.tables(study)
         ]

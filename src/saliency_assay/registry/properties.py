@@ -1,6 +1,6 @@
 """Properties of attribution maps that metrics measure; heat maps group metrics by them.
 
-The names follow Hedström et al. (2023), except for ``relative importance`` (Yang & Kim, 2019).
+The names follow Hedström et al. (2023), except for ``relative importance`` (Yang & Kim, 2019) and ``ground truth``.
 """
 
 from collections.abc import Mapping
@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 FAITHFULNESS = "faithfulness"
 LOCALIZATION = "localization"
+GROUND_TRUTH = "ground truth"
 RELATIVE_IMPORTANCE = "relative importance"
 ROBUSTNESS = "robustness"
 COMPLEXITY = "complexity"
@@ -16,6 +17,7 @@ OTHER = "other"
 
 PROPERTIES: Mapping[str, str] = MappingProxyType(
     {
+        GROUND_TRUTH: "does the map agree with the exact importance of the pixels?",
         FAITHFULNESS: "does the model's output change as the map predicts when pixels change?",
         LOCALIZATION: "is the attribution on the object?",
         RELATIVE_IMPORTANCE: "does the attribution differ between models or inputs as the known importance does?",

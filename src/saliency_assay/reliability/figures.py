@@ -138,7 +138,7 @@ def order_figure(table: pd.DataFrame, labels: Labels = UNLABELED) -> Figure:
     axes.imshow(colors, aspect="auto")
     if baselines := table.loc[table["baseline"], "method"].nunique():
         axes.axhline(len(methods) - baselines - 0.5, color="white", linewidth=6)
-    _style_matrix(axes, list(names.values()), [labels.method(method) for method in methods])
+    style_matrix(axes, list(names.values()), [labels.method(method) for method in methods])
     axes.set_xlabel(
         "rank sets: simultaneous 95 % confidence sets of the ranks under each metric;\n"
         "a method with the set 1 is ranked first; gray: uncertain, a large set"
@@ -243,7 +243,7 @@ def show_correlations(axes: Axes, matrix: Array, titles: Sequence[str], label: s
         text = "–" if np.isnan(value) else f"{value:.2f}".replace("-0.00", "0.00").replace("-", "−")
         color = "white" if abs(value) > 0.7 else "black"
         axes.text(column, row, text, ha="center", va="center", fontsize=8, color=color)
-    _style_matrix(axes, titles, titles)
+    style_matrix(axes, titles, titles)
     cast(Figure, axes.get_figure()).colorbar(image, ax=axes, shrink=0.8, label=label)
 
 
@@ -277,7 +277,8 @@ def scored_names(table: pd.DataFrame, labels: Labels = UNLABELED, *, most: int) 
     return {pair: labels.score(*pair) for pair in pairs}
 
 
-def _style_matrix(axes: Axes, columns: list[str], rows: list[str]) -> None:
+def style_matrix(axes: Axes, columns: list[str], rows: list[str]) -> None:
+    """Write the names of the columns above a matrix, and those of the rows on its left."""
     titles = [fill(column, COLUMN_LETTERS) for column in columns]
     axes.set_xticks(range(len(columns)), titles, rotation=90, fontsize=8)
     axes.set_yticks(range(len(rows)), [fill(row, LETTERS) for row in rows], fontsize=8)

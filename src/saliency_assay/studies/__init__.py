@@ -7,9 +7,10 @@ To add one, write a folder in this package with its record, ``registry.study_kin
 
 from saliency_assay.studies.bam import BAM
 from saliency_assay.studies.caption import CAPTION
+from saliency_assay.studies.designed import DESIGNED
 from saliency_assay.studies.fidelity import FIDELITY
 from saliency_assay.studies.gallery import GALLERY
 from saliency_assay.studies.retrain import RETRAIN
 from saliency_assay.studies.validity import VALIDITY
 
-STUDY_KINDS = {kind.name: kind for kind in (BAM, CAPTION, FIDELITY, GALLERY, RETRAIN, VALIDITY)}
+STUDY_KINDS = {kind.name: kind for kind in (BAM, CAPTION, DESIGNED, FIDELITY, GALLERY, RETRAIN, VALIDITY)}

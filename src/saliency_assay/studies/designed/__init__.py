@@ -1,0 +1,17 @@
+"""Networks designed by hand: methods and metrics against the exact importance of pixels."""
+
+from saliency_assay.registry.study_kind import Outputs, StudyKind
+
+DESIGNED = StudyKind(
+    "designed",
+    "Designed networks",
+    "How close are maps to the exact importance of pixels, which networks with weights set by hand have, and which"
+    " metrics rank this truth first?",
+    settings="saliency_assay.studies.designed.designed_study:DesignedStudy",
+    params="saliency_assay.studies.designed.pipeline:DesignedParams",
+    outputs=(
+        Outputs(
+            ("method_truth", "metric_truth"), ("method_truth.svg", "metric_truth.svg", "truth_tables.html")
+        ),
+    ),
+)
