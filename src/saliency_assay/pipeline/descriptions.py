@@ -121,7 +121,7 @@ class Descriptions:
             "parameters": method.parameters,
             "signed": record.signed if record else None,
             "passes": record.passes if record else None,
-            "baseline": not method.uses_model,
+            "baseline": method.is_baseline,
             "stored": bool(method.maps),
             "background": method.background,
             **({"base": base} if base else {}),

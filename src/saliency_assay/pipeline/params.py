@@ -68,6 +68,8 @@ class EntrySettings:
             settings["base"] = {"function": base.function, "parameters": base.parameters}
         if method.background:
             settings["background"] = method.background
+        if method.takes_mask:
+            settings["takes_mask"] = True
         return settings
 
     def method_functions(self, name: str) -> list[str]:

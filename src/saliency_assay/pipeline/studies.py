@@ -141,8 +141,8 @@ class Studies:
         return self.kind(name).class_label or self.first_model(name).trained_on
 
     def baselines(self, name: str) -> list[str]:
-        """Return the methods of a study that do not use the model."""
-        return [method for method in self.study(name).methods if not self.config.methods[method].uses_model]
+        """Return the baselines of a study: methods that do not use the model, without upper controls."""
+        return [method for method in self.study(name).methods if self.config.methods[method].is_baseline]
 
     @property
     def across_tasks(self) -> list[str]:
