@@ -426,6 +426,7 @@ class Params(EntrySettings):
             variants=kind.variants,
             label=self.studies.class_label(study.name),
             baselines=self.studies.baselines(study.name),
+            controls=self.studies.controls(study.name),
             resamples=reliability.resamples,
             level=reliability.level,
             metrics=study.metrics,

@@ -12,6 +12,7 @@ from saliency_assay.plotting.text import groups_text
 from saliency_assay.registry.labels import Labels
 from saliency_assay.registry.records import resolve
 from saliency_assay.reliability.chance import Evaluation, chance_caution, count_text
+from saliency_assay.reliability.controls import TEXTS
 from saliency_assay.reliability.rated_scores import groups_of
 from saliency_assay.report.pages.study import StudyResult
 from saliency_assay.report.pages.words import sweep_words
@@ -19,8 +20,14 @@ from saliency_assay.storage import zarr_store
 from saliency_assay.storage.csv_tables import read_table
 from saliency_assay.storage.shards import open_stores
 
-TABLES = ("order", "pairs", "reliability", "rankings", "agreement")
-METHODS = (("order", "method"), ("order", "lead_over"), ("pairs", "method"), ("pairs", "other"))
+TABLES = ("order", "pairs", "reliability", "rankings", "agreement", "controls")
+METHODS = (
+    ("order", "method"),
+    ("order", "lead_over"),
+    ("pairs", "method"),
+    ("pairs", "other"),
+    ("controls", "method"),
+)
 """Columns of names of methods, which become their labels."""
 
 
@@ -47,7 +54,7 @@ def study_result(
         splits = [json.loads(file.read_text(encoding="utf-8"))[model["data"]] for file in evaluations[name]]
         models.append(_model_text(model, splits))
         at_chance.append(chance_caution(model["label"], [split["test"] for split in splits]))
-    tables = {name: read_table(files[name], "other") for name in TABLES if name in files}
+    tables = {name: read_table(files[name], "other", *TEXTS) for name in TABLES if name in files}
     if "order" in tables:
         for name, column in METHODS:
             tables[name][column] = tables[name][column].map(labels.method, na_action="ignore")
