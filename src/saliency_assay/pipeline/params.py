@@ -538,6 +538,7 @@ class Params(EntrySettings):
                     "not_computed": self.paths.not_computed.format(study=name),
                 },
                 "evaluations": self.inputs.evaluations(name),
+                "evidence": self.inputs.evidence_tables(name),
             }
             for name in self.studies.all
         ]
@@ -550,6 +551,15 @@ class Params(EntrySettings):
             labels=self.descriptions.labels(*self.studies.all),
             seeds=self.config.seeds,
             benchmarks=self.paths.benchmarks,
+            single_maps=sorted(
+                {
+                    metric.name
+                    for study in self.studies.rated
+                    for metric in self.studies.metrics(study)
+                    if metric.scores_single_maps
+                }
+            ),
+            task_agreement=self.paths.task_agreement if self.studies.across_tasks else "",
         )
 
     def provenance(self, wildcards: Wildcards) -> Settings:

@@ -18,6 +18,8 @@ RATED_TABLES = (
     *("reliability", "agreement", "order", "pairs", "consistency", "rankings", "variance"),
     "controls",
 )
+EVIDENCE_TABLES = ("known_order", "meta_consistency", "metric_truth")
+"""Tables of some kinds of study that contain evidence on metrics, see ``reliability.evidence``."""
 RATED_FIGURES = (
     *("order.svg", "score_pairs.svg", "reliability.svg", "agreement.svg", "consistency.svg"),
     "reliability.html",
