@@ -202,13 +202,29 @@ def explain(method: Method, model: nn.Module, images: Tensor, targets: Tensor, s
 
 
 def bound(method: Method, images: Tensor, **parameters: Any) -> Callable[..., Tensor]:
-    """The method's function with few passes, ``parameters`` and a background of three images."""
+    """The method's function with few passes, ``parameters``, a background of three images and masks."""
     keywords = {**few_passes(method), **parameters}
     if "background" in method.takes:
         keywords["background"] = random_images(
             3, images.shape[1], images.shape[2], seed=9, dtype=images.dtype
         )
-    return partial(resolve(method.function), **keywords)
+    function = resolve(method.function)
+    return partial(with_masks(function) if "mask" in method.takes else function, **keywords)
+
+
+def with_masks(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """A method that takes masks, with those of ``masks_of``."""
+
+    def method(model: nn.Module, images: Tensor, targets: Tensor, **keywords: Any) -> Tensor:
+        return function(model, images, targets, mask=masks_of(images), **keywords)
+
+    return method
+
+
+def masks_of(images: Tensor) -> Tensor:
+    """Masks that depend on nothing but the size of the images: their left half, bool ``[N, H, W]``."""
+    count, _, height, width = images.shape
+    return (torch.arange(width) < width // 2).expand(count, height, width)
 
 
 def generator(seed: int = 0) -> torch.Generator:

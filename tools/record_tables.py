@@ -36,6 +36,7 @@ REQUIREMENTS = {
     "pool_linear_head": "a head of average pooling and one linear layer",
     "base": "`base`",
     "background": "`background`",
+    "mask": "`mask`",
 }
 """Labels of the requirements of methods (``Method.needs``) and of their inputs in addition to parameters."""
 PIPE = r"\|"

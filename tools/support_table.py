@@ -99,6 +99,8 @@ def _refusal(method: Method, model: Classifier) -> str:
         method.name, {}
     )
     more: dict[str, Any] = {"background": images} if "background" in method.takes else {}
+    if "mask" in method.takes:
+        more["mask"] = torch.ones(len(images), *images.shape[2:], dtype=torch.bool)
     target, generator = torch.tensor([0]), torch.Generator().manual_seed(0)
     if method.passes is None:  # thousands of passes, for Score-CAM
         method = record_of(METHODS, method.checked_as, "method")

@@ -23,17 +23,20 @@ from support import (
 )
 from torch import Tensor, nn
 
+from saliency_assay.methods import METHODS
 from saliency_assay.methods.baselines import baseline
 from saliency_assay.methods.cam import gradcam
 from saliency_assay.methods.gradient import gradient, gradient_x_input, sensitivity
 from saliency_assay.methods.guided import guided_backprop
-from saliency_assay.methods.model_free import constant, edge, random
+from saliency_assay.methods.model_free import constant, edge, object_mask, random
 from saliency_assay.methods.path import (
     integrated_gradients,
     integrated_gradients_smoothgrad,
 )
 from saliency_assay.methods.sampling import sample_seeds, standard_normal
 from saliency_assay.methods.smoothing import smoothgrad, smoothgrad_squared, vargrad
+from saliency_assay.metrics import METRICS
+from saliency_assay.registry.records import record_of, resolve
 
 IMAGES, TARGETS = random_images(6, size=6), cyclic_targets(6)
 PIXELS = IMAGES[0].numel()
@@ -269,3 +272,29 @@ def test_random_is_uniform_and_different_for_each_image() -> None:
 def test_constant_is_one_everywhere() -> None:
     maps = constant(nn.Identity(), IMAGES, TARGETS, generator=generator())
     assert torch.equal(maps, torch.ones(6, 1, 6, 6, dtype=torch.float64))
+
+
+def test_the_object_mask_is_1_on_the_object() -> None:
+    mask = torch.rand(6, 6, 6, generator=generator()) > 0.5
+    maps = object_mask(nn.Identity(), IMAGES, TARGETS, generator=generator(), mask=mask)
+    assert maps.dtype == IMAGES.dtype
+    assert torch.equal(maps[:, 0] == 1, mask)
+    assert torch.equal(maps[:, 0] == 0, ~mask)
+    for wrong in (None, mask[:3], mask.double()):
+        with pytest.raises(ValueError, match=r"^mask: found .*, expected torch\.bool \[6, 6, 6\]"):
+            object_mask(nn.Identity(), IMAGES, TARGETS, generator=generator(), mask=wrong)
+
+
+@pytest.mark.parametrize("name", record_of(METHODS, "object_mask", "method").best_for)
+def test_no_map_localizes_better_than_the_object_mask(name: str) -> None:
+    """Scores of random maps of random objects are at most those of the mask, which are the best of the range."""
+    metric = record_of(METRICS, name, "metric")
+    mask = torch.rand(6, 6, 6, generator=generator(3)) > 0.7
+    keywords = {"generator": generator(), "mask": mask}
+    best, other = (
+        resolve(metric.function)(None, IMAGES, TARGETS, maps, **keywords).scores
+        for maps in (mask[:, None].double(), random(nn.Identity(), IMAGES, TARGETS, generator=generator()))
+    )
+    for score in metric.scores:
+        assert best[score.name, ""].tolist() == [score.range[1]] * 6
+        assert (other[score.name, ""] <= best[score.name, ""]).all()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import test_metrics_contract as contract
 import torch
-from support import few_passes, random_images
+from support import few_passes, masks_of, random_images
 from test_simulated_device import classifier_for
 from torch import nn
 
@@ -53,6 +53,8 @@ def test_maps(method: Method, setting: Callable[[ExitStack], None]) -> None:
     parameters: dict[str, Any] = few_passes(method)
     if "background" in method.takes:
         parameters["background"] = BACKGROUND
+    if "mask" in method.takes:
+        parameters["mask"] = masks_of(IMAGES)
     model = classifier_for(method, torch.float32)
     call = partial(saliency_assay.attribute, method.name, model, IMAGES, TARGETS, **parameters)
     if method.name not in USUAL:

@@ -84,7 +84,7 @@ def test_record_fits_the_function(method: Method) -> None:
     assert registered == defaults
     assert json.loads(json.dumps(registered)) == registered
     assert [p.problem(p.default) for p in method.parameters.values()] == [None] * len(registered)
-    assert set(method.takes) <= {"base", "background"}
+    assert set(method.takes) <= {"base", "background", "mask"}
     assert [other.name for other in METHODS].count(method.name) == 1
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import test_metrics_contract as contract
 import torch
-from support import CLASSES, classifier, few_passes, generator
+from support import CLASSES, classifier, few_passes, generator, masks_of
 from torch import Tensor, nn
 from torch.nn.functional import avg_pool2d
 
@@ -83,6 +83,8 @@ def test_maps_of_rectangles_are_where_the_evidence_is(method: Method) -> None:
     parameters = few_passes(method) | MORE.get(method.name, {})
     if "background" in method.takes:
         parameters["background"] = 0.4 + 0 * images
+    if "mask" in method.takes:
+        parameters["mask"] = masks_of(images)
     maps = resolve(method.function)(bright_pixels(), images, targets, generator=generator(), **parameters)
     assert maps.shape == (2, 1 if method.one_channel else 3, *images.shape[2:])
     assert maps.isfinite().all()

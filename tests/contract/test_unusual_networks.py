@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import test_metrics_contract as contract
 import torch
-from support import CLASSES, attention_classifier, few_passes, random_images
+from support import CLASSES, attention_classifier, few_passes, masks_of, random_images
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
@@ -332,6 +332,8 @@ def explain(name: str, method: Method, batch_size: int) -> Tensor:
         parameters["squares"] = 24
     if "background" in method.takes:
         parameters["background"] = BACKGROUND
+    if "mask" in method.takes:
+        parameters["mask"] = masks_of(IMAGES)
     return saliency_assay.attribute(
         method.name, model_of(name), IMAGES, TARGETS, batch_size=batch_size, **parameters
     )

@@ -110,7 +110,16 @@ ALL = {
     "report",
     "all",
 }
-RELIABILITY = ("reliability", "agreement", "order", "pairs", "consistency", "rankings", "variance")
+RELIABILITY = (
+    "reliability",
+    "agreement",
+    "order",
+    "pairs",
+    "consistency",
+    "rankings",
+    "variance",
+    "controls",
+)
 NOTHING: set[str] = set()
 REPORT = {"report", "all"}
 

@@ -23,7 +23,16 @@ STORES = {
     **{f"curves/{metric}/digits/seed0/digits/{method}": "curves" for metric in METRICS for method in METHODS},
 }
 TABLES = ("scores.parquet", "summary.csv")
-RELIABILITY = ("reliability", "agreement", "order", "pairs", "consistency", "rankings", "variance")
+RELIABILITY = (
+    "reliability",
+    "agreement",
+    "order",
+    "pairs",
+    "consistency",
+    "rankings",
+    "variance",
+    "controls",
+)
 SHOWN = {
     *("tabulate_scores digits", "plot_scores digits", "plot_gallery digits", "summarize digits"),
     *("tabulate_reliability digits", "plot_reliability digits"),

@@ -14,6 +14,7 @@ rule tabulate_reliability:
         consistency="<results>/tables/{study}/consistency.csv",
         rankings="<results>/tables/{study}/rankings.csv",
         variance="<results>/tables/{study}/variance.csv",
+        controls="<results>/tables/{study}/controls.csv",
     log:
         "<logs>/tabulate_reliability/{study}.log",
     benchmark:

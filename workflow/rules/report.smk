@@ -126,6 +126,7 @@ rule overview:
         not_computed=INPUTS.all_not_computed(),
         figures=INPUTS.all_figures(),
         maps=INPUTS.all_maps(),
+        evidence=INPUTS.all_evidence(),
         # Without studies the overview describes the sets.
         data=expand("<results>/data/{data}.zarr.zip", data=[] if STUDIES.all else STUDIES.gallery_sets),
     output:
@@ -136,7 +137,8 @@ rule overview:
                     caption="../report/trust.rst",
                     category="Trust in metrics",
                     labels={"result": "Which metrics can be trusted"},
-                )
+                ),
+                "evidence": "<results>/tables/trust.csv",
             }
             if STUDIES.rated
             else {}

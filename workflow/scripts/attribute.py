@@ -40,6 +40,7 @@ with run_job(snakemake) as job:
                 batch_size=settings["explained"]["batch_size"],
                 finite=not settings["registered"],
                 offset=offset,
+                mask=data["mask"].at(indices[state]) if settings.get("takes_mask") else None,
             )
             for state in np.split(np.arange(len(indices)), 2 if settings["pairs"] else 1)
         )

@@ -5,7 +5,7 @@ from pathlib import Path
 from saliency_assay.registry.labels import Labels
 from saliency_assay.report.pages.overview import build_page, overview_page
 from saliency_assay.report.pages.provenance import data_facts, ran, times
-from saliency_assay.report.pages.results import study_result
+from saliency_assay.report.pages.results import evidence_of, study_result
 from saliency_assay.report.pages.trust import trust_page
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import zarr_store
@@ -40,4 +40,11 @@ with run_job(snakemake, needs=()) as job:
         )
     job.output.overview.write_text(page, encoding="utf-8")
     if trust := job.output.get("trust"):
-        trust.write_text(trust_page(results), encoding="utf-8")
+        evidence = evidence_of(
+            zip(settings["studies"], results, strict=True),
+            settings["single_maps"],
+            settings["task_agreement"],
+            failed=job.failed,
+        )
+        evidence.to_csv(job.output.evidence, index=False)
+        trust.write_text(trust_page(results, evidence), encoding="utf-8")

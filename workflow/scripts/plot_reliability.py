@@ -3,6 +3,7 @@
 from saliency_assay.plotting.html import tables_page
 from saliency_assay.plotting.style import save, styled
 from saliency_assay.registry.labels import Labels
+from saliency_assay.reliability.controls import TEXTS
 from saliency_assay.reliability.figures import (
     agreement_figure,
     consistency_figure,
@@ -20,8 +21,17 @@ with run_job(snakemake) as job:
     study = labels.study(job.wildcards.study)
     tables = {
         # In the table of variances, the column of the methods is their share.
-        name: read_table(paths[name], numbers=["method"] if name == "variance" else [])
-        for name in ("reliability", "agreement", "order", "pairs", "consistency", "rankings", "variance")
+        name: read_table(paths[name], *TEXTS, numbers=["method"] if name == "variance" else [])
+        for name in (
+            "reliability",
+            "agreement",
+            "order",
+            "controls",
+            "pairs",
+            "consistency",
+            "rankings",
+            "variance",
+        )
     }
     with styled():
         save(reliability_figure(tables["reliability"], level=level, labels=labels), output.reliability)

@@ -3,6 +3,7 @@
 from saliency_assay.registry.records import resolve
 from saliency_assay.registry.sweeps import Family
 from saliency_assay.reliability.agreement import agreement_table
+from saliency_assay.reliability.controls import Controls, RankedScores, controls_table
 from saliency_assay.reliability.order_tables import Rule, order_tables
 from saliency_assay.reliability.rated_scores import clusters_of, ranges_of
 from saliency_assay.reliability.reliability_tables import (
@@ -30,7 +31,8 @@ with run_job(snakemake) as job:
     rule = Rule(**settings["rule"])
     selection = select(rated.chunks(*variant), directions, families, clusters=clusters, by=rule.by)
     baselines = selection.baselines(baselines)
-    compared = SelectedScores(rated, selection)
+    selected, controls = SelectedScores(rated, selection), Controls(**settings["controls"])
+    compared = RankedScores(selected, controls)
     failed = set()  # entries whose printed values are left out
     if alphas or correlations:
         failed = {*settings["metrics"]}.difference(*map(score_tables.entries, rated.chunks(*variant)))
@@ -64,6 +66,14 @@ with run_job(snakemake) as job:
         "consistency": consistency_table(rated.chunks(*method), directions, correlations, failed, clusters),
         "rankings": rankings_table(compared.chunks(*variant), directions, baselines, clusters),
         "variance": variance_table(compared.chunks(*variant), clusters),
+        "controls": controls_table(
+            selected.chunks(*variant),
+            directions,
+            controls,
+            clusters=clusters,
+            level=rule.level,
+            retrained=settings["retrained"],
+        ),
     }
     for name, result in results.items():
         result.to_csv(output[name], index=False)

@@ -400,7 +400,7 @@ def _bind_methods(
             entry["background"] = background
         bound = bind(function, classifier, has_mean=with_mean, **entry)
         registered = record.name if record else ""
-        is_baseline = record is not None and not record.uses_model
+        is_baseline = record is not None and record.is_baseline
         described = MethodEntry(name, label_of(name, label, record), registered, is_baseline, member)
         group = (record.noise_group or record.name) if record else _reference(function)
         is_deterministic = record is not None and not record.stochastic
@@ -698,6 +698,7 @@ class _Run:
                     batch_size=self.batch_size,
                     finite=not method.bound.registered,
                     offset=block.start,
+                    mask=block.mask if method.bound.takes_mask else None,
                 )
                 maps = np.concatenate([each["map"] for each in blocks])
         except Exception as error:  # a failed method is a result; the others continue

@@ -113,6 +113,7 @@ class Bound:
     function: Callable[..., Tensor]
     arguments: Mapping[str, Any]
     registered: bool
+    takes_mask: bool = False
 
 
 def bind(
@@ -176,7 +177,8 @@ def bind(
         smoothed_method = partial(bound_base.function, **bound_base.arguments)
     background_images = () if background is None else images_of(background, "background")
     keywords = arguments(choice.parameters, smoothed_method, background_images, classifier.device)
-    return Bound(choice.name, choice.function, keywords, record is not None)
+    takes_mask = record is not None and "mask" in record.takes
+    return Bound(choice.name, choice.function, keywords, record is not None, takes_mask)
 
 
 def check_mean(choice: Choice[Any], has_mean: bool, remedy: str = "saliency_assay.wrap") -> None:

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from saliency_assay.api.choices import Explaining, bind
-from saliency_assay.api.inputs import Arrays, images_of, integer_of, targets_of
+from saliency_assay.api.inputs import Arrays, images_of, integer_of, mask_of, targets_of
 from saliency_assay.api.networks import Model, classifier_of, normalizes
-from saliency_assay.methods import engine
+from saliency_assay.methods import METHODS, engine
 
 
 def attribute(
@@ -23,6 +23,7 @@ def attribute(
     batch_size: int = 64,
     base: Explaining | None = None,
     background: Arrays | None = None,
+    mask: Arrays | None = None,
     **parameters: Any,
 ) -> Arrays:
     """Compute saliency maps float32 ``[N, C or 1, H, W]``, signed as the method defines them.
@@ -42,6 +43,7 @@ def attribute(
         base: for smoothing methods, the method to smooth, by default the gradient: a name, a function, or a mapping
             with its ``method`` and parameters.
         background: for Deep SHAP, Expected Gradients and GradientSHAP, images that represent the absence of features.
+        mask: for the control ``object_mask``, the object's pixels, bool ``[N, H, W]``.
         parameters: parameters of the method; the others have their registered defaults.
 
     Raises:
@@ -69,6 +71,9 @@ def attribute(
     bound = bind(
         method, classifier, has_mean=normalizes(model), base=base, background=background, **parameters
     )
+    if mask is not None and not bound.takes_mask:
+        valid = ", ".join(record.name for record in METHODS if "mask" in record.takes)
+        raise ValueError(f"mask: {bound.name} takes none; valid: {valid}")
     blocks = engine.attribute(
         bound.function,
         bound.arguments,
@@ -78,6 +83,7 @@ def attribute(
         seed=integer_of(seed, "seed"),
         batch_size=integer_of(batch_size, "batch_size"),
         finite=not bound.registered,
+        mask=None if mask is None else mask_of(mask, pixels),
     )
     maps = np.concatenate([block["map"] for block in blocks])
     return torch.from_numpy(maps).to(images.device) if isinstance(images, Tensor) else maps

@@ -21,7 +21,7 @@ from saliency_assay.config.data import AnyData, DataEntry, check_sets
 from saliency_assay.config.errors import ConfigError, line_of
 from saliency_assay.config.fields import INTEGER, NUMBER, Distinct, Natural, OrAbsent, Settings, Text
 from saliency_assay.config.labels import check_distinct
-from saliency_assay.config.methods import AnyMethod, check_needs, complete_methods, stored_maps
+from saliency_assay.config.methods import AnyMethod, check_masks, check_needs, complete_methods, stored_maps
 from saliency_assay.config.metrics import (
     AnyMetric,
     check_finetuning,
@@ -130,6 +130,11 @@ class Configuration(Settings):
         """For the name of each set the entry that provides it."""
         return {name: entry for entry in self.data.values() for name in entry.sets}
 
+    @property
+    def masked_sets(self) -> list[str]:
+        """Names of the sets whose images have masks of an object or a caption."""
+        return [name for name, entry in self.sets.items() if entry.has_masks]
+
     def complete(self, catalog: Catalog) -> None:
         """Complete all entries, in the order of their references to each other.
 
@@ -177,6 +182,7 @@ class Configuration(Settings):
             check_finetuning(study, self.models, self.metrics)
             check_scores(study, self.metrics)
             check_images(study, self)
+            check_masks(study, self)
         check_training_images(self)
         # Not required yet: another program may need the models that this run trains.
         for source in stored_maps(self):

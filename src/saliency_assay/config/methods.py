@@ -31,6 +31,7 @@ from saliency_assay.config.fields import (
 )
 from saliency_assay.config.models import Model
 from saliency_assay.config.sweeps import SWEEP, Sweep, errors_of_family
+from saliency_assay.methods import UPPER_CONTROL
 from saliency_assay.registry.labels import label_of
 from saliency_assay.registry.records import short_repr, unknown
 from saliency_assay.registry.signatures import GENERATOR, check_call, describe_function
@@ -68,8 +69,12 @@ class Method(Entry):
     """The method that this one smooths."""
     background: Derived[int] = 0
     """Number of training images that it is passed as a background sample."""
+    takes_mask: Derived[bool] = False
+    """True if it is passed the object's mask."""
     uses_model: Derived[bool] = True
-    """False for baselines that do not use the model."""
+    """False for methods that do not use the model."""
+    control: Derived[str] = ""
+    """``lower`` or ``upper`` for a control, see ``methods.Method``."""
     summary: Derived[str] = ""
     """Summary of a custom function, from its docstring."""
 
@@ -80,6 +85,11 @@ class Method(Entry):
             ConfigError: the entry is not valid.
         """
         raise NotImplementedError
+
+    @property
+    def is_baseline(self) -> bool:
+        """True if it does not use the model and is no upper control."""
+        return not self.uses_model and self.control != UPPER_CONTROL
 
     @property
     def registered(self) -> bool:
@@ -116,7 +126,7 @@ class RegisteredMethod(Method):
         place = f"methods.{name}"
         is_named = "method" in self.model_fields_set
         record = look_up(place, "method", self.method if is_named else name, catalog.methods)
-        keys = ("method", "label", "sweep", *record.takes)
+        keys = ("method", "label", "sweep", *(key for key in record.takes if key != "mask"))
         # Optional keys that this method does not take are passed on as parameters, to be reported as unknown keys.
         misplaced = dict.fromkeys(self.model_fields_set - {"parameters", "member", *keys})
         values = {**misplaced, **self.parameters}
@@ -127,6 +137,7 @@ class RegisteredMethod(Method):
         self.needs = tuple(dict.fromkeys([*record.needs, *(self.smoothed.needs if self.smoothed else ())]))
         self.noise_group = record.noise_group or record.name
         self.background = self.background if "background" in record.takes else 0
+        self.takes_mask, self.control = "mask" in record.takes, record.control
         self.sources = self.smoothed.sources if self.smoothed else ()
 
 
@@ -310,6 +321,28 @@ def check_needs(
                     f"studies.{study.name}.{section}: {name} {problem}, which {architecture} (models.{model}) does not "
                     f"have; valid: {valid}{WITHOUT_RELU if 'ReLU' in problem else ''}"
                 )
+
+
+def check_masks(study: Any, config: "Configuration") -> None:
+    """Check that the images of a study have masks if one of its methods takes them.
+
+    Raises:
+        ConfigError: the images have no masks, or the study computes maps of further images.
+    """
+    kinds = config.catalog.study_kinds
+    for name in study.methods:
+        if not config.methods[name].takes_mask:
+            continue
+        place = f"studies.{study.name}.methods: found {name}, the object's mask,"
+        if not kinds[study.kind].takes_stored_maps:
+            valid = ", ".join(kind.name for kind in kinds.values() if kind.takes_stored_maps)
+            raise ConfigError(
+                f"{place} in a study of kind {study.kind}, which computes further maps; valid: studies of kinds {valid}"
+            )
+        for data in dict.fromkeys(config.models[model].data for model in study.models):
+            if data not in config.masked_sets:
+                sets = ", ".join([*config.masked_sets, "image files with the key masks (docs/data.md)"])
+                raise ConfigError(f"{place} which the set {data} does not have; valid: {sets}")
 
 
 def stored_maps(config: "Configuration") -> Iterator[Source]:

@@ -39,10 +39,9 @@ class MetricsStudy(Study):
         if not self.metrics:
             actual = "missing, and no entry under metrics scores single maps"
             raise ConfigError(f"{place}: {actual}; valid: {', '.join(sorted(valid))}")
-        masked = [name for entry in config.data.values() if entry.has_masks for name in entry.sets]
         for name in self.metrics:
-            if "mask" in config.metrics[name].takes and self.data not in masked:
-                sets = ", ".join([*masked, "image files with the key masks (docs/data.md)"])
+            if "mask" in config.metrics[name].takes and self.data not in config.masked_sets:
+                sets = ", ".join([*config.masked_sets, "image files with the key masks (docs/data.md)"])
                 raise ConfigError(
                     f"{place}: {name} needs the object's mask, which the set {self.data} (models.{self.models[0]}) "
                     f"does not have; valid: {sets}"

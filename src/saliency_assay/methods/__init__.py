@@ -4,14 +4,21 @@ To add a method, write its function in a module of this package and its record i
 """
 
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from saliency_assay.registry.callable import CallableRegistry
 from saliency_assay.registry.records import Parameter
 from saliency_assay.registry.signatures import parameters_of
 
 sys.modules[__name__].__class__ = CallableRegistry
+
+LOWER_CONTROL, UPPER_CONTROL = "lower", "upper"
+"""Values of ``Method.control``: a map without information, and a map that no other can exceed under some metrics."""
+EQUAL = None
+"""Value in ``Method.best_for`` of a parameter that must have the same value in method and metric."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +46,8 @@ class Method:
     """Method with a number of ``passes`` that is tried on models in its place before any training; empty for a method
     that has such a number itself, or that needs nothing but predictions."""
     takes: tuple[str, ...] = ()
-    """Arguments in addition to its parameters: ``base``, the method to smooth; ``background``, training images."""
+    """Arguments in addition to its parameters: ``base``, the method to smooth; ``background``, training images;
+    ``mask``, the object's pixels, bool ``[N, H, W]``."""
     stochastic: bool = False
     noise_group: str = ""
     """Name of the method whose random samples this one reuses for the same seed; empty for independent samples."""
@@ -48,6 +56,11 @@ class Method:
     """``package.module:name`` of a function that returns why parameters are inconsistent; it must not import torch."""
     one_channel: bool = False
     """True if maps have one channel; by default they have as many as the images."""
+    control: str = ""
+    """``LOWER_CONTROL``, ``UPPER_CONTROL``, or empty."""
+    best_for: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
+    """For an upper control, the metrics, or the properties (``registry.properties``) of metrics, under which no map has
+    a better score: for each the values that parameters of method and metric must have, or ``EQUAL``."""
 
     @cached_property
     def parameters(self) -> dict[str, Parameter]:
@@ -58,11 +71,40 @@ class Method:
         )
 
     @property
+    def is_baseline(self) -> bool:
+        """True if it does not use the model and is no upper control."""
+        return not self.uses_model and self.control != UPPER_CONTROL
+
+    @property
     def unsmoothable(self) -> str:
         """Return the reason why no smoothing method can take it as its base; empty if one can."""
         if "background" in self.takes:
             return "takes a background"
         return "" if self.uses_model and not self.stochastic else "is stochastic or does not use the model"
+
+    def is_best(
+        self,
+        parameters: Mapping[str, Any],
+        metric: str,
+        measures: str,
+        metric_parameters: Mapping[str, Any],
+    ) -> bool:
+        """Return True if no map has a better score than that of this upper control.
+
+        Args:
+            parameters: all parameters of the method.
+            metric: registered name of the metric; empty for a custom metric.
+            measures: property that the metric measures.
+            metric_parameters: all parameters of the metric.
+        """
+        required = self.best_for.get(metric, self.best_for.get(measures))
+        if self.control != UPPER_CONTROL or required is None:
+            return False
+        both = (parameters, metric_parameters)
+        return all(
+            len({values[key] for values in both if key in values} | ({value} - {EQUAL})) == 1
+            for key, value in required.items()
+        )
 
 
 _ATTENTION = ("gradients", "layers", "attention")
@@ -499,6 +541,16 @@ METHODS: tuple[Method, ...] = (
         passes="saliency_assay.methods.cost:squares",
         check="saliency_assay.methods.checks:sides",
         noise_group="square",  # its name in version 0.1, so that samples stay the same
+        control=UPPER_CONTROL,
+        best_for={
+            "infidelity_square": {
+                "smallest": EQUAL,
+                "largest": EQUAL,
+                "squares": 0,  # samples of squares differ
+                "ridge": 0,
+                "explanation": "global",
+            }
+        },
     ),
     Method(
         "optimal_halves",
@@ -508,6 +560,8 @@ METHODS: tuple[Method, ...] = (
         "map with the lowest infidelity when the left or the right half is removed",
         one_channel=True,
         passes=3,
+        control=UPPER_CONTROL,
+        best_for={"infidelity_halves": {"explanation": "global"}},
     ),
     Method(
         "optimal_noisy_baseline",
@@ -518,6 +572,8 @@ METHODS: tuple[Method, ...] = (
         passes="saliency_assay.methods.cost:shared_samples",
         stochastic=True,
         noise_group="noisy_baseline",  # as for "optimal_square"
+        control=UPPER_CONTROL,
+        best_for={"infidelity_noisy_baseline": {"noise": EQUAL, "protocol": EQUAL}},
     ),
     Method(
         "truth",
@@ -540,6 +596,7 @@ METHODS: tuple[Method, ...] = (
         passes=0,
         stochastic=True,
         uses_model=False,
+        control=LOWER_CONTROL,
     ),
     Method(
         "edge",
@@ -561,5 +618,22 @@ METHODS: tuple[Method, ...] = (
         one_channel=True,
         passes=0,
         uses_model=False,
+    ),
+    Method(
+        "object_mask",
+        "Object mask",
+        "saliency_assay.methods.model_free:object_mask",
+        "control",
+        "1 on the object, 0 elsewhere",
+        signed=False,
+        one_channel=True,
+        passes=0,
+        takes=("mask",),
+        uses_model=False,
+        control=UPPER_CONTROL,
+        best_for={
+            metric: {}
+            for metric in ("pointing_game", "mask_attribution", "mask_overlap", "block_attribution")
+        },
     ),
 )

@@ -39,6 +39,7 @@ def attribute(
     batch_size: int,
     finite: bool = False,
     offset: int = 0,
+    mask: Any = None,
 ) -> Iterator[dict[str, np.ndarray]]:
     """Compute the maps of all images in blocks ``{"map": float32 [batch, C or 1, H, W]}``, in the images' order.
 
@@ -48,7 +49,8 @@ def attribute(
     for every block of the set (``shards``), serves all batches in order. Maps therefore depend on ``batch_size`` only
     by rounding, and not at all on how the set is split into shards; ``offset`` is the number of images before this
     shard. With ``finite``, values that are not finite raise an error; otherwise they are kept, and the number of maps
-    with such values is logged.
+    with such values is logged. ``mask``, for methods that take it, is the object's pixels, with slices bool ``[n, H,
+    W]``.
 
     Raises:
         ValueError: images, targets or offset do not fit; the method returns another shape, type or device or, with
@@ -57,7 +59,7 @@ def attribute(
     check_targets(targets, len(images), classifier.classes)
     generator, job = BlockGenerator(seed, "method"), (method, parameters, classifier, images, targets)
     batch_maps = attribute_batches(
-        *job, generator=generator, batch_size=batch_size, finite=finite, offset=offset
+        *job, generator=generator, batch_size=batch_size, finite=finite, offset=offset, mask=mask
     )
     return ({"map": maps.contiguous().numpy()} for maps in on_cpu(maps for _, maps in batch_maps))
 
@@ -74,6 +76,7 @@ def attribute_batches(
     finite: bool,
     offset: int = 0,
     done: int = 0,
+    mask: Any = None,
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield the images of each batch, in their stored type, and their maps, both on the classifier's device.
 
@@ -95,13 +98,16 @@ def attribute_batches(
             stored = _stored_images(images[batch], classifier.device)
             pixels = to_pixels(stored)
             batch_targets = to_device(torch.tensor(targets[batch], device="cpu"), classifier.device)
+            masks = {} if mask is None else {"mask": torch.tensor(np.asarray(mask[batch]), device="cpu")}
             written = check_independence(classifier, pixels) if number == 0 else frozenset()
             # Once, since this copies all weights; a method that writes in place does so for every batch.
             is_watched = number == 0 and (call is None or call not in harmless_calls(classifier))
             watched = _unchangeable(classifier, pixels, batch_targets, written) if is_watched else {}
             before = {key: tensor.clone() for key, tensor in watched.items()}
             with evaluating(classifier), frozen(classifier), exact_float32(), torch.enable_grad():
-                maps = method(classifier, pixels, batch_targets, generator=generator.at(block), **parameters)
+                maps = method(
+                    classifier, pixels, batch_targets, generator=generator.at(block), **masks, **parameters
+                )
             if before:
                 _check_unchanged(name, before, _unchangeable(classifier, pixels, batch_targets, written))
                 if call is not None:

@@ -1,4 +1,4 @@
-"""Baseline methods, which do not use the model and which other methods should outperform."""
+"""Methods that do not use the model: baselines, which other methods should outperform, and the object's mask."""
 
 import torch
 from torch import Tensor, nn
@@ -31,6 +31,30 @@ def constant(model: nn.Module, images: Tensor, targets: Tensor, *, generator: to
     """
     check_inputs(images, targets)
     return images.new_ones((len(images), 1, *images.shape[2:]))
+
+
+def object_mask(
+    model: nn.Module,
+    images: Tensor,
+    targets: Tensor,
+    *,
+    generator: torch.Generator,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """Return 1 on the object and 0 elsewhere, ``[N, 1, H, W]``: the best possible map of a localization metric.
+
+    ``mask`` is bool ``[N, H, W]``, True on the object.
+
+    Raises:
+        ValueError: there is no mask, as of images without one, or of images that a metric has changed; or it does not
+            fit the images.
+    """
+    check_inputs(images, targets)
+    size = (len(images), *images.shape[2:])
+    if mask is None or mask.dtype != torch.bool or tuple(mask.shape) != size:
+        actual = "none" if mask is None else f"{mask.dtype} {list(mask.shape)}"
+        raise ValueError(f"mask: found {actual}, expected torch.bool {list(size)}, the object's pixels")
+    return to_device(mask[:, None], images.device, images.dtype)
 
 
 def edge(model: nn.Module, images: Tensor, targets: Tensor, *, generator: torch.Generator) -> Tensor:

@@ -1,6 +1,6 @@
 """Descriptions of studies, methods and metrics as plain data, for the pages of the report."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import asdict
 from math import isfinite
 from typing import Any
@@ -15,12 +15,6 @@ from saliency_assay.registry.labels import Labels
 
 COLOR_PARAMETERS = ("fill", "baseline", "perturbation")
 COLORS = ("black", "gray", "mean")
-OPTIMAL_METHODS: Mapping[str, str] = {
-    "infidelity_halves": "optimal_halves",
-    "infidelity_square": "optimal_square",
-    "infidelity_noisy_baseline": "optimal_noisy_baseline",
-}
-"""For each infidelity metric with an optimal method, the method that minimizes it."""
 
 
 class Descriptions:
@@ -91,15 +85,15 @@ class Descriptions:
         return record.label if record else architecture
 
     def _references(self, name: str) -> list[str]:
-        """Return a caution for each method that is constructed to be optimal under one of the study's metrics."""
-        study = self.studies.study(name)
+        """Return a caution for each method that is the best possible map under one of the study's metrics."""
+        upper = self.studies.controls(name)["upper"].values()
+        best = dict.fromkeys(
+            (method, entry) for of_score in upper for entry, methods in of_score.items() for method in methods
+        )
         return [
-            f"{self.config.methods[method].label} minimizes {self.config.metrics[metric].label}: it is a reference for "
-            "this metric, not a candidate."
-            for metric in study.metrics
-            for method in study.methods
-            if self.config.methods[method].method
-            == OPTIMAL_METHODS.get(self.config.metrics[metric].metric, ".")
+            f"{self.config.methods[method].label} is the best possible map under {self.config.metrics[entry].label}: "
+            "it is a control of this metric, which is not ranked."
+            for method, entry in best
         ]
 
     def method(self, method: Method) -> dict[str, Any]:
@@ -116,7 +110,7 @@ class Descriptions:
             "parameters": method.parameters,
             "signed": record.signed if record else None,
             "passes": record.passes if record else None,
-            "baseline": not method.uses_model,
+            "baseline": method.is_baseline,
             "stored": bool(method.maps),
             "background": method.background,
             **({"base": base} if base else {}),

@@ -12,7 +12,7 @@ from saliency_assay.config.configuration import Configuration
 from saliency_assay.config.data import BamData
 from saliency_assay.config.models import Model
 from saliency_assay.pipeline.paths import Paths, expand, flatten
-from saliency_assay.pipeline.studies import Studies
+from saliency_assay.pipeline.studies import EVIDENCE_TABLES, Studies
 from saliency_assay.registry.records import resolve
 from saliency_assay.runtime.shards import shard_suffixes
 
@@ -241,6 +241,21 @@ class Inputs(Results):
     def across_tasks(self, table: str) -> list[str]:
         """Return a table of each study whose order of methods is compared with that of another model or data set."""
         return expand(f"{self.paths.tables}/{table}.csv", study=self.studies.across_tasks)
+
+    def evidence_tables(self, study: str) -> dict[str, str]:
+        """Return the tables of a study that contain evidence on its metrics, by name."""
+        names = [
+            "reliability",
+            "controls",
+            *(name for name in self.studies.tables(study) if name in EVIDENCE_TABLES),
+        ]
+        folder = self.paths.tables.format(study=study)
+        return {name: f"{folder}/{name}.csv" for name in names} if study in self.studies.rated else {}
+
+    def all_evidence(self) -> list[str]:
+        """Return the tables of all studies that contain evidence on metrics, and that of the agreement of tasks."""
+        tables = [path for study in self.studies.all for path in self.evidence_tables(study).values()]
+        return [*tables, *([self.paths.task_agreement] if self.studies.across_tasks else [])]
 
     # ---- report and export
 

@@ -68,6 +68,8 @@ class EntrySettings:
             settings["base"] = {"function": base.function, "parameters": base.parameters}
         if method.background:
             settings["background"] = method.background
+        if method.takes_mask:
+            settings["takes_mask"] = True
         return settings
 
     def method_functions(self, name: str) -> list[str]:
@@ -424,6 +426,7 @@ class Params(EntrySettings):
             variants=kind.variants,
             label=self.studies.class_label(study.name),
             baselines=self.studies.baselines(study.name),
+            controls=self.studies.controls(study.name),
             resamples=reliability.resamples,
             level=reliability.level,
             metrics=study.metrics,
@@ -535,6 +538,7 @@ class Params(EntrySettings):
                     "not_computed": self.paths.not_computed.format(study=name),
                 },
                 "evaluations": self.inputs.evaluations(name),
+                "evidence": self.inputs.evidence_tables(name),
             }
             for name in self.studies.all
         ]
@@ -547,6 +551,15 @@ class Params(EntrySettings):
             labels=self.descriptions.labels(*self.studies.all),
             seeds=self.config.seeds,
             benchmarks=self.paths.benchmarks,
+            single_maps=sorted(
+                {
+                    metric.name
+                    for study in self.studies.rated
+                    for metric in self.studies.metrics(study)
+                    if metric.scores_single_maps
+                }
+            ),
+            task_agreement=self.paths.task_agreement if self.studies.across_tasks else "",
         )
 
     def provenance(self, wildcards: Wildcards) -> Settings:

@@ -15,6 +15,7 @@ class Paths:
         self.benchmarks = f"{results}/benchmarks"
         self.figures = f"{results}/figures"
         self.tables = f"{results}/tables/{{study}}"
+        self.task_agreement = f"{results}/tables/task_agreement.csv"
         self.not_computed = f"{self.tables}/not_computed.csv"
         self.export = f"{results}/export"
 

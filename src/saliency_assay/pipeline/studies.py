@@ -2,17 +2,24 @@
 
 from collections.abc import Mapping
 from itertools import combinations
+from typing import Any
 
 from saliency_assay.config.configuration import Configuration
 from saliency_assay.config.metrics import Metric
 from saliency_assay.config.models import Model
 from saliency_assay.config.studies import Study
 from saliency_assay.config.sweeps import families
+from saliency_assay.methods import LOWER_CONTROL, UPPER_CONTROL
 from saliency_assay.registry.directions import Direction
 from saliency_assay.registry.study_kind import StudyKind
 from saliency_assay.registry.sweeps import Family
 
-RATED_TABLES = ("reliability", "agreement", "order", "pairs", "consistency", "rankings", "variance")
+RATED_TABLES = (
+    *("reliability", "agreement", "order", "pairs", "consistency", "rankings", "variance"),
+    "controls",
+)
+EVIDENCE_TABLES = ("known_order", "meta_consistency", "metric_truth")
+"""Tables of some kinds of study that contain evidence on metrics, see ``reliability.evidence``."""
 RATED_FIGURES = (
     *("order.svg", "score_pairs.svg", "reliability.svg", "agreement.svg", "consistency.svg"),
     "reliability.html",
@@ -141,8 +148,33 @@ class Studies:
         return self.kind(name).class_label or self.first_model(name).trained_on
 
     def baselines(self, name: str) -> list[str]:
-        """Return the methods of a study that do not use the model."""
-        return [method for method in self.study(name).methods if not self.config.methods[method].uses_model]
+        """Return the baselines of a study: methods that do not use the model, without upper controls."""
+        return [method for method in self.study(name).methods if self.config.methods[method].is_baseline]
+
+    def controls(self, name: str) -> dict[str, Any]:
+        """Return the fields of ``reliability.controls.Controls`` of a study, as plain data."""
+        records = self.config.catalog.methods
+        methods = [self.config.methods[method] for method in self.study(name).methods]
+        uppers = [method for method in methods if method.control == UPPER_CONTROL]
+        upper: dict[str, dict[str, list[str]]] = {}
+        for metric in self.metrics(name):
+            best = [
+                method
+                for method in uppers
+                if records[method.method].is_best(
+                    method.parameters, metric.metric, metric.measures, metric.parameters
+                )
+            ]
+            # One that is best for this metric alone comes before one that is best for all of a property.
+            best.sort(key=lambda method: metric.metric not in records[method.method].best_for)
+            for score in metric.directions if best else ():
+                upper.setdefault(score, {})[metric.name] = [method.name for method in best]
+        return {
+            "lower": next((method.name for method in methods if method.control == LOWER_CONTROL), ""),
+            "upper": upper,
+            "unranked": [method.name for method in uppers if not method.uses_model],
+            "of_models": self.kind(name).variants == "models",
+        }
 
     @property
     def across_tasks(self) -> list[str]:
@@ -184,7 +216,11 @@ class Studies:
 
     def summary_tables(self, name: str) -> list[str]:
         """Return the names of the tables that a study's summary reads."""
-        rated = ["order", "pairs", "reliability", "rankings", "agreement"] if name in self.rated else []
+        rated = (
+            ["order", "pairs", "reliability", "rankings", "agreement", "controls"]
+            if name in self.rated
+            else []
+        )
         return [*rated, *(table for table in self.kind(name).caution_tables if table in self.tables(name))]
 
     def tables(self, name: str) -> list[str]:

@@ -34,6 +34,8 @@ def _label_columns(table: pd.DataFrame, labels: Labels) -> dict[str, "pd.Series[
         "other": labels.method,
         "selected": labels.method,
         "other_selected": labels.method,
+        "lower": labels.method,
+        "upper": labels.method,
     }
     columns: dict[str, pd.Series[Any] | list[str]] = {
         name: table[name].astype(str).map(read).where(table[name].notna())

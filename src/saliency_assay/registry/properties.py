@@ -28,3 +28,5 @@ PROPERTIES: Mapping[str, str] = MappingProxyType(
     }
 )
 """The question that the metrics of each property answer, in the order of the heat maps."""
+UNORDERED = (ROBUSTNESS, COMPLEXITY, RANDOMIZATION)
+"""Properties that a degraded or random map can have to a higher degree than the map of a method."""

@@ -200,6 +200,23 @@ def test_masks_come_with_the_data_or_as_an_argument(
         run(network, images, ["gradient"], ["pointing_game"])
 
 
+def test_the_object_mask_is_no_baseline_and_needs_masks(
+    network: nn.Module, images: Tensor, labels: Tensor
+) -> None:
+    masks = torch.zeros(12, SIDE, SIDE, dtype=torch.bool)
+    masks[:, 2:4, 2:4] = True
+    methods = ["gradient", "object_mask", "random"]
+    result = run(network, (images, labels, masks), methods, ["pointing_game"])
+    assert values(result, "object_mask", "pointing_game").tolist() == [1] * 12
+    assert result.baselines == ["random"]
+    with pytest.warns(UserWarning, match="object_mask.*mask: found none"):
+        assert "object_mask" not in set(run(network, images, methods, ["deletion"]).scores["method"])
+    maps = saliency_assay.attribute("object_mask", network, images, 0, mask=masks)
+    assert torch.equal(maps[:, 0] == 1, masks)
+    with pytest.raises(ValueError, match="mask: gradient takes none; valid: object_mask"):
+        saliency_assay.attribute("gradient", network, images, 0, mask=masks)
+
+
 def test_a_custom_method_and_metric(network: nn.Module, images: Tensor) -> None:
     def brightness(model: Any, images: Tensor, targets: Tensor, *, generator: Any) -> Tensor:
         return images

@@ -228,8 +228,25 @@ def test_a_training_keeps_images_by_the_limit_of_its_set() -> None:
 def test_cautions_are_of_methods_that_are_fitted_to_a_metric() -> None:
     tiny = params(TINY)
     (caution,) = tiny.summarize({"study": "captions"})["study"]["references"]
-    assert caution.startswith("Optimal (halves) minimizes INFD (halves)")
+    assert caution.startswith("Optimal (halves) is the best possible map under INFD (halves)")
     assert tiny.summarize({"study": "digits"})["study"]["references"] == []
+
+
+def test_upper_controls_are_those_of_the_metrics_of_a_study() -> None:
+    raw = deepcopy(TINY)
+    raw["methods"]["optimal"] = {"method": "optimal_square", "largest": 2}
+    raw["methods"]["other"] = {"method": "optimal_square", "largest": 3}
+    raw["studies"]["digits"]["methods"] += ["optimal", "other", "random"]
+    controls = params(raw).tabulate_reliability({"study": "digits"})["controls"]
+    assert controls == {
+        "lower": "random",
+        "upper": {"infidelity": {"infidelity": ["optimal"]}},
+        "unranked": [],
+        "of_models": False,
+    }
+    captions = params(raw).tabulate_reliability({"study": "captions"})["controls"]
+    upper = {"infidelity": {"infidelity_halves": ["optimal_halves"]}}
+    assert captions == {"lower": "", "upper": upper, "unranked": [], "of_models": True}
 
 
 def test_a_study_names_the_colors_that_stand_for_absence() -> None:

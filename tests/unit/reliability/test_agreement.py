@@ -295,8 +295,8 @@ def test_the_job_knows_the_cut_outs_and_scenes_of_bam(tmp_path: Path) -> None:
     settings |= {"directions": {"mcs": "higher"}, "resamples": 50, "level": 0.9}
     settings |= {"printed_alpha": {}, "printed_correlation": {}}
     settings |= {"ranges": {"mcs": [-1.0, None]}, "rule": {"by": "wins", "margin": None, "margin_unit": "sd"}}
-    settings |= {"retrained": False, "families": []}
-    names = ("reliability", "agreement", "order", "pairs", "consistency", "rankings", "variance")
+    settings |= {"retrained": False, "families": [], "controls": {}}
+    names = ("reliability", "agreement", "order", "pairs", "consistency", "rankings", "variance", "controls")
     output = {name: tmp_path / f"{name}.csv" for name in names}
     files = {"scores": [tmp_path / "scores.parquet"], "data": tmp_path / "data.zarr.zip"}
     run_script("tabulate_reliability", tmp_path, settings, files, output)

@@ -42,7 +42,7 @@ PATIENTS = [f"patient {place % 12}" for place in range(IMAGES)]
 GROUP_OF = np.arange(IMAGES) % 12
 CLUSTERS = {GROUPS: GROUP_OF}
 HIGHER = {"auc": "higher"}
-TABLES = ("reliability", "agreement", "order", "pairs", "consistency", "rankings", "variance")
+TABLES = ("reliability", "agreement", "order", "pairs", "consistency", "rankings", "variance", "controls")
 
 
 def values(seed: int = 0, groups: int = 12) -> pd.DataFrame:
@@ -73,6 +73,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pd.DataFrame]:
     settings |= {"resamples": 200, "level": 0.9, "printed_alpha": {}, "printed_correlation": {}}
     settings |= {"ranges": {"auc": [None, None]}, "metrics": [], "retrained": False}
     settings |= {"rule": {"by": "wins", "margin": None, "margin_unit": "sd"}, "families": []}
+    settings |= {"controls": {}}
     output = {name: folder / f"{name}.csv" for name in TABLES}
     files = {"scores": [folder / "scores.parquet"], "data": folder / "data.zarr.zip"}
     run_script("tabulate_reliability", folder, settings, files, output)

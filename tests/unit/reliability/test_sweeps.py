@@ -327,7 +327,14 @@ def test_the_jobs_write_all_tables_and_figures(tmp_path: Path) -> None:
     output = {name: tmp_path / f"{name}.csv" for name in (*RATED_TABLES, *SWEEP_TABLES)}
     files = {"scores": [tmp_path / "scores.parquet"], "data": tmp_path / "data.zarr.zip"}
     printed = {"printed_alpha": {}, "printed_correlation": {}, "metrics": []}
-    reliability = {"variants": "variants", "label": "class", "baselines": [], "resamples": 100, "level": 0.9}
+    reliability = {
+        "variants": "variants",
+        "label": "class",
+        "baselines": [],
+        "controls": {},
+        "resamples": 100,
+        "level": 0.9,
+    }
     more = {**settings, **printed, **reliability, "families": families["methods"]}
     run_script("tabulate_reliability", tmp_path, more, files, {name: output[name] for name in RATED_TABLES})
     sweeps = {name: output[name] for name in SWEEP_TABLES}

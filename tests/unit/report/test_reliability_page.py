@@ -49,6 +49,9 @@ def consistency_rows(scores: tuple[tuple[str, str], ...] = SCORES, seeds: int = 
 
 def page(reliability: pd.DataFrame, consistency: pd.DataFrame) -> dict[str, pd.DataFrame]:
     others = {name: pd.DataFrame({name: [1]}) for name in ("agreement", "order", "variance")}
+    others["controls"] = pd.DataFrame(
+        {"metric": ["iou"], "variant": ["iou"], "upper": [""], "data": "", "model": ""}
+    )
     others["pairs"] = pd.DataFrame({"metric": ["aopc"], "variant": ["mean L=100"], "wins": [0.5]})
     pairs = {"rankings": consistency.drop(columns="seed"), "consistency": consistency}
     return page_tables({"reliability": reliability, **pairs, **others}, "S", LABELS, level=0.999)

@@ -1,7 +1,7 @@
 """Heat map of methods × metrics: rank sets, means with their intervals, and the reliability of each metric."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from types import MappingProxyType
 from typing import Any
@@ -45,11 +45,16 @@ class ScoreCell:
     saved: str = ""  # content of the cell in a CSV file
     notes: Sequence[str] = ()
     absent: str = "no score"  # text without a mean
+    share: str = ""  # share of the range between the controls, empty without one
+    share_interval: str = ""
 
     @property
     def details(self) -> str:
-        """Mean with its interval, and the notes."""
-        return "; ".join([self.mean, *self.notes])
+        """Mean with its interval, share of the range between the controls, and the notes."""
+        share = (
+            [f"{self.share} {self.share_interval} of the range between the controls"] if self.share else []
+        )
+        return "; ".join([self.mean, *share, *self.notes])
 
 
 @dataclass(frozen=True)
@@ -111,6 +116,13 @@ class HeatMap:
     columns: Sequence[MetricColumn]
     methods: Sequence[MethodRow]
     baselines: Sequence[MethodRow]
+    best: Sequence[MethodRow] = ()
+    """Upper controls, which are not ranked; with cells of the metrics under which they are the best possible map."""
+
+    @property
+    def has_shares(self) -> bool:
+        """True if a cell has a share of the range between the controls."""
+        return any(cell and cell.share for row in (*self.methods, *self.baselines) for cell in row.cells)
 
     @property
     def groups(self) -> list[Group]:
@@ -146,6 +158,7 @@ def heat_map(
     title: str,
     level: float,
     reasons: Mapping[tuple[str, str], str] = MappingProxyType({}),
+    controls: pd.DataFrame | None = None,
 ) -> HeatMap:
     """Return the rank sets of one study, methods in the order of ``order``, metrics grouped by what they measure.
 
@@ -160,6 +173,7 @@ def heat_map(
         title: title of the heat map.
         level: confidence level of the intervals of α.
         reasons: for metrics and variants under which no order of the methods was shown, the verdict.
+        controls: result of ``reliability.controls.controls_table`` for the same.
     """
     pairs = sorted(names, key=lambda pair: _group_place(measured.get(pair[0], OTHER)))
     alphas = [alpha_row(reliability, *pair) for pair in pairs]
@@ -183,11 +197,24 @@ def heat_map(
             )
         )
     methods: dict[bool, list[MethodRow]] = {False: [], True: []}
+    of_controls = {} if controls is None else dict(list(controls.groupby(["metric", "variant"], sort=False)))
+    ends = [of_controls.get(pair, pd.DataFrame(columns=["method", "control"])) for pair in pairs]
     for method, baseline in dict(zip(order["method"], order["baseline"], strict=True)).items():
-        methods[bool(baseline)].append(MethodRow(method, [_score_cell(rows, method) for rows in scores]))
+        cells = [
+            _with_share(_score_cell(rows, method), shares[shares["method"] == method])
+            for rows, shares in zip(scores, ends, strict=True)
+        ]
+        methods[bool(baseline)].append(MethodRow(method, cells))
+    uppers = dict.fromkeys(name for rows in ends for name in rows.loc[rows["control"] == "upper", "method"])
     without_baselines = any(row and row["baselines"] == "without" for row in alphas)
     return HeatMap(
-        title, f"{100 * level:.4g} %", without_baselines, columns, methods[False], baselines=methods[True]
+        title,
+        f"{100 * level:.4g} %",
+        without_baselines,
+        columns,
+        methods[False],
+        baselines=methods[True],
+        best=[MethodRow(name, [_best_cell(rows, name) for rows in ends]) for name in uppers],
     )
 
 
@@ -219,6 +246,36 @@ def _score_cell(scores: pd.DataFrame, method: str) -> ScoreCell | None:
     hatched = row["above_baselines"] == 0
     key = f"{row['rank_low'] + row['rank_high']:g}"
     return ScoreCell(ranks, mean, background, color, hatched, key, f"rank {ranks}, mean {saved_mean}", notes)
+
+
+def _with_share(cell: ScoreCell | None, controls: pd.DataFrame) -> ScoreCell | None:
+    """Return a cell with the share of the range between the controls that its method reaches."""
+    if cell is None or controls.empty or np.isnan(share := controls["share"].iloc[0]):
+        return cell
+    low, high = controls["share_low"].iloc[0], controls["share_high"].iloc[0]
+    interval = "" if np.isnan(low) or np.isnan(high) else f"[{_whole(low)}, {_whole(high)} %]"
+    return replace(cell, share=f"{_whole(share)} %", share_interval=interval)
+
+
+def _whole(share: float) -> str:
+    return with_minus_signs(f"{round(100 * share)}")
+
+
+def _best_cell(controls: pd.DataFrame, method: str) -> ScoreCell:
+    """Return the mean of an upper control; empty under metrics for which it is not the best possible map."""
+    rows = controls[(controls["method"] == method) & (controls["control"] == "upper")]
+    if rows.empty or np.isnan(mean := rows["mean"].iloc[0]):
+        return ScoreCell(absent="–")
+    notes = [reason] if (reason := rows["reason"].iloc[0]) else []
+    share = "" if notes or not rows["lower"].iloc[0] else "100 %"
+    return ScoreCell(
+        "!" if notes else "",
+        number(mean),
+        key=f"{mean:.6g}",
+        saved=f"mean {mean:.6g}",
+        notes=notes,
+        share=share,
+    )
 
 
 def _lead_cell(scores: pd.DataFrame) -> LeadCell | None:

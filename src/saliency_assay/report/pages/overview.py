@@ -119,6 +119,7 @@ def _heat_map(result: StudyResult) -> HeatMap | None:
         title=title,
         level=result.level,
         reasons={pair: verdict.text for pair, verdict in judged if not verdict.is_shown},
+        controls=result.tables.get("controls"),
     )
 
 

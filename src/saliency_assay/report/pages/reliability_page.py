@@ -27,9 +27,9 @@ def page_tables(
     """Return tables by title, comparisons with published values first.
 
     Args:
-        tables: ``reliability``, ``agreement``, ``order``, ``pairs``, ``rankings``, ``variance`` and ``consistency``,
-            the content of ``tables/{study}/{name}.csv``. Tables of pairs of scores are shortened to the pairs in
-            figures, that of pairs of methods to the same scores and ``MOST_ROWS``.
+        tables: ``reliability``, ``agreement``, ``order``, ``controls``, ``pairs``, ``rankings``, ``variance`` and
+            ``consistency``, the content of ``tables/{study}/{name}.csv``. Tables of pairs of scores are shortened to
+            the pairs in figures, that of pairs of methods to the same scores and ``MOST_ROWS``.
         study: label of the study.
         labels: labels of the study's methods, scores, models and data.
         level: confidence level of the intervals of reliability.
@@ -52,6 +52,7 @@ def page_tables(
         f"{study}: means with 95 % CI, and rank sets (95 % simultaneous confidence)": displayed(
             tables["order"], labels, {"undefined": "share without score", "images": "images with a score"}
         ),
+        **_controls(tables["controls"], study, labels),
         f"{study}: comparisons of two methods (95 % CI; p adjusted for all pairs){_note(tables['pairs'])}": displayed(
             _main_pairs(tables["pairs"]), labels
         ),
@@ -66,6 +67,13 @@ def page_tables(
         )
         titled_tables[f"{study}: {title}{note}"] = displayed(shown_pairs, labels)
     return titled_tables
+
+
+def _controls(table: pd.DataFrame, study: str, labels: Labels) -> dict[str, pd.DataFrame]:
+    """Return the scores of the controls and the shares of their range by title; none without an upper control."""
+    title = f"{study}: scores of the controls, and share of their range that each method reaches (95 % CI)"
+    rows = table[table["upper"] != ""]
+    return {} if rows.empty else {title: displayed(rows.drop(columns=["data", "model"]), labels)}
 
 
 def _main_pairs(pairs: pd.DataFrame) -> pd.DataFrame:

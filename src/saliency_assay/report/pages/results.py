@@ -1,17 +1,20 @@
 """Reader of a study's results for the overview and the study's summary page."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from saliency_assay.plotting.text import groups_text
 from saliency_assay.registry.labels import Labels
 from saliency_assay.registry.records import resolve
 from saliency_assay.reliability.chance import Evaluation, chance_caution, count_text
+from saliency_assay.reliability.controls import TEXTS
+from saliency_assay.reliability.evidence import evidence_table
 from saliency_assay.reliability.rated_scores import groups_of
 from saliency_assay.report.pages.study import StudyResult
 from saliency_assay.report.pages.words import sweep_words
@@ -19,8 +22,14 @@ from saliency_assay.storage import zarr_store
 from saliency_assay.storage.csv_tables import read_table
 from saliency_assay.storage.shards import open_stores
 
-TABLES = ("order", "pairs", "reliability", "rankings", "agreement")
-METHODS = (("order", "method"), ("order", "lead_over"), ("pairs", "method"), ("pairs", "other"))
+TABLES = ("order", "pairs", "reliability", "rankings", "agreement", "controls")
+METHODS = (
+    ("order", "method"),
+    ("order", "lead_over"),
+    ("pairs", "method"),
+    ("pairs", "other"),
+    ("controls", "method"),
+)
 """Columns of names of methods, which become their labels."""
 
 
@@ -47,7 +56,7 @@ def study_result(
         splits = [json.loads(file.read_text(encoding="utf-8"))[model["data"]] for file in evaluations[name]]
         models.append(_model_text(model, splits))
         at_chance.append(chance_caution(model["label"], [split["test"] for split in splits]))
-    tables = {name: read_table(files[name], "other") for name in TABLES if name in files}
+    tables = {name: read_table(files[name], "other", *TEXTS) for name in TABLES if name in files}
     if "order" in tables:
         for name, column in METHODS:
             tables[name][column] = tables[name][column].map(labels.method, na_action="ignore")
@@ -78,6 +87,37 @@ def study_result(
         at_chance=list(filter(None, at_chance)),
         thumbnails=json.loads(files["thumbnails"].read_bytes()) if "thumbnails" in files else {},
     )
+
+
+def evidence_of(
+    studies: Iterable[tuple[Mapping[str, Any], StudyResult]],
+    entries: Iterable[str],
+    task_agreement: str,
+    *,
+    failed: Container[Path] = (),
+) -> pd.DataFrame:
+    """Read the evidence on all metrics that score single maps, see ``reliability.evidence.evidence_table``.
+
+    Studies with a model that is not shown to be better than chance are left out.
+
+    Args:
+        studies: for each study its facts, with ``evidence``, the files of tables by name, and its result.
+        entries: names of the metrics of single maps.
+        task_agreement: the table of the agreement of tasks; empty if no tasks are compared.
+        failed: files that were not computed.
+    """
+    tables: dict[str, dict[str, pd.DataFrame]] = {}
+    measured: dict[str, str] = {}
+    for facts, result in studies:
+        measured |= result.measured
+        if not result.at_chance:
+            files = {name: Path(path) for name, path in facts["evidence"].items()}
+            tables[result.name] = {
+                name: read_table(path, *TEXTS) for name, path in files.items() if path not in failed
+            }
+    has_tasks = task_agreement and Path(task_agreement) not in failed
+    agreement = read_table(Path(task_agreement), "task", "other") if has_tasks else None
+    return evidence_table(tables, agreement, measured, entries)
 
 
 def _data_text(facts: Mapping[str, Any], label: str, path: Path, shards: Sequence[Path]) -> str:

@@ -1,4 +1,4 @@
-"""Trust in metrics: the verdict on every metric of a run, with what it is based on."""
+"""Trust in metrics: the verdict on every metric of a run with what it is based on, and all evidence on it."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ import pandas as pd
 
 from saliency_assay.plotting.text import span_text
 from saliency_assay.registry.properties import OTHER
-from saliency_assay.reliability import verdicts
+from saliency_assay.reliability import evidence, verdicts
 from saliency_assay.reliability.reliability_tables import PAIR
 from saliency_assay.reliability.verdicts import KINDS, Verdict
 from saliency_assay.report.pages import words
@@ -20,6 +20,16 @@ from saliency_assay.report.pages.summary import one_seed_words
 
 LEVELS = {kind: 2 if kind == verdicts.RELIABLE else int(kind in verdicts.SHOWN) for kind in KINDS}
 """Color of each verdict: 0 if no order was shown, 1 if it is clear on average, 2 if it is reliable."""
+CONCLUSIONS = (evidence.SUPPORTED, evidence.NOT_SHOWN, evidence.CONTRADICTED)
+CONCLUSION_RULES = {
+    evidence.SUPPORTED: "Reliability is for the metric, and so is a comparison with a known answer (known order, truth on "
+    "designed networks, or range between controls); no evidence is against it.",
+    evidence.NOT_SHOWN: "No evidence is against the metric, but reliability, or every comparison with a known answer, is "
+    "open or not measured.",
+    evidence.CONTRADICTED: "At least one kind of evidence is against the metric.",
+}
+FINDING_LEVELS = {evidence.AGAINST: 0, evidence.FOR: 2}
+"""Colors of findings, as in ``LEVELS``; others are 1."""
 NOT_COMPARED = "not compared"
 LEFT, RIGHT = -1.0, 1.0  # ends of the axis of α; values outside are plotted at the ends
 WIDTH = 120  # pixels of the axis
@@ -73,13 +83,53 @@ class TrustedMetric:
         return "; ".join(self.verdict.reasons)
 
 
-def trust_page(results: Sequence[StudyResult]) -> str:
+@dataclass(frozen=True)
+class EvidenceCell:
+    """One kind of evidence on a metric."""
+
+    finding: str
+    """A value of ``finding`` of ``evidence.evidence_table``, or ``evidence.NOT_MEASURED``."""
+    statistic: Number = Number("", None)
+    """The statistic with its interval as note."""
+    axis: Axis | None = None
+    source: str = ""
+    """Study with these numbers, and the number of studies if there are several."""
+
+
+@dataclass(frozen=True)
+class EvidencedMetric:
+    """Row of the table of evidence: one metric of all studies."""
+
+    name: str
+    measures: str
+    conclusion: str
+    cells: Sequence[EvidenceCell]
+    """One of each of ``evidence.KINDS``."""
+
+    @property
+    def place(self) -> int:
+        """Place of the conclusion in ``CONCLUSIONS``."""
+        return CONCLUSIONS.index(self.conclusion)
+
+    @property
+    def reasons(self) -> str:
+        """Evidence for and against the metric as text, and what was not measured."""
+        names: dict[str, list[str]] = {}
+        for kind, cell in zip(evidence.KINDS, self.cells, strict=True):
+            names.setdefault(cell.finding, []).append(kind.label)
+        shown = (evidence.AGAINST, evidence.FOR, evidence.OPEN, evidence.NOT_MEASURED)
+        return "; ".join(f"{finding}: {', '.join(names[finding])}" for finding in shown if finding in names)
+
+
+def trust_page(results: Sequence[StudyResult], evidence_rows: pd.DataFrame | None = None) -> str:
     """Return the page on the metrics of all studies, those under which no order was shown first.
 
     Args:
         results: studies in the order of the configuration; those without scores are left out.
+        evidence_rows: result of ``evidence.evidence_table``; None to leave it out.
     """
     scored = [result for result in results if result.tables]
+    evidenced = [] if evidence_rows is None else evidenced_metrics(evidence_rows, scored)
     metrics = [metric for result in scored for metric in trusted_metrics(result)]
     return render(
         "trust",
@@ -90,6 +140,13 @@ def trust_page(results: Sequence[StudyResult]) -> str:
         alpha_head=f"α with {100 * scored[0].level:.4g} % CI" if scored else "",
         levels=[LEVELS[kind] for kind in KINDS],
         kinds=KINDS,
+        evidenced=evidenced,
+        evidence_kinds=evidence.KINDS,
+        conclusions={
+            name: [metric for metric in evidenced if metric.conclusion == name] for name in CONCLUSIONS
+        },
+        finding_levels=FINDING_LEVELS,
+        conclusion_rules=CONCLUSION_RULES,
         reliable=words.RELIABLE,
         concordance=verdicts.CONCORDANCE,
         negligible=verdicts.NEGLIGIBLE,
@@ -97,6 +154,45 @@ def trust_page(results: Sequence[StudyResult]) -> str:
         few=words.FEW,
         least_methods=words.LEAST_METHODS,
         undefined=words.percent(words.UNDEFINED),
+    )
+
+
+def evidenced_metrics(table: pd.DataFrame, results: Sequence[StudyResult]) -> list[EvidencedMetric]:
+    """Return the rows of the table of evidence, by their conclusions.
+
+    Args:
+        table: result of ``evidence.evidence_table``.
+        results: all studies with scores; of several variants of a score, only those that their pages name are shown.
+    """
+    names = {pair: name for result in reversed(results) for pair, name in result.names.items()}
+    measured = {score: measures for result in results for score, measures in result.measured.items()}
+    labels = {result.name: result.label for result in results}
+    metrics = []
+    for pair, rows in table.groupby(evidence.SCORE, sort=False):
+        if pair not in names:
+            continue
+        of_kind = {row["evidence"]: row for row in rows.to_dict("records")}
+        cells = [_evidence_cell(kind, of_kind.get(kind.name), labels) for kind in evidence.KINDS]
+        measures = measured.get(str(pair[0]), OTHER)
+        metrics.append(EvidencedMetric(names[pair], measures, rows["conclusion"].iloc[0], cells))
+    return sorted(metrics, key=lambda metric: metric.place)
+
+
+def _evidence_cell(
+    kind: evidence.Kind, row: Mapping[str, Any] | None, labels: Mapping[str, str]
+) -> EvidenceCell:
+    if row is None:
+        return EvidenceCell(evidence.NOT_MEASURED)
+    numbers = [row[name] for name in ("value", "low", "high")]
+    text = words.two if kind.range else words.number
+    interval = "no CI" if isnan(row["low"]) else f"[{text(row['low'])}, {text(row['high'])}]"
+    source = labels.get(row["study"], row["study"])
+    source += f", {row['studies']} studies" if row["studies"] > 1 else ""
+    return EvidenceCell(
+        row["finding"],
+        Number(f"{kind.statistic}\u00a0=\u00a0{text(row['value'])}", row["value"], interval),
+        None if kind.range is None else _place(*numbers, kind.range, kind.threshold),
+        source,
     )
 
 
@@ -147,12 +243,21 @@ def _alpha(alpha: Mapping[str, Any] | None) -> Number:
 def _axis(alpha: Mapping[str, Any] | None) -> Axis | None:
     if alpha is None or isnan(alpha["alpha"]):
         return None
+    numbers = (alpha[name] for name in ("alpha", "alpha_low", "alpha_high"))
+    return _place(*numbers, (LEFT, RIGHT), words.RELIABLE)
 
-    def place(value: float) -> float:
-        return round(WIDTH * (min(max(value, LEFT), RIGHT) - LEFT) / (RIGHT - LEFT), 1)
 
-    low, high = (None if isnan(alpha[name]) else place(alpha[name]) for name in ("alpha_low", "alpha_high"))
-    return Axis(place(alpha["alpha"]), low, high, place(0), place(words.RELIABLE))
+def _place(value: float, low: float, high: float, ends: tuple[float, float], threshold: float) -> Axis | None:
+    """Return a statistic and its interval as places on an axis; None without the statistic."""
+
+    def place(number: float) -> float:
+        left, right = ends
+        return round(WIDTH * (min(max(number, left), right) - left) / (right - left), 1)
+
+    if isnan(value):
+        return None
+    limits = (None if isnan(end) else place(end) for end in (low, high))
+    return Axis(place(value), *limits, place(0), place(threshold))
 
 
 def _images(rows: pd.DataFrame) -> Number:

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from saliency_assay.registry.directions import Direction
-from saliency_assay.registry.properties import COMPLEXITY, RANDOMIZATION, ROBUSTNESS
+from saliency_assay.registry.properties import UNORDERED
 from saliency_assay.reliability.reliability_tables import groups
 from saliency_assay.reliability.verdicts import Verdict, alpha_row, verdict
 
@@ -24,8 +24,6 @@ AGREES = 0.5
 """ρ with the known order from which a metric follows it."""
 USABLE = "usable"
 """Beginning of the recommendation of a usable score."""
-UNORDERED = (ROBUSTNESS, COMPLEXITY, RANDOMIZATION)
-"""Properties that a degraded or random map can have to a higher degree than the map of a method."""
 
 
 def baselines_table(
