@@ -16,9 +16,6 @@ from saliency_assay.registry.limits import Limits, ScoredOutput
 from saliency_assay.runtime.transfer import to_device
 from saliency_assay.training.deletion import grid_cells
 
-Grid = Annotated[int, Limits(minimum=2)]
-
-
 def deleted_cells(
     predict: Predict,
     images: Tensor,
@@ -26,7 +23,7 @@ def deleted_cells(
     *,
     generator: torch.Generator,
     mean: Tensor | None = None,
-    grid: Grid = 4,
+    grid: Annotated[int, Limits(minimum=2)] = 4,
     fill: Annotated[str, Limits(choices=("mean", "black"))] = "mean",
     output: ScoredOutput = "logit",
 ) -> dict[str, Tensor]:
@@ -49,7 +46,7 @@ def single_deletion(
     *,
     generator: torch.Generator,
     responses: Mapping[str, Tensor],
-    grid: Grid = 4,
+    grid: Annotated[int, Limits(minimum=2)] = 4,
     absolute: bool = False,
 ) -> Scored:
     """Compute Spearman's ρ of Σ_{i ∈ c} R_i and f(x) − f(x without c) over the cells c of a grid; higher is better.
