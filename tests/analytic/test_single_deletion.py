@@ -13,13 +13,26 @@ from saliency_assay.training.deletion import grid_cells
 
 
 def scored(
-    model: nn.Module, images: Tensor, targets: Tensor, maps: Tensor, *, absolute: bool = False, **options: object
+    model: nn.Module,
+    images: Tensor,
+    targets: Tensor,
+    maps: Tensor,
+    *,
+    absolute: bool = False,
+    **options: object,
 ) -> Tensor:
     grid = {"grid": options.pop("grid")} if "grid" in options else {}
     options = {"fill": "black", **options}
     responses = deleted_cells(model, images, targets, generator=generator(), **grid, **options)  # type: ignore[arg-type]
     result = single_deletion(
-        model, images, targets, maps, generator=generator(), responses=responses, absolute=absolute, **grid  # type: ignore[arg-type]
+        model,
+        images,
+        targets,
+        maps,
+        generator=generator(),
+        responses=responses,
+        absolute=absolute,
+        **grid,  # type: ignore[arg-type]
     )
     return result.scores["single_deletion", ""]
 
@@ -57,6 +70,25 @@ def test_plain_loops(absolute: bool) -> None:
     assert scores[3:].isnan().all()
 
 
+AUTHORS = {
+    (4, False): [-0.208823529, -0.25132888, -0.170588235, 0.305882353, 0.108823529],
+    (3, False): [0.233333333, 0.237322226, -0.166666667, 0.483333333, 0.4],
+    (4, True): [-0.414705882, -0.037699332, -0.094117647, 0.370588235, -0.264705882],
+    (3, True): [-0.516666667, -0.406838102, 0.116666667, 0.95, -0.1],
+}
+"""Scores by ``single_deletion_protocol`` of visinf/idsds, commit 8e84200, with zeros as baseline, of the images and
+maps below, the latter summed over channels and for ``True`` then absolute, as the program does."""
+
+
+@pytest.mark.parametrize(("grid", "absolute"), AUTHORS)
+def test_scores_are_those_of_the_authors(grid: int, absolute: bool) -> None:
+    images, targets = random_images(6)[:5], cyclic_targets(5)
+    maps = torch.randn(6, 3, 12, 12, generator=generator(3), dtype=torch.float64)[:5]
+    maps[1, :, :6] = 0
+    scores = scored(conv_classifier(), images, targets, maps, grid=grid, absolute=absolute)
+    exact(scores, np.array(AUTHORS[grid, absolute]), floor=1e-8)
+
+
 def test_cells_without_an_effect_have_equal_ranks() -> None:
     """An image whose lower half has the color of the fill; the score is that of a vector with ties."""
     model, targets = nn.Sequential(nn.Flatten(), nn.Linear(3 * 64, 4)), cyclic_targets(2)
@@ -83,6 +115,6 @@ def test_cells_are_those_of_upsampled_grids() -> None:
     for height, width, grid in ((12, 8, 4), (7, 11, 3), (5, 5, 5)):
         small = torch.arange(grid * grid, dtype=torch.float32).reshape(1, 1, grid, grid)
         expected = nn.functional.interpolate(small, (height, width), mode="nearest")[0, 0].long()
-        np.testing.assert_array_equal(grid_cells(height, width, grid), expected)
+        np.testing.assert_array_equal(grid_cells((height, width), grid), expected)
     with pytest.raises(ValueError, match=r"^grid: found 6, expected at most 5"):
-        grid_cells(9, 5, 6)
+        grid_cells((9, 5), 6)

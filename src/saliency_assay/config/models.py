@@ -413,7 +413,7 @@ class FinetunedModel(Settings):
     """A model that is trained further: initial weights and all other keys are those of another model."""
 
     finetuned_from: str = Field(
-        description="The model under `models` whose trained weights, of the same training seed, are the initial weights."
+        description="The model under `models` whose trained weights, of the same seed, are the initial weights."
     )
     label: Line = Field("", description=LABEL)
     training: dict[Any, Any] = Field(

@@ -86,8 +86,8 @@ class Metric:
     """For metrics that take ``finetuned_model``, the training parameters of this model that equal parameters of the
     metric."""
     in_domain: Mapping[str, str] = field(default_factory=dict)
-    """Training parameters of models that are trained on images as the metric evaluates, and the parameters of the metric
-    that they equal; the first is 0 for other models."""
+    """Training parameters of models that are trained on images as the metric evaluates, and the parameters of the
+    metric that they equal; the first is 0 for other models."""
     figures: Mapping[str, Figure] = field(default_factory=lambda: {"scores": BOXES})
     sub_variants: Mapping[str, str] = field(default_factory=dict)
     """Labels of sub-variants: regular expressions and formats of their groups; see ``registry.labels``."""
@@ -251,7 +251,7 @@ METRICS: tuple[Metric, ...] = (
         "Single deletion",
         "saliency_assay.metrics.single_deletion:single_deletion",
         "Hesse et al., 2024",
-        "rank correlation of the summed attribution of cells of a grid with the decrease of the output without the cell",
+        "rank correlation of the attribution of cells of a grid with the decrease of the output when one is deleted",
         formula="Spearman's ρ(Σ_{i ∈ c} R_i, f(x) − f(x without c)) over the cells c of a grid",
         scores=(Score("single_deletion", HIGHER, (-1, 1), "Single deletion", unit="Spearman's ρ"),),
         measures=FAITHFULNESS,

@@ -1,4 +1,4 @@
-"""Single deletion: rank correlation of the attribution of cells of a grid with the drop of the output (Hesse et al., 2024)."""
+"""Correlation of the attribution of cells of a grid with the drop of the output without them (Hesse et al., 2024)."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated
@@ -15,6 +15,7 @@ from saliency_assay.metrics.subsets import BLOCK, drop_of, drops, sums
 from saliency_assay.registry.limits import Limits, ScoredOutput
 from saliency_assay.runtime.transfer import to_device
 from saliency_assay.training.deletion import grid_cells
+
 
 def deleted_cells(
     predict: Predict,
@@ -51,17 +52,17 @@ def single_deletion(
 ) -> Scored:
     """Compute Spearman's ρ of Σ_{i ∈ c} R_i and f(x) − f(x without c) over the cells c of a grid; higher is better.
 
-    The grid has ``grid`` × ``grid`` cells (``training.deletion.grid_cells``). R is the ``sum`` of a map ``[N, C or 1, H,
-    W]`` or, if ``absolute``, the absolute value of this sum; equal values have their mean rank. NaN where the map is
-    constant or not finite, or its sums or the drops are the same for all cells. Hesse et al. (2024): the in-domain
-    single deletion score if f is trained on images without single cells.
+    The grid has ``grid`` × ``grid`` cells (``training.deletion.grid_cells``). R is the ``sum`` of a map
+    ``[N, C or 1, H, W]`` or, if ``absolute``, the absolute value of this sum; equal values have their mean rank. NaN
+    where the map is constant or not finite, or its sums or the drops are the same for all cells. Hesse et al. (2024):
+    the in-domain single deletion score if f is trained on images without single cells.
 
     Raises:
         ValueError: ``responses`` does not fit the images and the grid.
     """
     relevance = reduce(maps, "sum").flatten(1)
-    drop = drop_of(responses, maps, grid * grid)
-    summed = sums(relevance.abs() if absolute else relevance, _cells(maps, grid))
+    relevance = relevance.abs() if absolute else relevance
+    drop, summed = drop_of(responses, maps, grid * grid), sums(relevance, _cells(maps, grid))
     defined = is_rankable(relevance) & is_rankable(summed) & is_rankable(drop)
     rho = correlation(mean_ranks(summed), mean_ranks(drop))
     return Scored({("single_deletion", ""): nan_unless(defined, rho)})
@@ -69,7 +70,7 @@ def single_deletion(
 
 def _cells(images: Tensor, grid: int) -> Iterator[Tensor]:
     """Yield the pixels of each cell, in blocks, bool ``[≤ BLOCK, H·W]``."""
-    cells = to_device(grid_cells(*images.shape[2:], grid), images.device).flatten()
+    cells = to_device(grid_cells(images.shape[2:], grid), images.device).flatten()
     for first in range(0, grid * grid, BLOCK):
         numbers = torch.arange(first, min(first + BLOCK, grid * grid), device=images.device)
         yield cells == numbers[:, None]

@@ -1,23 +1,26 @@
 """Deletion of single cells of a grid, for training images and for metrics that delete the same cells."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
 
-def grid_cells(height: int, width: int, grid: int) -> Tensor:
+def grid_cells(size: Sequence[int], grid: int) -> Tensor:
     """Return the cell of each pixel in a grid of ``grid`` × ``grid`` cells, int64 ``[H, W]``, in reading order from 0.
 
-    Row r of the pixels is in row ⌊r · grid / H⌋ of the cells, and columns likewise, so that cells have equal sizes if
-    ``grid`` divides height and width, and otherwise differ by at most one row and one column of pixels.
+    ``size`` is height H and width W of the image. Row r of the pixels is in row ⌊r · grid / H⌋ of the cells,
+    and columns likewise: cells have equal sizes if ``grid`` divides H and W, and otherwise differ by at most one row
+    and one column of pixels.
 
     Raises:
         ValueError: more rows or columns than the image has.
     """
-    if grid > min(height, width):
+    if grid > min(size):
         raise ValueError(
-            f"grid: found {grid}, expected at most {min(height, width)}, the image's smaller side in pixels"
+            f"grid: found {grid}, expected at most {min(size)}, the image's smaller side in pixels"
         )
-    rows, columns = (torch.arange(size) * grid // size for size in (height, width))
+    rows, columns = (torch.arange(side) * grid // side for side in size)
     return rows[:, None] * grid + columns
 
 
@@ -32,8 +35,7 @@ def delete_cells(images: Tensor, cells: Tensor, deleted: Tensor, fill: Tensor) -
 def sample_deleted(count: int, grid: int, generator: torch.Generator) -> Tensor:
     """Sample the deleted cell of each of ``count`` images, int64 ``[count]`` on the generator's device.
 
-    It is −1, no cell, with probability 1/2, and otherwise a uniformly random cell, as in the fine-tuning of Hesse et al.
-    (2024).
+    It is −1, no cell, with probability 1/2, and otherwise a uniformly random cell, as in Hesse et al. (2024).
     """
     device = generator.device
     cell = torch.randint(grid * grid, (count,), generator=generator, device=device)

@@ -35,13 +35,13 @@ class Training:
     ``optimizer`` is SGD with Nesterov ``momentum``, or AdamW, whose β₁ is ``momentum`` and β₂ 0.999. With ``epochs`` 0,
     the initial weights are kept. ``learning_rate`` is the peak after a linear warm-up over the share ``warmup`` of all
     steps; a linear or cosine decay to 0 follows. ``weight_decay`` does not apply to biases, norms and other vectors.
-    ``augment_flip`` mirrors each image left to right with probability 1/2; ``augment_shift`` is the largest shift in
-    pixels in each direction, with reflection at the border; ``augment_removal`` is the share of pixels that are removed
-    from each image at random, other ones in each step. ``augment_deletion`` is the number of rows and columns of a grid
-    of which a random cell is removed from each image with probability 1/2. Removed pixels show ``augment_fill``: the
-    mean of the normalization, or black. ``precision`` auto is bf16 autocast on a GPU with native support, and float32 elsewhere. ``evaluate`` selects
-    when validation and test accuracy are computed for the curve: after each epoch, or after the last one. Test accuracy
-    never affects the training.
+    ``augment_flip`` mirrors each image left to right with probability 1/2; ``augment_shift`` is the largest shift
+    in pixels in each direction, with reflection at the border; ``augment_removal`` is the share of pixels that are
+    removed from each image at random, other ones in each step. ``augment_deletion`` is the number of rows and
+    columns of a grid of which a random cell is removed from each image with probability 1/2. Removed pixels show
+    ``augment_fill``: the mean of the normalization, or black. ``precision`` auto is bf16 autocast on a GPU with
+    native support, and float32 elsewhere. ``evaluate`` selects when validation and test accuracy are computed for
+    the curve: after each epoch, or after the last one. Test accuracy never affects the training.
 
     ``validation_share`` is the share of the training images that are held out (``data.splits.with_validation``). With
     ``patience`` above 0, validation accuracy is computed after each epoch regardless of ``evaluate``. The training

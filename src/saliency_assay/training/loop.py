@@ -199,7 +199,7 @@ def _remaining_batches(
     order = train_indices.cpu()[sample.order]
     sample, targets = sample.to(device), labels[order.to(labels.device)].to(device)
     cells = (
-        grid_cells(*images.shape[2:], settings.augment_deletion).to(device)
+        grid_cells(images.shape[2:], settings.augment_deletion).to(device)
         if settings.augment_deletion
         else None
     )
@@ -473,7 +473,8 @@ def _check_arguments(
         )
     if settings.augment_deletion > smallest:
         raise ValueError(
-            f"augment_deletion: found {settings.augment_deletion}, expected at most {smallest}, the image's smaller side"
+            f"augment_deletion: found {settings.augment_deletion}, expected at most {smallest}, the image's smaller "
+            "side"
         )
     if settings.patience and not len(held_out["validation"]):
         raise ValueError(f"patience: found {settings.patience} without validation images, expected 0")
