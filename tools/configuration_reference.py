@@ -49,6 +49,7 @@ HEADINGS: Mapping[type[Settings], str] = {
     models.Model: "Models",
     models.RegisteredModel: "Registered architectures",
     models.CustomModel: "Custom networks",
+    models.FinetunedModel: "Fine-tuned models",
     models.Normalization: "Normalization",
     methods.RegisteredMethod: "Methods",
     methods.CustomMethod: "Custom methods",

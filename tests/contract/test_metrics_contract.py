@@ -323,6 +323,14 @@ def test_fine_tuning_takes_its_parameters(metric: Metric) -> None:
         assert TRAINING[training].choices == metric.parameters[name].choices
 
 
+@EVERY_METRIC
+def test_models_can_be_trained_on_what_it_evaluates(metric: Metric) -> None:
+    for training, name in metric.in_domain.items():
+        assert TRAINING[training].problem(metric.parameters[name].default) is None
+        assert TRAINING[training].choices == metric.parameters[name].choices
+    assert all(TRAINING[training].default == 0 for training in list(metric.in_domain)[:1])
+
+
 @EVERY_ON_MAPS
 def test_what_the_source_declares_is_what_python_sees(metric: Metric) -> None:
     for reference in filter(None, (metric.function, metric.responses)):

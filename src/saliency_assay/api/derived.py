@@ -93,6 +93,7 @@ def finetune(
 ) -> M:
     """Return a copy of a network trained further on images without random pixels, for ``f_fidelity``.
 
+    With ``beta=0, augment_deletion=4``, it is trained for ``single_deletion``, on images without a cell of 4 × 4.
     The loss is the cross-entropy. Only parameters that require gradients are trained, or all if none do. The training
     is that of the workflow.
 

@@ -25,11 +25,12 @@ from saliency_assay.config.methods import AnyMethod, check_masks, check_needs, c
 from saliency_assay.config.metrics import (
     AnyMetric,
     check_finetuning,
+    check_in_domain,
     check_new_weights,
     check_scores,
     complete_metrics,
 )
-from saliency_assay.config.models import AnyModel
+from saliency_assay.config.models import AnyModel, complete_models
 from saliency_assay.config.studies import Study
 from saliency_assay.config.sweeps import check_images, expanded, with_members
 from saliency_assay.config.training_images import check_training_images
@@ -154,8 +155,8 @@ class Configuration(Settings):
             entry.complete(name, catalog, self.files)
             self._check_sources(entry.sources)
         check_sets(self.data)
-        for name, model in self.models.items():
-            model.complete(name, self.data, catalog, self.files)
+        self.models = complete_models(self.models, self.data, catalog, self.files)
+        for model in self.models.values():
             self._check_sources((*model.sources, *model.weights_files, *model.class_files))
         complete_methods(self.methods, catalog)
         requested = [
@@ -180,6 +181,7 @@ class Configuration(Settings):
             check_needs(study, "metrics", self.models, self.metrics, catalog.architectures)
             check_new_weights(study, self.models, self.metrics)
             check_finetuning(study, self.models, self.metrics)
+            check_in_domain(study, self.models, self.metrics)
             check_scores(study, self.metrics)
             check_images(study, self)
             check_masks(study, self)

@@ -66,6 +66,8 @@ class Metric(Entry):
     measures: Derived[str] = ""
     """Property of a map that it measures (``registry.properties``)."""
     summary: Derived[str] = ""
+    in_domain: Derived[Mapping[str, str]] = Field({})
+    """Training parameters of models that are trained on images as it evaluates, and the parameters that they equal."""
     training: Derived[dict[Any, Any]] = Field({})
     """Training parameters of the fine-tuned model, if the metric takes one, that differ from those of the model."""
 
@@ -147,7 +149,7 @@ class RegisteredMetric(Metric):
         self.needs = record.needs
         self.scores, self.sub_variants, self.figures = record.scores, record.sub_variants, record.figures
         self.measures, self.summary = record.measures, record.summary
-        self.scores_single_maps = record.scores_single_maps
+        self.scores_single_maps, self.in_domain = record.scores_single_maps, record.in_domain
 
     def _finetuning(self, place: str, record: Any, catalog: Catalog) -> Parameters:
         """Return the training parameters of the fine-tuned model that differ from those of the explained model.
@@ -269,6 +271,26 @@ def check_new_weights(study: Any, models: Mapping[str, Model], metrics: Mapping[
                     f"studies.{study.name}.metrics: {name} takes a model with other weights, but those of "
                     f"{models[model].architecture} (models.{model}) are set by hand; expected a model that is trained"
                 )
+
+
+def check_in_domain(study: Any, models: Mapping[str, Model], metrics: Mapping[str, Metric]) -> None:
+    """Check that a model trained on perturbed images is not evaluated on differently perturbed ones.
+
+    Raises:
+        ConfigError: a metric perturbs images as in the training of a model, but with other parameters.
+    """
+    for metric in (metric for name, metric in metrics.items() if name in study.metrics and metric.in_domain):
+        for model in (models[name] for name in study.all_models):
+            for training in ({**model.training, **trial} for trial in model.trials or ({},)):
+                if not training[next(iter(metric.in_domain))]:
+                    continue
+                for key, parameter in metric.in_domain.items():
+                    if training[key] != metric.parameters[parameter]:
+                        raise ConfigError(
+                            f"studies.{study.name}.metrics: found {metric.name} with {parameter} "
+                            f"{metric.parameters[parameter]}, expected {training[key]}, with which models.{model.name} "
+                            f"is trained ({key})"
+                        )
 
 
 def check_scores(study: Any, metrics: Mapping[str, Metric]) -> None:

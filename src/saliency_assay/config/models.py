@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
@@ -52,7 +52,7 @@ from saliency_assay.registry.labels import label_of
 from saliency_assay.registry.records import short_repr, unknown
 from saliency_assay.registry.signatures import GENERATOR, check_call
 from saliency_assay.runtime.user_files import Source, UserFiles
-from saliency_assay.training.hyperparameters import training_from
+from saliency_assay.training.hyperparameters import finetuning, training_from
 
 BUILDER = ("classes", "channels", GENERATOR)
 """Keyword arguments of a function that builds a network."""
@@ -179,6 +179,8 @@ class Model(Entry):
         "accuracy.",
     )
 
+    finetuned_from: Derived[str] = ""
+    """Name of the model whose trained weights of the same seed are its initial weights; empty for other models."""
     has_packaged_weights: Derived[bool] = False
     """True if ``weights`` are in a Python package, whose path differs between machines."""
     class_count: Derived[int] = 0
@@ -431,10 +433,71 @@ class CustomModel(Model):
         self.sources = files_of(place, self.function, self.files)
 
 
-AnyModel = Annotated[
-    Annotated[RegisteredModel, Tag("registered")] | Annotated[CustomModel, Tag("custom")],
-    Discriminator(entry_kind),
-]
+class FinetunedModel(Settings):
+    """A model that is trained further: initial weights and all other keys are those of another model."""
+
+    finetuned_from: str = Field(
+        description="The model under `models` whose trained weights, of the same seed, are the initial weights."
+    )
+    label: Line = Field("", description=LABEL)
+    training: dict[Any, Any] = Field(
+        {},
+        description="[Training parameters](models.md#training) that differ from those of the model; by default, the "
+        "learning rate is a tenth of the model's.",
+    )
+
+    def complete(self, name: str, models: Mapping[str, Model], catalog: Catalog) -> Model:
+        """Check the entry ``models.name``, and return the model, with the completed keys of one of ``models``.
+
+        Raises:
+            ConfigError: the entry is not valid, or the model has several labels per image, which are not trained.
+        """
+        place = f"models.{name}"
+        model = look_up(f"{place}.finetuned_from", "model", self.finetuned_from, models)
+        if model.multi_label:
+            raise ConfigError(
+                f"{place}.finetuned_from: found {model.name}, which has models.{model.name}.multi_label; expected a "
+                "model with one class per image, which can be trained"
+            )
+        parameters_of(f"{place}.training", catalog.training, self.training)
+        training = finetuning(model.training, self.training)
+        _check_training(f"{place}.training", training)
+        own = {"name": name, "label": label_of(name, self.label), "training": training}
+        initial = {"finetuned_from": model.name, "weights": "", "has_packaged_weights": False}
+        return model.model_copy(update={**own, **initial, "search": {}, "trials": ()})
+
+
+def _model_kind(entry: Any) -> str:
+    """Return the tag of the model of an entry."""
+    return "finetuned" if isinstance(entry, dict) and "finetuned_from" in entry else entry_kind(entry)
+
+
+if TYPE_CHECKING:
+    AnyModel = RegisteredModel | CustomModel  # completed entries, see ``complete_models``
+else:
+    AnyModel = Annotated[
+        Annotated[RegisteredModel, Tag("registered")]
+        | Annotated[CustomModel, Tag("custom")]
+        | Annotated[FinetunedModel, Tag("finetuned")],
+        Discriminator(_model_kind),
+    ]
+
+
+def complete_models(
+    entries: Mapping[str, Any], data: Mapping[str, DataEntry], catalog: Catalog, files: UserFiles
+) -> dict[str, Any]:
+    """Complete all entries, and return the models, fine-tuned ones in place of their entries.
+
+    Raises:
+        ConfigError: an entry is not valid.
+    """
+    trained = {name: entry for name, entry in entries.items() if not isinstance(entry, FinetunedModel)}
+    for name, model in trained.items():
+        model.complete(name, data, catalog, files)
+    return {
+        name: trained[name] if name in trained else entry.complete(name, trained, catalog)
+        for name, entry in entries.items()
+    }
 
 
 def _check_training(place: str, training: Parameters) -> None:

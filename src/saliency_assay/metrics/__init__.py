@@ -86,6 +86,9 @@ class Metric:
     finetuning: Mapping[str, str] = field(default_factory=dict)
     """For metrics that take ``finetuned_model``, the training parameters of this model that equal parameters of the
     metric."""
+    in_domain: Mapping[str, str] = field(default_factory=dict)
+    """Training parameters of models that are trained on images as the metric evaluates, and the parameters of the
+    metric that they equal; the first is 0 for other models."""
     figures: Mapping[str, Figure] = field(default_factory=lambda: {"scores": BOXES})
     sub_variants: Mapping[str, str] = field(default_factory=dict)
     """Labels of sub-variants: regular expressions and formats of their groups; see ``registry.labels``."""
@@ -245,6 +248,20 @@ METRICS: tuple[Metric, ...] = (
         takes=("mean", "finetuned_model"),
         finetuning={"augment_removal": "beta", "augment_fill": "fill"},
         passes="saliency_assay.metrics.cost:samples_of_points",
+    ),
+    Metric(
+        "single_deletion",
+        "Single deletion",
+        "saliency_assay.metrics.single_deletion:single_deletion",
+        "Hesse et al., 2024",
+        "rank correlation of the attribution of cells of a grid with the decrease of the output when one is deleted",
+        formula="Spearman's ρ(Σ_{i ∈ c} R_i, f(x) − f(x without c)) over the cells c of a grid",
+        scores=(Score("single_deletion", HIGHER, (-1, 1), "Single deletion", unit="Spearman's ρ"),),
+        measures=FAITHFULNESS,
+        takes=("mean", "responses"),
+        responses="saliency_assay.metrics.single_deletion:deleted_cells",
+        in_domain={"augment_deletion": "grid", "augment_fill": "fill"},
+        passes="saliency_assay.metrics.cost:cells",
     ),
     Metric(
         "average_drop",

@@ -51,6 +51,11 @@ def subsets(inputs: Map) -> int:
     return 1 + int(inputs.parameters["subsets"])
 
 
+def cells(inputs: Map) -> int:
+    """Return the image, and one for each cell of the grid (``single_deletion``)."""
+    return 1 + int(inputs.parameters["grid"]) ** 2
+
+
 def orders_of_regions(inputs: Map) -> int:
     """Return the image, and one for each region in two orders (``region_perturbation``)."""
     regions = 1 + int(squares(*inputs.size, inputs.parameters["side"]).max())

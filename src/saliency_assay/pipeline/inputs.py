@@ -47,7 +47,10 @@ class Results:
 
     def initial_weights(self, wildcards: Wildcards) -> Files:
         """Return the file of initial weights of a job's model if another job makes it; others are settings."""
-        weights = self.model(wildcards).weights
+        model = self.model(wildcards)
+        if model.finetuned_from:
+            return {"weights": self.paths.weights.format(model=model.finetuned_from, seed=wildcards["seed"])}
+        weights = model.weights
         return {"weights": weights} if weights and self.is_result(weights) else {}
 
     def hyperparameters(self, wildcards: Wildcards) -> Files:

@@ -22,6 +22,7 @@ from saliency_assay.models.inference import exact_float32, logit_batches, to_pix
 from saliency_assay.models.layout import leaves_unused, place
 from saliency_assay.runtime.distributed import anyone, leading, own, own_rows, processes, summed
 from saliency_assay.runtime.provenance import seed_of
+from saliency_assay.training.deletion import delete_cells, grid_cells, sample_deleted
 from saliency_assay.training.hyperparameters import Training
 from saliency_assay.training.replica import replica
 from saliency_assay.training.state import Checkpoint, NotFinite, Progress, Row, check_finite
@@ -197,6 +198,11 @@ def _remaining_batches(
     sample = sample_epoch(len(train_indices), settings, seed, progress.epoch).at(rows)
     order = train_indices.cpu()[sample.order]
     sample, targets = sample.to(device), labels[order.to(labels.device)].to(device)
+    cells = (
+        grid_cells(images.shape[2:], settings.augment_deletion).to(device)
+        if settings.augment_deletion
+        else None
+    )
     with closing(batches(images, order[first_step * size :], size, device)) as image_batches:
         for step, batch in enumerate(image_batches, first_step):
             batch_rows = slice(step * size, (step + 1) * size)
@@ -209,6 +215,10 @@ def _remaining_batches(
                     settings.batch_size, batch[0, 0].numel(), generator=generator, device=device
                 )
                 batch = remove_pixels(batch, own(keys), settings.augment_removal, fill)
+            if cells is not None:
+                generator.manual_seed(seed_of(seed, "deletion", str(progress.epoch), str(step)))
+                deleted = sample_deleted(settings.batch_size, settings.augment_deletion, generator)
+                batch = delete_cells(batch, cells, own(deleted), fill)
             yield batch, targets[batch_rows]
 
 
@@ -460,6 +470,11 @@ def _check_arguments(
     if settings.augment_shift >= smallest:
         raise ValueError(
             f"augment_shift: found {settings.augment_shift}, expected less than {smallest}, the image's smaller side"
+        )
+    if settings.augment_deletion > smallest:
+        raise ValueError(
+            f"augment_deletion: found {settings.augment_deletion}, expected at most {smallest}, the image's smaller "
+            "side"
         )
     if settings.patience and not len(held_out["validation"]):
         raise ValueError(f"patience: found {settings.patience} without validation images, expected 0")

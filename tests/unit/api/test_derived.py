@@ -192,6 +192,16 @@ def test_the_training_is_that_of_the_workflow(tmp_path: Path) -> None:
     assert not tuned.training
 
 
+def test_a_network_can_be_fine_tuned_on_deletions() -> None:
+    network = small()
+    options: dict[str, Any] = {"epochs": 1, "batch_size": 6, "fill": "black", "beta": 0}
+    tuned = saliency_assay.finetune(network, IMAGES, TARGETS, augment_deletion=4, **options)
+    assert changed(tuned, saliency_assay.finetune(network, IMAGES, TARGETS, **options))
+    maps = saliency_assay.attribute("gradient", tuned, IMAGES, TARGETS)
+    scores = saliency_assay.score("single_deletion", tuned, IMAGES, TARGETS, maps, fill="black")
+    assert (np.abs(scores["single_deletion"]) <= 1).all()
+
+
 def test_a_fine_tuned_network_has_the_type_of_the_model() -> None:
     network = small()
     tuned = saliency_assay.finetune(network, IMAGES, TARGETS, epochs=1, batch_size=6, fill="black")

@@ -214,6 +214,27 @@ def test_removed_pixels_are_other_ones_in_every_step(state_path: Path) -> None:
         np.testing.assert_allclose(torch.stack(seen)[removed], color, rtol=1e-6)
 
 
+def test_cells_are_deleted_from_some_images_in_every_step(state_path: Path) -> None:
+    seen: list[Tensor] = []
+
+    def note(model: Classifier, inputs: tuple[Tensor]) -> None:
+        if model.training:
+            seen.append(inputs[0])
+
+    white = torch.full((COUNT, 3, SIZE, SIZE), 255, dtype=torch.uint8)
+    settings = replace(SHORT, augment_removal=0, augment_deletion=4, augment_fill="black")
+    trained(state_path, settings, on_step=note, images=white)
+    removed = torch.stack(seen)[:, :, 0].flatten(0, 1) == 0
+    assert torch.equal(torch.stack(seen)[:, :, 1:].flatten(0, 1) == 0, removed[:, None].expand(-1, 2, -1, -1))
+    cells = removed.reshape(-1, 4, 2, 4, 2).sum((2, 4))  # removed pixels of each cell
+    assert set(cells.unique().tolist()) == {0, 4}
+    assert set((cells > 0).sum((1, 2)).tolist()) == {0, 1}
+    assert 0.3 < float((cells > 0).any(2).any(1).double().mean()) < 0.7
+    assert bool((cells > 0).any(0).all())
+    with pytest.raises(ValueError, match=f"^augment_deletion: found 9, expected at most {SIZE}"):
+        trained(state_path, replace(settings, augment_deletion=9))
+
+
 def test_floats_of_the_levels_train_as_the_levels_do(state_path: Path) -> None:
     floats, settings = data()["images"].float() / 255, replace(SHORT, augment_removal=0)
     model, _ = trained(state_path, settings, images=floats)

@@ -29,6 +29,11 @@ def test_patience_needs_images_to_choose_by() -> None:
         training_from({"validation_share": 0.6})
 
 
+def test_the_only_cell_of_a_grid_is_not_deleted() -> None:
+    with pytest.raises(ValueError, match=r"^augment_deletion: found 1, expected 0 or at least 2"):
+        training_from({"augment_deletion": 1})
+
+
 def test_fine_tuning_takes_over_all_but_rate_and_changes() -> None:
     training = training_from({"epochs": 20, "learning_rate": 0.5, "momentum": 0.8})
     assert finetuning(vars(training), {}) == {**vars(training), "learning_rate": 0.05}

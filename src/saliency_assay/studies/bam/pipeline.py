@@ -361,7 +361,7 @@ class BamParams(StudyParams):
             setting=compare_setting(
                 data,
                 [facts["architecture"] for facts in self.descriptions.study(study.name)["models"].values()],
-                starts_from_weights=all(model.weights for model in models),
+                starts_from_weights=all(model.weights or model.finetuned_from for model in models),
             ),
         )
 

@@ -19,7 +19,7 @@ LABELS = ("own", "random")
 # Fixed, because mask pixels are 0 or 1 in every iteration: statistics of the masks would differ between iterations.
 NORMALIZATION = ((0.5,), (0.5,))
 # Shifting or mirroring the masks, or removing pixels of them, would hide leakage by position.
-PLAIN = {"augment_flip": False, "augment_shift": 0, "augment_removal": 0.0}
+PLAIN = {"augment_flip": False, "augment_shift": 0, "augment_removal": 0.0, "augment_deletion": 0}
 
 
 def leakage(

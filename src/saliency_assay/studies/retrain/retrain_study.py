@@ -91,6 +91,10 @@ class RetrainStudy(Study):
         """
         model = look_up(f"{self.place}.model", "model", self.model, config.models)
         model.require_classes_of_data(f"{self.place}.model")
+        if model.finetuned_from:
+            actual = f"{model.name}, which is trained from the weights of {model.finetuned_from}"
+            expected = f"expected a model whose training can be repeated, such as {model.finetuned_from}"
+            raise ConfigError(f"{self.place}.model: found {actual}; {expected}")
         if not model.training["epochs"]:
             actual = f"{model.name}, whose training.epochs is 0"
             expected = "expected a model with epochs, to be retrained"
