@@ -37,6 +37,7 @@ metrics:
   f_fidelity: {}
 studies:
   validity: {kind: validity, model: small}
+  grid: {kind: grid, model: small}
 """
 """Configuration with the rules that the demo lacks."""
 SECTIONS = {"sets": "data", "listed_metrics": "metrics"}

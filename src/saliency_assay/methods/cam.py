@@ -26,16 +26,18 @@ def cam(
     generator: torch.Generator,
     relu: bool = False,
     upsampling: Upsampling = "bilinear",
+    layer: str = "",
 ) -> Tensor:
     """Compute Σ_k w_tk A_k, upsampled to ``[N, 1, H, W]``; with ``relu`` its positive part.
 
-    A is the output of the classifier's ``cam_layer``, w the weights of the linear layer from A's spatial mean to the
-    logits. Zhou et al. (2016), equation 2. Before upsampling, the mean of a map is f_t minus the layer's bias.
+    A is the output of ``layer``, by default the classifier's ``cam_layer``, w the weights of the linear layer from A's
+    spatial mean to the logits. Zhou et al. (2016), equation 2. Before upsampling, the mean of a map is f_t minus the
+    linear layer's bias.
 
     Raises:
         ValueError: as ``gradcam``, or logits that are not one linear layer over the spatial mean of A.
     """
-    classifier = classifier_of(model, images, targets, upsampling)
+    classifier = classifier_of(model, images, targets, layer)
     activations, logits = activations_and_logits(classifier, images)
     # Found by its values rather than its name: equation 2 only applies if the logits are this layer of the mean of A.
     heads = [head for head in _heads(classifier, activations) if _is_head(*head, activations, logits)]
@@ -57,17 +59,18 @@ def gradcam(
     generator: torch.Generator,
     relu: bool = True,
     upsampling: Upsampling = "bilinear",
+    layer: str = "",
 ) -> Tensor:
     """Compute max(Σ_k ᾱ_k A_k, 0) with ᾱ_k the spatial mean of ∂f_t / ∂A_k, upsampled to ``[N, 1, H, W]``.
 
-    A is the output of the classifier's ``cam_layer``: feature maps, or tokens as in ``feature_maps``. Selvaraju et al.
-    (2017), equations 1 and 2; without ``relu`` the signed sum.
+    A is the output of ``layer``, by default the classifier's ``cam_layer``: feature maps, or tokens as in
+    ``feature_maps``. Selvaraju et al. (2017), equations 1 and 2; without ``relu`` the signed sum.
 
     Raises:
         ValueError: the model is not a ``Classifier``, the layer returns neither feature maps nor tokens on a grid, the
             logits do not depend on its output or only on its class token, or a parameter is invalid.
     """
-    classifier = classifier_of(model, images, targets, upsampling)
+    classifier = classifier_of(model, images, targets, layer)
     activations, gradients = activations_and_gradients(classifier, images, targets)
     maps = (gradients.mean((2, 3), keepdim=True) * activations).sum(1, keepdim=True)
     return upsampled(maps, images, upsampling, relu=relu)
@@ -81,6 +84,7 @@ def gradcam_plus_plus(
     generator: torch.Generator,
     relu: bool = True,
     upsampling: Upsampling = "bilinear",
+    layer: str = "",
 ) -> Tensor:
     """Compute max(Σ_k w_k A_k, 0) with w_k = Σ_ij α_kij max(g_kij, 0) and g = ∂f_t / ∂A, as ``[N, 1, H, W]``.
 
@@ -92,7 +96,7 @@ def gradcam_plus_plus(
     Raises:
         ValueError: as ``gradcam``.
     """
-    classifier = classifier_of(model, images, targets, upsampling)
+    classifier = classifier_of(model, images, targets, layer)
     activations, gradients = activations_and_gradients(classifier, images, targets)
     # Only positive gradients count, and g² cancels: α g = g / (2 + g ΣA). An ε beside 2 g² + g³ ΣA would make α depend
     # on the scale of A, which g ΣA does not: with gradients of about 1e-4, as those of a large layer, it would be
@@ -111,6 +115,7 @@ def layercam(
     generator: torch.Generator,
     relu: bool = True,
     upsampling: Upsampling = "bilinear",
+    layer: str = "",
 ) -> Tensor:
     """Compute max(Σ_k max(∂f_t / ∂A_k, 0) ⊙ A_k, 0), upsampled to ``[N, 1, H, W]``; A as in ``gradcam``.
 
@@ -120,7 +125,7 @@ def layercam(
     Raises:
         ValueError: as ``gradcam``.
     """
-    classifier = classifier_of(model, images, targets, upsampling)
+    classifier = classifier_of(model, images, targets, layer)
     activations, gradients = activations_and_gradients(classifier, images, targets)
     maps = (gradients.clamp(min=0) * activations).sum(1, keepdim=True)
     return upsampled(maps, images, upsampling, relu=relu)
@@ -134,17 +139,18 @@ def hirescam(
     generator: torch.Generator,
     relu: bool = True,
     upsampling: Upsampling = "bilinear",
+    layer: str = "",
 ) -> Tensor:
     """Compute max(Σ_k ∂f_t / ∂A_k ⊙ A_k, 0), upsampled to ``[N, 1, H, W]``; A as in ``gradcam``.
 
     Draelos & Carin (2020). The positive part is that of the sum, as in Grad-CAM and the authors' code; its terms have
     both signs. Without ``relu`` the signed sum, whose values before upsampling add up to f_t minus the bias if the
-    network after the layer is one linear layer.
+    network after the layer is one linear layer; of an earlier ``layer``, it is Gradient × Input of that layer.
 
     Raises:
         ValueError: as ``gradcam``.
     """
-    classifier = classifier_of(model, images, targets, upsampling)
+    classifier = classifier_of(model, images, targets, layer)
     activations, gradients = activations_and_gradients(classifier, images, targets)
     return upsampled((gradients * activations).sum(1, keepdim=True), images, upsampling, relu=relu)
 
@@ -157,6 +163,7 @@ def xgradcam(
     generator: torch.Generator,
     relu: bool = True,
     upsampling: Upsampling = "bilinear",
+    layer: str = "",
 ) -> Tensor:
     """Compute max(Σ_k w_k A_k, 0) with w_k = Σ_ij A_kij g_kij / Σ_ij A_kij and g = ∂f_t / ∂A, as ``[N, 1, H, W]``.
 
@@ -167,7 +174,7 @@ def xgradcam(
     Raises:
         ValueError: as ``gradcam``.
     """
-    classifier = classifier_of(model, images, targets, upsampling)
+    classifier = classifier_of(model, images, targets, layer)
     activations, gradients = activations_and_gradients(classifier, images, targets)
     weights = (activations * gradients).sum((2, 3), keepdim=True) / activations.sum((2, 3), keepdim=True)
     weights = torch.where(activations.any((2, 3), keepdim=True), weights, 0)
@@ -182,6 +189,7 @@ def eigencam(
     generator: torch.Generator,
     relu: bool = True,
     upsampling: Upsampling = "bilinear",
+    layer: str = "",
 ) -> Tensor:
     """Compute max(A v, 0) with v the first right singular vector of A ``[h w, K]``, upsampled to ``[N, 1, H, W]``.
 
@@ -193,7 +201,7 @@ def eigencam(
     Raises:
         ValueError: as ``scorecam``.
     """
-    classifier = classifier_of(model, images, targets, upsampling)
+    classifier = classifier_of(model, images, targets, layer)
     activations, _ = activations_and_logits(classifier, images)
     matrices = activations.flatten(2).mT
     # The decomposition raises an error for the whole batch if one value is not finite.
@@ -214,6 +222,7 @@ def scorecam(
     baseline: Baseline = "mean",
     relu: bool = True,
     upsampling: Upsampling = "bilinear",
+    layer: str = "",
 ) -> Tensor:
     """Compute max(Σ_k w_k A_k, 0) with w the softmax over k of f_t(x ⊙ H_k + x′ ⊙ (1 − H_k)), as ``[N, 1, H, W]``.
 
@@ -225,7 +234,7 @@ def scorecam(
         ValueError: the model is not a ``Classifier``, the layer returns neither feature maps nor tokens on a grid, or a
             parameter is invalid.
     """
-    classifier = classifier_of(model, images, targets, upsampling)
+    classifier = classifier_of(model, images, targets, layer)
     color, images = baseline_color(classifier, images, baseline), images.detach()
     activations, _ = activations_and_logits(classifier, images)
     count, channels = activations.shape[:2]

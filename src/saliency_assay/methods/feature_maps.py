@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from copy import copy
 from functools import partial
 
 import torch
@@ -11,15 +12,25 @@ from torch.nn.functional import interpolate
 
 from saliency_assay.methods.differentiate import check_inputs, gradient_of
 from saliency_assay.models.classifier import Classifier
+from saliency_assay.models.grid_settings import of_grid
 from saliency_assay.models.inference import uncompiled
 
 
-def classifier_of(model: nn.Module, images: Tensor, targets: Tensor, upsampling: str) -> Classifier:
-    """Check the arguments common to all CAM methods, and return the model as a ``Classifier``."""
+def classifier_of(model: nn.Module, images: Tensor, targets: Tensor, layer: str = "") -> Classifier:
+    """Check the arguments common to all CAM methods, and return the model with ``layer``, if any, as its CAM layer.
+
+    Raises:
+        ValueError: invalid images or targets, no ``Classifier``, or no such layer.
+    """
     check_inputs(images, targets)
     if not isinstance(model, Classifier):
         raise ValueError(f"model: found {type(model).__name__}, expected a Classifier, which has a cam_layer")
-    return model
+    if not layer:
+        return model
+    model.layer(layer)  # raises if there is none
+    other = copy(model)  # which shares its layers
+    other.cam_layer = layer
+    return other
 
 
 def cam_layers(classifier: Classifier, images: Tensor) -> list[str]:
@@ -147,11 +158,16 @@ def feature_maps(classifier: Classifier, output: Tensor, images: Tensor) -> Tens
 
     Feature maps of the images' aspect ratio may have their channels last, ``[N, h, w, K]``. Of tokens ``[N, T, K]``,
     the last h · w are the grid, row by row: that of ``token_grid``, or the largest of the images' aspect ratio. The
-    tokens before it, such as class and register tokens, are dropped.
+    tokens before it, such as class and register tokens, are dropped. The feature maps of all cells of a grid
+    (``grid_settings``) are joined.
 
     Raises:
         ValueError: the output has another shape, or fewer tokens than the grid.
     """
+    return of_grid(classifier.network, _feature_maps(classifier, output, images))
+
+
+def _feature_maps(classifier: Classifier, output: Tensor, images: Tensor) -> Tensor:
     name, shape, (height, width) = classifier.cam_layer, list(output.shape), images.shape[2:]
     if output.ndim == 4:
         rows, columns = output.shape[1:3]

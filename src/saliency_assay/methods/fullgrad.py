@@ -25,6 +25,7 @@ from saliency_assay.methods.differentiate import autograd_errors, check_inputs, 
 from saliency_assay.methods.feature_maps import minimum_and_span, rescaled
 from saliency_assay.methods.layers import Add, Mean, Scale
 from saliency_assay.models.classifier import kind_of
+from saliency_assay.models.grid_settings import PartlyConnected, of_grid
 from saliency_assay.registry.limits import Limits
 
 RESCALINGS = {"layer": (1, 2, 3), "channel": (2, 3)}
@@ -60,9 +61,13 @@ def fullgrad(
     Biases of linear layers, and of activations of one vector per image, have no position, so they are left out.
 
     Raises:
-        ValueError: a layer whose offset is not its bias.
+        ValueError: a layer whose offset is not its bias, or a network whose head receives a part of the last layer.
     """
     check_inputs(images, targets)
+    if isinstance(network_of(model), PartlyConnected):
+        raise ValueError(
+            "fullgrad: found a head of one cell (dipart), whose biases have another size than the grid"
+        )
     network = canonical_for("fullgrad", model, images)
     _check_layers(network, kind_of(network_of(model)))
     sums: dict[torch.Size, Tensor] = {}
@@ -70,7 +75,7 @@ def fullgrad(
     def add(name: str, term: Tensor) -> None:
         if term.ndim == 4 and not isinstance(network.get_submodule(name), nn.Linear):
             # Summed over channels and layers of the same size before they are resized, which is linear.
-            layer = _rescaled_sum(term.abs_(), RESCALINGS[rescale])
+            layer = _rescaled_sum(of_grid(network_of(model), term).abs_(), RESCALINGS[rescale])
             size = layer.shape[2:]
             sums[size] = sums[size] + layer if size in sums else layer
 

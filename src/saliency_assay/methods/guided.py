@@ -134,10 +134,11 @@ def guided_gradcam(
     *,
     generator: torch.Generator,
     upsampling: Upsampling = "bilinear",
+    layer: str = "",
 ) -> Tensor:
-    """Compute guided backpropagation ⊙ Grad-CAM (with its ReLU), ``[N, C, H, W]``, signed (Selvaraju et al., 2017)."""
+    """Compute guided backpropagation ⊙ Grad-CAM of ``layer``, as there, ``[N, C, H, W]`` (Selvaraju et al., 2017)."""
     guided = guided_backprop(model, images, targets, generator=generator)
-    return guided * gradcam(model, images, targets, generator=generator, upsampling=upsampling)
+    return guided * gradcam(model, images, targets, generator=generator, upsampling=upsampling, layer=layer)
 
 
 def _saved(node: Node, name: str) -> Any:

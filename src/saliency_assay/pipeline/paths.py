@@ -45,6 +45,9 @@ class Paths:
         self.validity_scores = (
             f"{results}/scores/validity/{{study}}/{{metric}}/seed{{seed}}/{{method}}.parquet"
         )
+        self.grids = f"{results}/grids/{{study}}.zarr.zip"
+        self.grid_scores = f"{results}/scores/grid/{{study}}/{{setting}}/seed{{seed}}/{{method}}.parquet"
+        self.grid_maps = f"{results}/aggatt/{{study}}/{{setting}}/seed{{seed}}/{{method}}.zarr.zip"
         self.concept_scores = f"{results}/scores/concepts/{{study}}/seed{{seed}}/{{model}}.parquet"
 
         # One arm of a retrain study: f_i and D_i for i = 0, 1, …
