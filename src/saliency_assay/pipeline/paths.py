@@ -44,6 +44,7 @@ class Paths:
         self.validity_scores = (
             f"{results}/scores/validity/{{study}}/{{metric}}/seed{{seed}}/{{method}}.parquet"
         )
+        self.parts_scores = f"{results}/scores/parts/{{study}}/seed{{seed}}/{{method}}.parquet"
         self.concept_scores = f"{results}/scores/concepts/{{study}}/seed{{seed}}/{{model}}.parquet"
 
         # One arm of a retrain study: f_i and D_i for i = 0, 1, …

@@ -9,7 +9,8 @@ from saliency_assay.studies.bam import BAM
 from saliency_assay.studies.caption import CAPTION
 from saliency_assay.studies.fidelity import FIDELITY
 from saliency_assay.studies.gallery import GALLERY
+from saliency_assay.studies.parts import PARTS
 from saliency_assay.studies.retrain import RETRAIN
 from saliency_assay.studies.validity import VALIDITY
 
-STUDY_KINDS = {kind.name: kind for kind in (BAM, CAPTION, FIDELITY, GALLERY, RETRAIN, VALIDITY)}
+STUDY_KINDS = {kind.name: kind for kind in (BAM, CAPTION, FIDELITY, GALLERY, PARTS, RETRAIN, VALIDITY)}

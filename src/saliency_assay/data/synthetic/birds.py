@@ -28,7 +28,8 @@ MISSING = -1
 """Variant of a part that an image lacks."""
 NO_LAYER = 0
 """Layer of the body and the empty background in ``Scene.layers``; part p has layer 1 + p, object o 1 + P + o."""
-MAXIMUM_CLASSES = int(np.prod(VARIANTS))
+COMBINATIONS = 768
+"""Number of combinations of variants, the product of ``VARIANTS``."""
 
 RED, GREEN, BLUE, YELLOW, WHITE, BLACK = (
     *((214, 48, 40), (44, 150, 60), (50, 82, 205), (240, 200, 40)),
@@ -81,7 +82,7 @@ class Scene:
 def birds(
     *,
     size: Annotated[int, Limits(minimum=32, maximum=256)] = 64,
-    classes: Annotated[int, Limits(minimum=3, maximum=MAXIMUM_CLASSES)] = 20,
+    classes: Annotated[int, Limits(minimum=3, maximum=768)] = 20,
     images_per_class: Annotated[int, Limits(minimum=2, maximum=10_000)] = 300,
     test_share: Annotated[float, Limits(minimum=0.01, maximum=0.5)] = 0.1,
     objects: Annotated[int, Limits(minimum=1, maximum=20)] = 4,
@@ -144,7 +145,7 @@ def class_names(classes: int) -> tuple[str, ...]:
 
 def sample_classes(classes: int, generator: np.random.Generator) -> Ints:
     """Return the variants of the parts of each class, int64 ``[classes, P]``; no two classes are equal."""
-    numbers = generator.choice(MAXIMUM_CLASSES, classes, replace=False)
+    numbers = generator.choice(COMBINATIONS, classes, replace=False)
     return np.stack(np.unravel_index(numbers, VARIANTS), axis=1).astype(np.int64)
 
 
