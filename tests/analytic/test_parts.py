@@ -215,7 +215,8 @@ def test_a_constant_map_has_the_scores_of_the_area_of_parts() -> None:
         assert (result.curves[name][1:, low] == 1).all()  # without parts, class 0 is predicted
     assert (result.curves["csdc"][:, ~low] == 0).all()
     assert (result.curves["deletion_check"][:, ~low] == 0).all()
-    assert (result.curves["distractibility"][:, low | middle] == 0).all()  # the object is the only irrelevant region
+    # The object is the only irrelevant region.
+    assert (result.curves["distractibility"][:, low | middle] == 0).all()
     assert (result.curves["distractibility"][:, high] == 1).all()
     assert result.scores["single_deletion", ""].isnan().all()  # a constant importance has no order
     sensitivity = result.scores["target_sensitivity", ""]

@@ -107,8 +107,8 @@ def birds(
 
     Returns:
         The classes of label ``class``, and blocks of ``image`` uint8 ``[n, 3, size, size]``, ``split`` uint8,
-        ``label_class`` and ``scene`` int64 ``[n]``, and ``parts`` int64 ``[n, P]``, the variant of each part or
-        ``MISSING``. ``scene_of`` renders an image again from ``scene`` and ``parts``.
+        ``label_class`` and ``scene_seed`` int64 ``[n]``, and ``parts`` int64 ``[n, P]``, the variant of each part or
+        ``MISSING``. ``scene_of`` renders an image again from ``scene_seed`` and ``parts``.
     """
     table = sample_classes(classes, generator)
     count = classes * images_per_class
@@ -131,7 +131,7 @@ def birds(
                 "image": np.stack(images),
                 "split": split[rows].astype(np.uint8),
                 "label_class": labels[rows].astype(np.int64),
-                "scene": seeds[rows],
+                "scene_seed": seeds[rows],
                 "parts": variants[rows],
             }
 
@@ -235,7 +235,7 @@ def _polygon(*corners: tuple[float, float]) -> Points:
 
 def _feet(color: Color, *corners: tuple[float, float]) -> tuple[tuple[Color, Points], ...]:
     """Return two equal feet."""
-    return tuple((color, _polygon(*corners) + [x, 0.45]) for x in (-0.25, 0.25))
+    return tuple((color, _polygon(*((a + x, b + 0.45) for a, b in corners))) for x in (-0.25, 0.25))
 
 
 _BEAKS = (
@@ -268,6 +268,11 @@ _WINGS = (
     ((RED, _polygon((0.25, 0.0), (-0.5, -0.1), (-0.3, 0.4))),),
     ((GREEN, _ellipse(-0.1, 0.1, 0.38, 0.24)),),
     ((BLUE, _polygon((0.3, 0.05), (-0.35, -0.75), (-0.5, 0.15))),),
-    ((YELLOW, _polygon((0.25, -0.1), (-0.45, -0.1), (-0.45, 0.12), (-0.1, 0.12), (-0.1, 0.36), (0.25, 0.36))),),
+    (
+        (
+            YELLOW,
+            _polygon((0.25, -0.1), (-0.45, -0.1), (-0.45, 0.12), (-0.1, 0.12), (-0.1, 0.36), (0.25, 0.36)),
+        ),
+    ),
 )
 """Variants of each part: colors and polygons."""

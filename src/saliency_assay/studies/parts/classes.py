@@ -43,7 +43,9 @@ def minimal_sufficient_sets(table: Ints) -> npt.NDArray[np.bool_]:
     shared = _shared_sets(table)
     sets = np.arange(2 ** table.shape[1])
     others = ~np.eye(len(table), dtype=bool)
-    occurs_in_other = (sets & ~shared[:, :, None]) == 0  # the set is a subset of the parts that both classes share
+    occurs_in_other = (
+        sets & ~shared[:, :, None]
+    ) == 0  # the set is a subset of the parts that both classes share
     sufficient = ~(occurs_in_other & others[:, :, None]).any(1)
     is_proper_subset = ((sets & ~sets[:, None]) == 0) & (sets != sets[:, None])  # [set, subset]
     minimal: npt.NDArray[np.bool_] = sufficient & ~(sufficient[:, None] & is_proper_subset).any(2)

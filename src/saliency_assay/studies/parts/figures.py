@@ -39,6 +39,6 @@ def protocols_figure(
         axes.grid(visible=True, axis="x")
     panels[0].set_yticks(range(len(methods)), [labels.method(str(method)) for method in methods])
     panels[0].set_ylim(len(methods) - 0.5, -0.5)
-    text = f"mean over images with {100 * level:.4g} % confidence interval (higher is better →); orange squares: baselines"
-    figure.supxlabel(text, fontsize=9)
+    interval = f"mean over images with {100 * level:.4g} % confidence interval (higher is better →)"
+    figure.supxlabel(f"{interval}; orange squares: baselines", fontsize=9)
     return figure

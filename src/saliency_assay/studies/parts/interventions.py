@@ -15,7 +15,7 @@ def evaluate_interventions(
     targets: Tensor,
     *,
     generator: torch.Generator,
-    scene: Tensor,
+    scene_seed: Tensor,
     parts: Tensor,
     objects: int,
 ) -> dict[str, Tensor]:
@@ -26,7 +26,7 @@ def evaluate_interventions(
         images: complete images in [0, 1], ``[N, 3, S, S]``.
         targets: not used.
         generator: not used.
-        scene: seed of each scene, int64 ``[N]``.
+        scene_seed: seed of each scene, int64 ``[N]``.
         parts: variant of each part, int64 ``[N, P]``.
         objects: number of objects in the background.
 
@@ -40,14 +40,16 @@ def evaluate_interventions(
     """
     scenes = [
         scene_of(variants, seed, size=images.shape[-1], objects=objects)
-        for variants, seed in zip(parts.cpu().numpy(), scene.tolist(), strict=True)
+        for variants, seed in zip(parts.cpu().numpy(), scene_seed.tolist(), strict=True)
     ]
 
     def render(removed: tuple[int, ...]) -> Tensor:
         return pixels_of(np.stack([each.image(removed) for each in scenes]), images.device)
 
     if not torch.equal(render(()), images):
-        raise ValueError("images: found other pixels than those rendered from their scenes, expected the same")
+        raise ValueError(
+            "images: found other pixels than those rendered from their scenes, expected the same"
+        )
     sets = range(2 ** len(PARTS))
     with torch.no_grad():
         part_logits = [predict(render(_layers_without(number))) for number in sets]

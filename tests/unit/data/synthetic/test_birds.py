@@ -21,12 +21,12 @@ def data() -> dict[str, np.ndarray]:
 
 def test_test_images_are_rendered_again_from_their_scenes(data: dict[str, np.ndarray]) -> None:
     for number in np.flatnonzero(data["split"] == TEST)[:5]:
-        scene = scene_of(data["parts"][number], int(data["scene"][number]), size=32, objects=OBJECTS)
+        scene = scene_of(data["parts"][number], int(data["scene_seed"][number]), size=32, objects=OBJECTS)
         assert (scene.image() == data["image"][number]).all()
 
 
 def test_removing_a_layer_changes_only_pixels_near_it(data: dict[str, np.ndarray]) -> None:
-    scene = scene_of(data["parts"][0], int(data["scene"][0]), size=64, objects=OBJECTS)
+    scene = scene_of(data["parts"][0], int(data["scene_seed"][0]), size=64, objects=OBJECTS)
     layers = scene.layers()
     for layer in range(1, 1 + len(PARTS) + OBJECTS):
         changed = (scene.image() != scene.image((layer,))).any(0)
