@@ -23,6 +23,7 @@ from tools.source_tree import ROOT
 OTHERS = """
 data:
   digits: {kind: digits}
+  birds: {kind: birds}
 models:
   small:
     architecture: resnet8
@@ -30,6 +31,7 @@ models:
     trained_on: class
     training: {epochs: 1, validation_share: 0.1}
     search: {learning_rate: [0.05, 0.1]}
+  birds: {architecture: resnet8, data: birds, trained_on: class, training: {epochs: 1}}
 methods:
   gradient: {}
   random: {}
@@ -38,6 +40,7 @@ metrics:
 studies:
   validity: {kind: validity, model: small}
   grid: {kind: grid, model: small}
+  parts: {kind: parts, model: birds}
 """
 """Configuration with the rules that the demo lacks."""
 SECTIONS = {"sets": "data", "listed_metrics": "metrics"}

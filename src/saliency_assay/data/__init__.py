@@ -131,6 +131,15 @@ DATA_KINDS = (
         reference="Yeh et al. 2019, On the (In)fidelity and Sensitivity of Explanations, section 5",
     ),
     DataKind(
+        name="birds",
+        label="Birds",
+        function="saliency_assay.data.synthetic.birds:birds",
+        summary="synthetic birds, whose class is a combination of variants of five parts, in front of objects",
+        reference="this project; designed as in Hesse et al. 2023, FunnyBirds: A Synthetic Vision Dataset for a"
+        " Part-Based Analysis of Explainable AI Methods",
+        class_names="saliency_assay.data.synthetic.birds:class_names",
+    ),
+    DataKind(
         name="digits",
         label="Digits",
         function="saliency_assay.data.readers.digits:digits",

@@ -44,6 +44,7 @@ GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "respond": ("score", ("metric", *EXPLAINED)),
     "score": ("score", ("metric", *EXPLAINED)),
     "score_validity": ("score_validity", ("study", "metric", "seed")),
+    "score_parts": ("score_parts", ("study", "seed")),
     "score_bam": ("score_bam", ("study", "seed")),
     "score_grid": ("score_grid", ("study", "setting", "seed")),
     "score_series": ("score_series", ("study", "seed")),
@@ -167,6 +168,11 @@ class Grouping:
         """Return the passes through the model for each explained image; None for a custom function."""
         if rule == "attribute":
             return self._passes(self.config.methods[wildcards["method"]], wildcards)
+        if rule == "score_parts":
+            study = self.studies.study(wildcards["study"])
+            of_study = {"model": study.models[0], "data": study.data}
+            of_map = self._passes(self.config.methods[wildcards["method"]], of_study)
+            return None if of_map is None else 2 * of_map  # maps of two other classes
         if rule not in ("respond", "score", "score_validity"):
             return PASSES.get(rule, 0)
         metric = self.config.metrics[wildcards["metric"]]

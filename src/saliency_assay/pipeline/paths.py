@@ -48,6 +48,7 @@ class Paths:
         self.grids = f"{results}/grids/{{study}}.zarr.zip"
         self.grid_scores = f"{results}/scores/grid/{{study}}/{{setting}}/seed{{seed}}/{{method}}.parquet"
         self.grid_maps = f"{results}/aggatt/{{study}}/{{setting}}/seed{{seed}}/{{method}}.zarr.zip"
+        self.parts_scores = f"{results}/scores/parts/{{study}}/seed{{seed}}/{{method}}.parquet"
         self.concept_scores = f"{results}/scores/concepts/{{study}}/seed{{seed}}/{{model}}.parquet"
 
         # One arm of a retrain study: f_i and D_i for i = 0, 1, …

@@ -41,7 +41,7 @@ RESULTS_OF_METHODS = tuple(
     for pattern in (
         f"(?:maps|costs)/{_N}/seed[0-9]+/{_N}/{_FILE}",
         f"(?:scores|curves)/(?P<metric>{_N})/{_N}/seed[0-9]+/{_N}/{_FILE}",
-        f"scores/(?P<metric>bam|series|independence)/{_N}/seed[0-9]+/{_FILE}",
+        f"scores/(?P<metric>bam|series|independence|parts)/{_N}/seed[0-9]+/{_FILE}",
         f"(?:scores/grid|aggatt)/{_N}/(?P<metric>{_N})/seed[0-9]+/{_FILE}",
         f"scores/validity/{_N}/(?P<metric>{_N})/seed[0-9]+/{_FILE}",
         f"(?:remask|scores/retrain)/{_N}/{_N}/(?P<method>{_N})/{_N}/seed[0-9]+[./].*",

@@ -11,9 +11,10 @@ from saliency_assay.studies.designed import DESIGNED
 from saliency_assay.studies.fidelity import FIDELITY
 from saliency_assay.studies.gallery import GALLERY
 from saliency_assay.studies.grid import GRID
+from saliency_assay.studies.parts import PARTS
 from saliency_assay.studies.retrain import RETRAIN
 from saliency_assay.studies.validity import VALIDITY
 
 STUDY_KINDS = {
-    kind.name: kind for kind in (BAM, CAPTION, DESIGNED, FIDELITY, GALLERY, GRID, RETRAIN, VALIDITY)
+    kind.name: kind for kind in (BAM, CAPTION, DESIGNED, FIDELITY, GALLERY, GRID, PARTS, RETRAIN, VALIDITY)
 }
