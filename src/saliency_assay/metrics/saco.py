@@ -1,5 +1,6 @@
 """SaCo: do groups of more salient pixels change the output more? (Wu et al., 2024)."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Annotated
 
@@ -13,7 +14,6 @@ from saliency_assay.metrics.perturbation import (
     Span,
     differs,
     evaluate_order,
-    original,
     perturbation_batch,
     ranks_of,
 )
@@ -51,20 +51,20 @@ def saco(
         raise ValueError(f"groups: found {groups}, expected at most {pixels}, the pixels of an image")
     fill_pixels = fill_of(fill, images, mean=mean, seeds=sample_seeds(len(images), 1, generator))
     batch = perturbation_batch(predict, images, targets, fill_pixels, output=output)
-    ranks = ranks_of(saliency)
-    ends = to_device(torch.arange(groups + 1) * pixels // groups, images.device)
-    spans = ends.expand(len(images), -1)
-    impact = original(batch)[:, None] - evaluate_order(batch, ranks, [Span(spans[:, :-1], spans[:, 1:])])[0]
+    ranks, ends = ranks_of(saliency), [number * pixels // groups for number in range(groups + 1)]
+    spans = to_device(torch.tensor([[0, 0], *pairwise(ends)]), images.device).expand(len(images), -1, -1)
+    output_without = evaluate_order(batch, ranks, [Span(spans[:, :, 0], spans[:, :, 1])])[0]
+    impact = output_without[:, :1] - output_without[:, 1:]  # the first span is empty
     # Pixels equal to their fill change nothing; without this, rounding would differ between the rows of a batch.
     changed = _means(differs(batch), ranks, ends) > 0
     score = _coefficient(_means(saliency.flatten(1), ranks, ends), torch.where(changed, impact, 0))
     return Scored({("saco", ""): nan_unless(is_rankable(saliency), score)})
 
 
-def _means(values: Tensor, ranks: Tensor, ends: Tensor) -> Tensor:
+def _means(values: Tensor, ranks: Tensor, ends: Sequence[int]) -> Tensor:
     """Return the mean of ``values [N, P]`` over each group of pixels, float64 ``[N, groups]``."""
     ordered = torch.zeros_like(ranks, dtype=torch.float64).scatter(1, ranks, values.double())
-    return torch.stack([ordered[:, start:end].mean(1) for start, end in pairwise(ends.tolist())], dim=1)
+    return torch.stack([ordered[:, start:end].mean(1) for start, end in pairwise(ends)], dim=1)
 
 
 def _coefficient(salience: Tensor, impact: Tensor) -> Tensor:
@@ -75,4 +75,4 @@ def _coefficient(salience: Tensor, impact: Tensor) -> Tensor:
         agrees = impact[:, i : i + 1] >= impact[:, i + 1 :]
         total += torch.where(agrees, difference, -difference).sum(1)
         weights += difference.sum(1)
-    return total / weights
+    return (total / weights).clamp(-1, 1)  # rounding can exceed ±1
