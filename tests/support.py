@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from saliency_assay.methods import Method
 from saliency_assay.models.classifier import Blueprint, Classifier, build
+from saliency_assay.models.designed import Designed
 from saliency_assay.models.vit import vit
 from saliency_assay.registry.records import resolve
 
@@ -120,6 +121,19 @@ def classifier(
 
 def conv_classifier(seed: int = 1, channels: int = 3, dtype: torch.dtype = torch.float64) -> Classifier:
     return classifier(with_random_state(ConvNet(channels), seed), "body.6", channels, dtype)
+
+
+class DesignedNet(ConvNet, Designed):
+    """A network with an importance of pixels, which is 0 for some of them."""
+
+    def importance(self, inputs: Tensor, targets: Tensor) -> Tensor:
+        weights = next(self.parameters()).flatten()[: inputs.shape[1]].reshape(-1, 1, 1)
+        values = (weights * inputs).sum(1, keepdim=True)
+        return torch.where(values.abs() > 0.1, values, 0).detach()
+
+
+def designed_classifier(seed: int = 1, channels: int = 3, dtype: torch.dtype = torch.float64) -> Classifier:
+    return classifier(with_random_state(DesignedNet(channels), seed), "body.6", channels, dtype)
 
 
 def skip_classifier(

@@ -31,6 +31,7 @@ from saliency_assay.metrics.perturbation import LEAST_ROWS
 from saliency_assay.metrics.reductions import REDUCTIONS, reduce
 from saliency_assay.metrics.scored import Scored
 from saliency_assay.models.classifier import Classifier
+from saliency_assay.models.designed import Designed
 from saliency_assay.registry.records import Parameter, module_of, resolve
 from saliency_assay.registry.signatures import declared
 from saliency_assay.studies.bam.metric_tables import spread
@@ -112,7 +113,7 @@ def some_maps(channels: int) -> np.ndarray:
 MAPS = some_maps(3)
 
 
-class Network(nn.Module):
+class Network(Designed):
     """Without pooling, so that a single pixel moves the output by more than rounding does."""
 
     def __init__(self) -> None:
@@ -129,6 +130,10 @@ class Network(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         return self.body(images)
+
+    def importance(self, inputs: Tensor, targets: Tensor) -> Tensor:
+        relevant = torch.arange(inputs.shape[-1], device=inputs.device) < inputs.shape[-1] // 2
+        return inputs.sum(1, keepdim=True) * relevant
 
 
 def small_classifier(seed: int = 1, dtype: torch.dtype = torch.float32) -> Classifier:
@@ -426,8 +431,8 @@ def test_changes_nothing_and_needs_no_runner(metric: Metric, dtype: torch.dtype)
 @EVERY_ON_MAPS
 def test_anything_that_predicts_can_be_scored(metric: Metric) -> None:
     """No gradients, no layers: a function of images, and of no more of them at once than need be."""
-    if {"explain", "randomized_model"} & set(metric.takes):
-        pytest.skip("the metric needs the model itself, for the method or for its weights")
+    if metric.needs or {"explain", "randomized_model"} & set(metric.takes):
+        pytest.skip("the metric needs the model itself, for the method, its weights or its importance")
     network = small_classifier(dtype=torch.float64)
     with seen_batches(network) as seen:
         result = direct(metric, torch.float64, lambda images: network(images))

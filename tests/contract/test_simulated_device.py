@@ -13,7 +13,14 @@ import test_metrics_contract as contract
 import torch
 from scipy import stats
 from simulated_device import DEVICE, SimulatedTensor, Simulation, simulated, to_simulated
-from support import attention_classifier, bound, conv_classifier, cyclic_targets, random_images
+from support import (
+    attention_classifier,
+    bound,
+    conv_classifier,
+    cyclic_targets,
+    designed_classifier,
+    random_images,
+)
 from torch import Tensor, nn
 
 from saliency_assay.methods import METHODS, Method, sampling
@@ -106,7 +113,8 @@ def test_launches_and_waits_are_counted() -> None:
 
 def classifier_for(method: Method, dtype: torch.dtype) -> Classifier:
     """A classifier that the method supports."""
-    kind = attention_classifier if "attention" in method.needs else conv_classifier
+    needed = {"attention": attention_classifier, "designed": designed_classifier}
+    kind = next((each for need, each in needed.items() if need in method.needs), conv_classifier)
     return kind(dtype=dtype)
 
 

@@ -194,6 +194,7 @@ GRADIENTS = {method.name for method in METHODS if "gradients" in method.needs}
 LAYERS = {method.name for method in METHODS if "layers" in method.needs}
 CAM = {method.name for method in METHODS if "cam_layer" in method.needs}
 ATTENTION = {method.name for method in METHODS if "attention" in method.needs}
+DESIGNED = {record.name for record in (*METHODS, *contract.ON_MAPS) if "designed" in record.needs}
 GUIDED = {"guided_backprop", "guided_gradcam"}
 OTHER_MODELS = {"randomized_model", "finetuned_model"}
 RECOMPUTED = {metric.name for metric in contract.ON_MAPS if "explain" in metric.takes}
@@ -212,7 +213,8 @@ class Network:
 
 
 def network(build: Callable[[], nn.Module], refused: dict[str, str] | None = None, **fields: Any) -> Network:
-    return Network(build, refused=each(ATTENTION, "found no attention in") | (refused or {}), **fields)
+    always = each(ATTENTION, "found no attention in") | each(DESIGNED, NOT_DESIGNED)
+    return Network(build, refused=always | (refused or {}), **fields)
 
 
 def each(names: set[str], reason: str) -> dict[str, str]:
@@ -220,6 +222,7 @@ def each(names: set[str], reason: str) -> dict[str, str]:
 
 
 NEEDS_LAYER = each(CAM, r"needs saliency_assay.wrap\(…, cam_layer=…\)")
+NOT_DESIGNED = "expected a designed network"
 OTHER_HEAD = "the head of .* is not average pooling and one linear layer"
 
 
@@ -235,7 +238,8 @@ NETWORKS = {
         cam_layer="blocks.-1.norm1",
         is_plain=False,
         refused={"cam": OTHER_HEAD, "fullgrad": "found 'cat'"}
-        | each({"lrp_alpha_beta", "deep_taylor", *GUIDED}, "found no ReLU in"),
+        | each({"lrp_alpha_beta", "deep_taylor", *GUIDED}, "found no ReLU in")
+        | each(DESIGNED, NOT_DESIGNED),
     ),
     "in-place ReLU of a view": network(partial(trained, InPlaceView)),
     "clamp and maximum": network(partial(trained, Clamped), NEEDS_LAYER, cam_layer=""),

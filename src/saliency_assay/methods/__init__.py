@@ -582,7 +582,7 @@ METHODS: tuple[Method, ...] = (
         "this project; Shapley, 1953",
         "exact Shapley values of the pixels of a designed network",
         one_channel=True,
-        passes=None,  # so that it is not tried on random images, for which it need not be known
+        passes=0,
         needs=("designed",),
     ),
     Method(

@@ -35,7 +35,7 @@ class Designed(nn.Module, ABC):
         """Return the Shapley value of each pixel for the target's logit, ``[N, 1, H, W]``.
 
         ``inputs`` are images ``[N, C, H, W]`` as the network receives them, ``targets`` int64 ``[N]``. A removed pixel
-        is black.
+        is 0, which is black without a normalization.
 
         Raises:
             ValueError: the importance of the pixels of these images is not known.
@@ -184,7 +184,7 @@ def truth_of(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
     """Return the exact importance of the pixels of ``images [N, C, H, W]`` for the targets' logits, ``[N, 1, H, W]``.
 
     Raises:
-        ValueError: the network is not a designed one, normalizes its images, or as ``Designed.importance``.
+        ValueError: the network is not a designed one, or as ``Designed.importance``.
     """
     network = unwrapped(model.network if isinstance(model, Classifier) else model)
     if not isinstance(network, Designed):
@@ -192,16 +192,15 @@ def truth_of(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
             f"truth: found {type(network).__name__}, expected a designed network, whose importance is known by "
             "construction: architecture designed/NAME"
         )
-    if isinstance(model, Classifier) and (bool(model.mean.any()) or bool((model.std != 1).any())):
-        raise ValueError("truth: found a designed network with a normalization, expected mean 0 and std 1")
-    return network.importance(images.detach(), targets)
+    images = images.detach()
+    return network.importance(model.network_input(images) if isinstance(model, Classifier) else images, targets)
 
 
 def saturated_shares(responses: Tensor) -> Tensor:
     """Return the Shapley values of the game v(S) = min(1, Σ_{i ∈ S} a_i), ``[..., P]``.
 
-    With a_i in [1/2, 1] for n players and 0 for the others, two players reach 1. A player who comes first adds a_i, and
-    one who comes second, behind j, adds 1 − a_j: φ_i = a_i/n + Σ_{j ≠ i} (1 − a_j) / (n (n − 1)).
+    If a_i is at least 1/2 for n players and 0 for the others, two players reach 1. A player who comes first adds b_i =
+    min(1, a_i), and one who comes second, behind j, adds 1 − b_j: φ_i = b_i/n + Σ_{j ≠ i} (1 − b_j) / (n (n − 1)).
 
     Args:
         responses: a, ``[..., P]``.
@@ -214,29 +213,30 @@ def saturated_shares(responses: Tensor) -> Tensor:
         raise ValueError(
             f"saturated: found a color detector with the response {value:.3g}, expected 0 or at least 0.5"
         )
-    count = (responses > 0).sum(-1, keepdim=True).double()
+    count, responses = (responses > 0).sum(-1, keepdim=True).double(), responses.clamp(max=1)
     gaps = (1 - responses) * (responses > 0)
     second = (gaps.sum(-1, keepdim=True) - gaps) / (count * (count - 1)).clamp(min=1)
     return (responses / count.clamp(min=1) + second) * (responses > 0)
 
 
 def maximum_shares(own: Tensor, other: Tensor | None = None) -> Tensor:
-    """Return the Shapley values of the players ``own`` in a game of maxima of responses in [0, 1], ``[N, P]``.
+    """Return the Shapley values of the players ``own`` in a game of maxima of responses of at least 0, ``[N, P]``.
 
     Without ``other``, the game is v(S) = max_S a (Littlechild and Owen, 1973); with the responses b of other players,
-    v(S) = max(max_S a + max_S b − 1, 0). Both are integrals over t from 0 to 1 of simple games: some player
-    of S has a > t and, with ``other``, some has b > 1 − t. With n(t) and m(t) such players, the first of the n(t) is
-    decisive if one of the m(t) comes before: φ_i = ∫_0^{a_i} m(t) / (n(t) (n(t) + m(t))) dt, without ``other`` that of
-    1 / n(t).
+    v(S) = max(max_S a + max_S b − 1, 0). Both are integrals over t of simple games: some player of S has a > t and, with
+    ``other`` and t < 1, some has b > 1 − t. With n(t) and m(t) such players, the first of the n(t) is decisive if one of
+    the m(t) comes before: φ_i = ∫_0^{a_i} m(t) / (n(t) (n(t) + m(t))) dt, and that of 1 / n(t) for t > 1 and without
+    ``other``.
     """
     ends = [own.new_zeros(len(own), 1), own.new_ones(len(own), 1), own]
-    cuts = torch.cat([*ends, *([] if other is None else [1 - other])], 1).sort(1).values
+    cuts = torch.cat([*ends, *([] if other is None else [(1 - other).clamp(min=0)])], 1).sort(1).values
     middles = (cuts[:, 1:] + cuts[:, :-1]) / 2
     count = _number_above(own, middles)
     weights = 1 / count.clamp(min=1)
     if other is not None:
         others = _number_above(other, 1 - middles)
-        weights = weights * others / (count + others).clamp(min=1)
+        behind = weights * others / (count + others).clamp(min=1)
+        weights = torch.where(middles > 1, weights, behind)
     areas = torch.nn.functional.pad((weights * cuts.diff(dim=1)).cumsum(1), (1, 0))
     return areas.gather(1, torch.searchsorted(cuts, own.contiguous()))
 

@@ -71,7 +71,7 @@ class ModelChecks:
         alternatives = {
             name: self._checked_as(name, {}) or {"function": ""}
             for name, record in self.methods.items()
-            if record.uses_model
+            if record.uses_model and "designed" not in record.needs
         }
         models = [entry for model in self.config.models.values() for entry in self._entries(model)]
         settings: Settings = plain(
@@ -152,7 +152,8 @@ class ModelChecks:
     def _checked_as(self, name: str, parameters: Settings) -> Settings:
         """Return the call of the method by which a registered one is checked, with defaults for other parameters."""
         record = self.methods[name]
-        if not record.uses_model or (not isinstance(record.passes, int | float) and not record.checked_as):
+        # A method without passes needs nothing of a model that the configuration does not check.
+        if record.passes == 0 or (not isinstance(record.passes, int | float) and not record.checked_as):
             return {}
         if record.checked_as:
             return self._checked_as(record.checked_as, {})
