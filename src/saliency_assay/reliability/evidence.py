@@ -124,8 +124,8 @@ def evidence_table(
         entries: names of the metrics of single maps, with which ``variant`` begins.
 
     Returns:
-        A row for each score and kind of evidence that was measured: ``metric, variant, evidence``; ``value, low, high``:
-        its statistic with its interval; ``finding``: ``for`` if the interval lies above the threshold of the kind,
+        A row for each score and measured kind of evidence: ``metric, variant, evidence``; ``value, low, high``: its
+        statistic with its interval; ``finding``: ``for`` if the interval lies above the threshold of the kind,
         ``against`` if it lies below, else ``open``; ``study``: the study of these numbers, and ``studies``: the number
         of studies with this evidence. If studies differ, the numbers are those of one that is against or, without one,
         for. ``conclusion``: that on the metric, see ``conclusion``, the same in all of its rows.
