@@ -133,7 +133,8 @@ def evidence_table(
     rows = [row for study, tables in studies.items() for row in _rows_of_study(study, tables)]
     rows += [] if task_agreement is None else list(_model_rows(task_agreement))
     table, names = pd.DataFrame(rows, columns=[*EVIDENCE[:4], *EVIDENCE[5:9]]), set(entries)
-    table = table[[variant.partition(" ")[0] in names for variant in table["variant"]]]
+    is_scored = [variant.partition(" ")[0] in names for variant in table["variant"]]
+    table = table[np.array(is_scored, dtype=bool)]
     chosen = []
     for (metric, _), of_score in table.groupby(SCORE, sort=False):
         kinds = []
