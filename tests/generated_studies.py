@@ -9,6 +9,9 @@ from saliency_assay.plotting.thumbnails import thumbnails
 from saliency_assay.registry.labels import Labels
 from saliency_assay.registry.properties import PROPERTIES
 from saliency_assay.reliability import statistics
+from saliency_assay.reliability.across import ALL
+from saliency_assay.reliability.controls import Controls, controls_table
+from saliency_assay.reliability.evidence import evidence_table
 from saliency_assay.reliability.order_tables import order_tables
 from saliency_assay.reliability.reliability_tables import SCORED, by_method, groups, rankings_table
 from saliency_assay.report.pages.study import StudyResult
@@ -66,6 +69,7 @@ def generated_study(
         "reliability": reliability_of(scores[~scores["method"].isin(of_baselines)]),
         "rankings": rankings_table(scores, directions, of_baselines),
         "agreement": AGREEMENT,
+        "controls": controls_of(scores, directions, method_labels[-1]),
     }
     images = generator.integers(0, 255, (6, 1, 8, 8), dtype=np.uint8)
     maps = {"m": {method: generator.random((6, 8, 8)) for method in method_labels}}
@@ -84,6 +88,34 @@ def generated_study(
         level=0.95,
         thumbnails=thumbnails(images, maps, titles=[f"class {place}" for place in range(6)]),
     )
+
+
+def controls_of(scores: pd.DataFrame, directions: dict[str, str], lower: str) -> pd.DataFrame:
+    """Return the shares of the range from a method to a map with the score 9, the best possible one of every metric."""
+    best = scores[scores["method"] == lower].assign(method="Object mask", score=9.0)
+    upper = {score: {score: ["Object mask"]} for score in directions}
+    return controls_table(pd.concat([scores, best]), directions, Controls(lower, upper))
+
+
+def generated_evidence(studies: Sequence[StudyResult]) -> pd.DataFrame:
+    """Return evidence of every kind on the metrics of studies, with findings that differ between metrics."""
+    generator, rows = np.random.default_rng(0), []
+    tables = {}
+    for study in studies:
+        scores = study.tables["order"][["metric", "variant"]].drop_duplicates()
+        middle = generator.uniform(-0.5, 1, len(scores)).clip(-0.6, 0.6)
+        order = scores.assign(micro=middle, micro_low=middle - 0.3, micro_high=middle + 0.3)
+        meta = [
+            scores.assign(test=test, seed=0, mc=0.6, mc_sd=0.02, iterations=3) for test in ("model", "input")
+        ]
+        truth = scores.assign(rank_low=1, rho=middle, rho_low=middle - 0.3, rho_high=middle + 0.3)
+        rows.append(scores.assign(task=ALL, tasks=2, correlation=0.8, low=0.3, high=1.0))
+        tables[study.name] = {
+            **{name: study.tables[name] for name in ("reliability", "controls")},
+            **{"known_order": order, "meta_consistency": pd.concat(meta), "metric_truth": truth},
+        }
+    measured = {score: measures for study in studies for score, measures in study.measured.items()}
+    return evidence_table(tables, pd.concat(rows).drop_duplicates(["metric", "variant"]), measured, measured)
 
 
 def order_of(

@@ -124,8 +124,8 @@ def evidence_table(
         entries: names of the metrics of single maps, with which ``variant`` begins.
 
     Returns:
-        A row for each score and kind of evidence that was measured: ``metric, variant, evidence``; ``value, low, high``:
-        its statistic with its interval; ``finding``: ``for`` if the interval lies above the threshold of the kind,
+        A row for each score and measured kind of evidence: ``metric, variant, evidence``; ``value, low, high``: its
+        statistic with its interval; ``finding``: ``for`` if the interval lies above the threshold of the kind,
         ``against`` if it lies below, else ``open``; ``study``: the study of these numbers, and ``studies``: the number
         of studies with this evidence. If studies differ, the numbers are those of one that is against or, without one,
         for. ``conclusion``: that on the metric, see ``conclusion``, the same in all of its rows.
@@ -133,7 +133,8 @@ def evidence_table(
     rows = [row for study, tables in studies.items() for row in _rows_of_study(study, tables)]
     rows += [] if task_agreement is None else list(_model_rows(task_agreement))
     table, names = pd.DataFrame(rows, columns=[*EVIDENCE[:4], *EVIDENCE[5:9]]), set(entries)
-    table = table[[variant.partition(" ")[0] in names for variant in table["variant"]]]
+    is_scored = [variant.partition(" ")[0] in names for variant in table["variant"]]
+    table = table[np.array(is_scored, dtype=bool)]
     chosen = []
     for (metric, _), of_score in table.groupby(SCORE, sort=False):
         kinds = []

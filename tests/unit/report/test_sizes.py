@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from generated_studies import generated_study
+from generated_studies import generated_evidence, generated_study
 from playwright.sync_api import Browser, Page, ViewportSize
 
 from saliency_assay.report.pages.overview import overview_page, summary_page
@@ -39,7 +39,10 @@ def studies() -> dict[str, StudyResult]:
 def files(studies: dict[str, StudyResult], tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("pages")
     results = list(studies.values())
-    pages = {"overview": overview_page(results, seeds=[0, 1, 2], ran=""), "trust": trust_page(results)}
+    pages = {
+        "overview": overview_page(results, seeds=[0, 1, 2], ran=""),
+        "trust": trust_page(results, generated_evidence(results)),
+    }
     for name, text in {**pages, **{name: summary_page(result) for name, result in studies.items()}}.items():
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
     return folder

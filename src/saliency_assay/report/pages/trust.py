@@ -22,10 +22,10 @@ LEVELS = {kind: 2 if kind == verdicts.RELIABLE else int(kind in verdicts.SHOWN) 
 """Color of each verdict: 0 if no order was shown, 1 if it is clear on average, 2 if it is reliable."""
 CONCLUSIONS = (evidence.SUPPORTED, evidence.NOT_SHOWN, evidence.CONTRADICTED)
 CONCLUSION_RULES = {
-    evidence.SUPPORTED: "Reliability is for the metric, and so is a comparison with a known answer (known order, truth on "
-    "designed networks, or range between controls); no evidence is against it.",
-    evidence.NOT_SHOWN: "No evidence is against the metric, but reliability, or every comparison with a known answer, is "
-    "open or not measured.",
+    evidence.SUPPORTED: "Reliability is for the metric, and so is a comparison with a known answer (known order, truth "
+    "on designed networks, or range between controls); no evidence is against it.",
+    evidence.NOT_SHOWN: "No evidence is against the metric, but reliability, or every comparison with a known answer, "
+    "is open or not measured.",
     evidence.CONTRADICTED: "At least one kind of evidence is against the metric.",
 }
 FINDING_LEVELS = {evidence.AGAINST: 0, evidence.FOR: 2}
