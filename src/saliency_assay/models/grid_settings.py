@@ -132,8 +132,10 @@ def of_setting(classifier: Classifier, setting: str, *, cells: int, cell: int) -
         concept_layers=classifier.concept_layers,
         token_grid=classifier.token_grid,
         multi_label=classifier.multi_label,
-    ).to(classifier.device)
+    )
+    result.mean, result.std = classifier.mean, classifier.std  # on the same device and of the same type
     result.memory_format = classifier.memory_format
+    result.training = network.training = classifier.training
     return result
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+import numpy as np
 import pandas as pd
 
 QUANTILES = {"q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95}
@@ -30,7 +31,7 @@ def localization_table(scores: pd.DataFrame, order: pd.DataFrame, layers: Mappin
         layers: for methods that combine feature maps of a layer, its name; ``layer`` is empty for the others.
     """
     by_method = scores.groupby(["metric", "method"], sort=False)["score"]
-    table = by_method.quantile(list(QUANTILES.values())).unstack().set_axis(list(QUANTILES), axis=1)
+    table = by_method.quantile(np.array(list(QUANTILES.values()))).unstack().set_axis(list(QUANTILES), axis=1)
     table["zero"] = by_method.apply(lambda values: (values == 0).sum() / max(values.count(), 1))
     table = table.reset_index().merge(order, on=["metric", "method"], how="left")
     return table.assign(layer=[layers.get(method, "") for method in table["method"]])[COLUMNS]

@@ -26,8 +26,10 @@ def localization(positive: Tensor, *, cells: int, cell: int) -> Tensor:
     Böhle et al. (2021), section 4.2; Rao et al. (2022), equation 1. 0 without positive attribution, which localizes
     nothing, as in the authors' program (there for a sum up to 1e-7); NaN for a map that is not finite.
     """
-    total = positive.sum((1, 2), dtype=torch.float64)
     inside = part_of_cell(positive, cells, cell).sum((1, 2), dtype=torch.float64)
+    others = positive.clone()
+    part_of_cell(others, cells, cell).zero_()
+    total = inside + others.sum((1, 2), dtype=torch.float64)  # in this order, rounding gives no score above 1
     return torch.where(total == 0, 0.0, inside / total)
 
 
