@@ -1,8 +1,8 @@
 """Scores of a parts study as rows, and the table of the protocols' means."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-import numpy as np
 import pandas as pd
 from numpy import ndarray as Array
 
@@ -70,10 +70,6 @@ def protocols_table(scores: pd.DataFrame, accuracy: Mapping[int, float]) -> pd.D
     return table[["method", "seed", *protocols, *DIMENSIONS, "mean", THRESHOLD]]
 
 
-def accuracies_of(evaluations: Sequence[Mapping[str, object]], seeds: Sequence[int]) -> dict[int, float]:
+def accuracies_of(evaluations: Sequence[Mapping[str, Any]], seeds: Sequence[int]) -> dict[int, float]:
     """Return the test accuracy for each seed from evaluations of one set, in the order of the seeds."""
-    tests = [evaluation["test"] for evaluation in evaluations]
-    return {
-        seed: float(np.float64(test["accuracy"]))  # type: ignore[index]
-        for seed, test in zip(seeds, tests, strict=True)
-    }
+    return {seed: evaluation["test"]["accuracy"] for seed, evaluation in zip(seeds, evaluations, strict=True)}
