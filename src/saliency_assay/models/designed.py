@@ -193,7 +193,9 @@ def truth_of(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
             "construction: architecture designed/NAME"
         )
     images = images.detach()
-    return network.importance(model.network_input(images) if isinstance(model, Classifier) else images, targets)
+    return network.importance(
+        model.network_input(images) if isinstance(model, Classifier) else images, targets
+    )
 
 
 def saturated_shares(responses: Tensor) -> Tensor:

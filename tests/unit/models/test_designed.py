@@ -118,7 +118,12 @@ def test_equal_objects_matter_equally_or_not_at_all() -> None:
 
 def test_shares_of_a_maximum_are_those_of_the_airport_game() -> None:
     responses = torch.tensor([[0.25, 0.5, 1.0, 0.0]], dtype=torch.float64)
-    expected = [1 / 12, 1 / 12 + 1 / 8, 1 / 12 + 1 / 8 + 1 / 2, 0]  # each stretch is shared by those who need it
+    expected = [
+        1 / 12,
+        1 / 12 + 1 / 8,
+        1 / 12 + 1 / 8 + 1 / 2,
+        0,
+    ]  # each stretch is shared by those who need it
     assert maximum_shares(responses)[0].tolist() == pytest.approx(expected)
 
 
