@@ -83,7 +83,7 @@ def method_table() -> Rows:
 
 
 def support_table() -> Rows:
-    """Yield the header and the rows of the table of methods × architectures that support them, without designed ones."""
+    """Yield the header and the rows of the table of methods × trained architectures that support them."""
     trained = [architecture for architecture in ARCHITECTURES if not architecture.is_designed]
     yield "method", *(architecture.name for architecture in trained)
     for method in METHODS:
