@@ -34,6 +34,7 @@ REQUIREMENTS = {
     "cam_layer": "a CAM layer",
     "attention": "attention over all tokens",
     "pool_linear_head": "a head of average pooling and one linear layer",
+    "designed": "a [designed network](designed.md)",
     "base": "`base`",
     "background": "`background`",
     "mask": "`mask`",
@@ -68,7 +69,8 @@ def metric_table() -> Rows:
             scores = (
                 f"`{each.name}` {each.direction.arrow} {interval(*each.range)}" for each in metric.scores
             )
-            needs = (NEEDS[name] for name in metric.takes if name in NEEDS)
+            needs = [NEEDS[name] for name in metric.takes if name in NEEDS]
+            needs += [REQUIREMENTS[name] for name in metric.needs]
             yield metric.name, metric.summary, ", ".join(scores), ", ".join(needs), metric.reference
 
 
@@ -82,10 +84,12 @@ def method_table() -> Rows:
 
 
 def support_table() -> Rows:
-    """Yield the header and the rows of the table of methods × architectures that support them."""
-    yield "method", *(architecture.name for architecture in ARCHITECTURES)
+    """Yield the header and the rows of the table of methods × trained architectures that support them."""
+    trained = [architecture for architecture in ARCHITECTURES if not architecture.is_designed]
+    yield "method", *(architecture.name for architecture in trained)
     for method in METHODS:
-        yield method.name, *("" if unsupported(method.needs, each) else "✓" for each in ARCHITECTURES)
+        if "designed" not in method.needs:
+            yield method.name, *("" if unsupported(method.needs, each) else "✓" for each in trained)
 
 
 ACTIVATIONS: Mapping[str, nn.Module] = {

@@ -66,7 +66,9 @@ PIXELS = {"window": 1 / 32, "stride": 1 / 32, "fill": "black"}
     ],
     ids=lambda value: value if isinstance(value, str) else "".join(map(str, value.values())),
 )
-def test_methods_that_are_exact_where_pixels_add_up(method: str, parameters: dict[str, Any], name: str) -> None:
+def test_methods_that_are_exact_where_pixels_add_up(
+    method: str, parameters: dict[str, Any], name: str
+) -> None:
     torch.testing.assert_close(maps(method, name, **parameters), exact(name), rtol=1e-6, atol=1e-8)
 
 
@@ -74,9 +76,7 @@ def test_methods_that_are_exact_where_pixels_add_up(method: str, parameters: dic
 @pytest.mark.parametrize("method", ["cam", "hirescam"])
 def test_cam_of_the_detectors_is_proportional_to_the_truth(method: str, name: str) -> None:
     scale = 1 if method == "hirescam" else 1 / 32**2
-    torch.testing.assert_close(
-        scale * maps(method, name, relu=False), exact(name), rtol=1e-6, atol=1e-8
-    )
+    torch.testing.assert_close(scale * maps(method, name, relu=False), exact(name), rtol=1e-6, atol=1e-8)
 
 
 def test_kernel_shap_of_segments_sums_the_truth() -> None:

@@ -151,9 +151,7 @@ def test_needs_are_all_it_needs(method: Method) -> None:
     images, targets = random_images(3, size=6), cyclic_targets(3)
     model = with_random_state(SmoothNet(images[0].numel()), seed=1)
     # FullGrad follows other activations, too; in configurations, its need keeps out networks with LayerNorm.
-    if method.name == "fullgrad" or not {"cam_layer", "relu", "attention", "designed"} & set(
-        method.needs
-    ):
+    if method.name == "fullgrad" or not {"cam_layer", "relu", "attention", "designed"} & set(method.needs):
         assert explain(method, model, images, targets).shape[0] == 3
         return
     with pytest.raises(ValueError, match=r"^[^\n]*SmoothNet[^\n]*$"):

@@ -27,7 +27,10 @@ SMALL = {
 
 
 # Designed networks have tests of their own, since they have two classes and no random weights.
-@pytest.fixture(params=[each for each in ARCHITECTURES if not each.is_designed], ids=lambda architecture: architecture.name)
+@pytest.fixture(
+    params=[each for each in ARCHITECTURES if not each.is_designed],
+    ids=lambda architecture: architecture.name,
+)
 def architecture(request: pytest.FixtureRequest) -> Architecture:
     return request.param
 

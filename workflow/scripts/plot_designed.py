@@ -12,10 +12,10 @@ with run_job(snakemake) as job:
     labels = Labels(**job.settings["labels"])
     methods, metrics = read_table(job.input.method_truth), read_table(job.input.metric_truth)
     contents = {
-        "closeness of the methods to the truth": displayed(methods, labels, HEADS),
-        "metrics against the truth": displayed(metrics, labels, HEADS),
+        "closeness of the methods to the exact importance": displayed(methods, labels, HEADS),
+        "metrics against the exact importance": displayed(metrics, labels, HEADS),
     }
-    title = f"{labels.study(job.settings['study'])}: methods and metrics against the truth"
+    title = f"{labels.study(job.settings['study'])}: methods and metrics against exact importance"
     job.output.page.write_text(tables_page(contents, title=title, digits=3), encoding="utf-8")
     with styled():
         save(method_figure(methods, labels), job.output.methods)

@@ -642,14 +642,16 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "truth_agreement",
-        "Agreement with the truth",
+        "Agreement with exact importance",
         "saliency_assay.metrics.truth:truth_agreement",
         "this project; Zhang et al., 2023",
         "agreement of the map with the exact importance of the pixels of a designed network",
         formula="Pearson's ρ(R, φ); Σ_{φ ≠ 0} |R| / Σ |R|; P(|R_i| > |R_j|) for φ_i ≠ 0 and φ_j = 0; share of φ_i ≠ 0 "
         "with sgn R_i = sgn φ_i",
         scores=(
-            Score("truth_correlation", HIGHER, (-1, 1), "Correlation with the truth", True, "Pearson's ρ"),
+            Score(
+                "truth_correlation", HIGHER, (-1, 1), "Correlation with exact importance", True, "Pearson's ρ"
+            ),
             Score("truth_mass", HIGHER, (0, 1), "Mass on relevant pixels", True),
             Score("truth_auc", HIGHER, (0, 1), "ROC AUC of relevant pixels", True),
             Score("truth_sign", HIGHER, (0, 1), "Sign agreement", True),

@@ -193,7 +193,9 @@ def truth_of(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
             "construction: architecture designed/NAME"
         )
     images = images.detach()
-    return network.importance(model.network_input(images) if isinstance(model, Classifier) else images, targets)
+    return network.importance(
+        model.network_input(images) if isinstance(model, Classifier) else images, targets
+    )
 
 
 def saturated_shares(responses: Tensor) -> Tensor:
@@ -223,10 +225,10 @@ def maximum_shares(own: Tensor, other: Tensor | None = None) -> Tensor:
     """Return the Shapley values of the players ``own`` in a game of maxima of responses of at least 0, ``[N, P]``.
 
     Without ``other``, the game is v(S) = max_S a (Littlechild and Owen, 1973); with the responses b of other players,
-    v(S) = max(max_S a + max_S b − 1, 0). Both are integrals over t of simple games: some player of S has a > t and, with
-    ``other`` and t < 1, some has b > 1 − t. With n(t) and m(t) such players, the first of the n(t) is decisive if one of
-    the m(t) comes before: φ_i = ∫_0^{a_i} m(t) / (n(t) (n(t) + m(t))) dt, and that of 1 / n(t) for t > 1 and without
-    ``other``.
+    v(S) = max(max_S a + max_S b − 1, 0). Both are integrals over t of simple games: some player of S has a > t and,
+    with ``other`` and t < 1, some has b > 1 − t. With n(t) and m(t) such players, the first of the n(t) is decisive if
+    one of the m(t) comes before: φ_i = ∫_0^{a_i} m(t) / (n(t) (n(t) + m(t))) dt, and that of 1 / n(t) for t > 1 and
+    without ``other``.
     """
     ends = [own.new_zeros(len(own), 1), own.new_ones(len(own), 1), own]
     cuts = torch.cat([*ends, *([] if other is None else [(1 - other).clamp(min=0)])], 1).sort(1).values

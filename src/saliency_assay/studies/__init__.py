@@ -1,7 +1,7 @@
 """The kinds of study, each a folder with its record; the Snakefile imports this, so it must not import torch.
 
 To add one, write a folder in this package with its record, ``registry.study_kind.StudyKind``, its rules, if any, in
-``workflow/rules/studies/<kind>.smk``, and one line here. Scripts are in ``workflow/scripts``, captions of figures in
+``workflow/rules/studies/<kind>.smk``, and two lines here. Scripts are in ``workflow/scripts``, captions of figures in
 ``workflow/report``. ``caption`` is the smallest kind that has rules.
 """
 
@@ -15,6 +15,15 @@ from saliency_assay.studies.parts import PARTS
 from saliency_assay.studies.retrain import RETRAIN
 from saliency_assay.studies.validity import VALIDITY
 
-STUDY_KINDS = {
-    kind.name: kind for kind in (BAM, CAPTION, DESIGNED, FIDELITY, GALLERY, GRID, PARTS, RETRAIN, VALIDITY)
-}
+KINDS = (
+    BAM,
+    CAPTION,
+    DESIGNED,
+    FIDELITY,
+    GALLERY,
+    GRID,
+    PARTS,
+    RETRAIN,
+    VALIDITY,
+)
+STUDY_KINDS = {kind.name: kind for kind in KINDS}

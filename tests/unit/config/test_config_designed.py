@@ -61,7 +61,11 @@ def test_models_are_not_trained_and_take_pixels() -> None:
     assert model.normalization is not None
     assert model.normalization.channels == ((0, 0, 0), (1, 1, 1))
     study = config.studies["s"]
-    assert (study.data, study.models, study.metrics) == ("images", ("a", "b"), ("truth_agreement", "deletion"))
+    assert (study.data, study.models, study.metrics) == (
+        "images",
+        ("a", "b"),
+        ("truth_agreement", "deletion"),
+    )
     assert config.sets["images"].has_masks
 
 

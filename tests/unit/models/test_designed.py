@@ -118,23 +118,28 @@ def test_equal_objects_matter_equally_or_not_at_all() -> None:
 
 def test_shares_of_a_maximum_are_those_of_the_airport_game() -> None:
     responses = torch.tensor([[0.25, 0.5, 1.0, 0.0]], dtype=torch.float64)
-    expected = [1 / 12, 1 / 12 + 1 / 8, 1 / 12 + 1 / 8 + 1 / 2, 0]  # each stretch is shared by those who need it
+    expected = [
+        1 / 12,
+        1 / 12 + 1 / 8,
+        1 / 12 + 1 / 8 + 1 / 2,
+        0,
+    ]  # each stretch is shared by those who need it
     assert maximum_shares(responses)[0].tolist() == pytest.approx(expected)
 
 
 def test_what_is_not_known_is_refused() -> None:
     images, targets = torch.rand(2, 3, 8, 8), torch.tensor([0, 1])
-    with pytest.raises(ValueError, match="^truth: found Sequential, expected a designed network"):
+    with pytest.raises(ValueError, match=r"^truth: found Sequential, expected a designed network"):
         truth_of(nn.Sequential(nn.Flatten()), images, targets)
     changed = classifier("counting")
     with torch.no_grad():
         changed.layer("0").weight.mul_(1.001)
-    with pytest.raises(ValueError, match="changed weights"):
+    with pytest.raises(ValueError, match=r"changed weights"):
         truth_of(changed, images, targets)
-    with pytest.raises(ValueError, match="^half: found images of 7 columns"):
+    with pytest.raises(ValueError, match=r"^half: found images of 7 columns"):
         truth_of(classifier("half"), images[..., :7], targets)
     with pytest.raises(ValueError, match=r"response 0\.3, expected 0 or at least 0\.5"):
         saturated_shares(torch.tensor([0.3, 0.0, 1.0]))
     for name in CLASSES:
-        with pytest.raises(ValueError, match="found 5 classes and 1 channels, expected 2 and 3"):
+        with pytest.raises(ValueError, match=r"found 5 classes and 1 channels, expected 2 and 3"):
             resolve(f"saliency_assay.models.designed:{name}")(classes=5, channels=1, generator=GENERATOR)

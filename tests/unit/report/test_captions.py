@@ -17,7 +17,27 @@ FIDELITY = {**TINY["studies"]["digits"], "methods": ["gradient", "swept"]}
 STUDIES = {
     **TINY["studies"],
     "digits": FIDELITY,
-    "trust": {"kind": "validity", "model": "digits", "metrics": ["faithfulness"]},
+    "trust": {
+        "kind": "validity",
+        "model": "digits",
+        "methods": ["gradient", "random"],
+        "metrics": ["faithfulness"],
+    },
+    "designed": {
+        "kind": "designed",
+        "models": ["additive"],
+        "methods": ["truth"],
+        "metrics": ["truth_agreement"],
+    },
+}
+DESIGNED = {"architecture": "designed/additive", "data": "designed", "trained_on": "additive"}
+WITH_DESIGNED = {
+    **TINY,
+    "data": {**TINY["data"], "designed": {"kind": "designed"}},
+    "models": {**TINY["models"], "additive": DESIGNED},
+    "methods": {**METHODS, "truth": {}},
+    "metrics": {**TINY["metrics"], "truth_agreement": {}},
+    "studies": STUDIES,
 }
 WILDCARDS = {"metric": "faithfulness", "figure": "scores", "protocol": "iteroar", "fill": "zero"}
 WILDCARDS |= {"section": "methods", "family": "swept"}
@@ -26,7 +46,7 @@ WILDCARDS |= {"section": "methods", "family": "swept"}
 @pytest.mark.parametrize(("rule", "name"), CAPTIONS, ids=lambda value: getattr(value, "name", value))
 def test_a_caption_reads_settings_that_its_rule_has(rule: Rule, name: str) -> None:
     kind = next((kind for kind in STUDY_KINDS if f"{kind.upper()}_PARAMS" in rule.body), "")
-    of = params({**TINY, "methods": METHODS, "studies": STUDIES})
+    of = params(WITH_DESIGNED)
     (study,) = of.studies.of_kind(kind or "fidelity")
     wildcards = {**WILDCARDS, "study": study}
     settings = getattr(of.of_kind(kind) if kind else of, rule.name)(wildcards)

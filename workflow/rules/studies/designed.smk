@@ -33,19 +33,19 @@ rule plot_designed:
             "<results>/figures/{study}/method_truth.svg",
             caption="../../report/method_truth.rst",
             category=STUDIES.report_page,
-            labels={"result": "Methods against the truth"},
+            labels={"result": "Methods against exact importance"},
         ),
         metrics=report(
             "<results>/figures/{study}/metric_truth.svg",
             caption="../../report/metric_truth.rst",
             category=STUDIES.report_page,
-            labels={"result": "Metrics against the truth"},
+            labels={"result": "Metrics against exact importance"},
         ),
         page=report(
             "<results>/figures/{study}/truth_tables.html",
             caption="../../report/truth_tables.rst",
             category=STUDIES.report_page,
-            labels={"result": "Tables of methods and metrics against the truth"},
+            labels={"result": "Tables of methods and metrics against exact importance"},
         ),
     log:
         "<logs>/plot_designed/{study}.log",

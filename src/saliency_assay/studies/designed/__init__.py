@@ -5,8 +5,8 @@ from saliency_assay.registry.study_kind import Outputs, StudyKind
 DESIGNED = StudyKind(
     "designed",
     "Designed networks",
-    "How close are maps to the exact importance of pixels, which networks with weights set by hand have, and which"
-    " metrics rank this truth first?",
+    "How close are maps to the exact importance of pixels, which is known for networks with weights set by hand, and"
+    " which metrics rank the exact map first?",
     settings="saliency_assay.studies.designed.designed_study:DesignedStudy",
     params="saliency_assay.studies.designed.pipeline:DesignedParams",
     outputs=(

@@ -104,7 +104,7 @@ def metric_truth_table(
     }
     rows = []
     for names, of_score in groups(scores[~is_agreement], SCORED):
-        low, high = sets[tuple(names[key] for key in SCORED)]
+        low, high = sets.get(tuple(names[key] for key in SCORED), (np.nan, np.nan))
         metric = str(names["metric"])
         better = by_method(of_score[of_score["method"] != truth], directions[metric])
         rho = _agreement(better, closeness[names["model"]])

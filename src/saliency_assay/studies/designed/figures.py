@@ -17,7 +17,7 @@ from saliency_assay.studies.designed.designed_tables import CLOSENESS
 
 HEADS: Mapping[str, str] = MappingProxyType(
     {
-        "first": "truth ranked first",
+        "first": "exact map ranked first",
         "rho": "ρ with the closeness",
         "rho_low": "ρ, lower CI limit",
         "rho_high": "ρ, upper CI limit",
@@ -38,7 +38,7 @@ def method_figure(table: pd.DataFrame, labels: Labels = UNLABELED) -> Figure:
     ranked = closeness.groupby("model")["rank_low"].transform("count")
     cells = closeness.assign(key=closeness["method"], value=closeness["mean"], ranked=ranked)
     rows = {str(method): labels.method(str(method)) for method in order.index}
-    return _matrix(cells, rows, labels, "mean correlation with the truth, and rank set")
+    return _matrix(cells, rows, labels, "mean correlation with the exact importance, and rank set")
 
 
 def metric_figure(table: pd.DataFrame, labels: Labels = UNLABELED) -> Figure:
@@ -54,7 +54,7 @@ def metric_figure(table: pd.DataFrame, labels: Labels = UNLABELED) -> Figure:
         key: labels.score(metric, variant)
         for key, metric, variant in zip(keys, table["metric"], table["variant"], strict=True)
     }
-    title = "Spearman's ρ between metric and closeness to the truth, and rank set of the truth"
+    title = "Spearman's ρ between metric and closeness to the exact importance, and rank set of the exact map"
     return _matrix(cells, rows, labels, title)
 
 

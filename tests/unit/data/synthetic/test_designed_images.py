@@ -7,7 +7,9 @@ from saliency_assay.data.synthetic.designed import CLASSES, designed, evidences,
 
 
 def test_squares_of_pure_colors_on_gray_noise() -> None:
-    classes, blocks = designed(size=24, images=50, test_share=0.2, generator=np.random.default_rng(0), block=20)
+    classes, blocks = designed(
+        size=24, images=50, test_share=0.2, generator=np.random.default_rng(0), block=20
+    )
     assert classes == CLASSES
     parts = list(blocks)
     assert [len(part["image"]) for part in parts] == [20, 20, 10]

@@ -24,13 +24,27 @@ def scores() -> pd.DataFrame:
     noise = np.random.default_rng(0).normal(0, 0.01, (2, 4, 4, IMAGES))
     values = {"truth_correlation": CLOSENESS, "up": CLOSENESS, "down": {m: -v for m, v in AGAINST.items()}}
     rows = [
-        ("", "d", model, 0, method, metric, {"truth_correlation": "agreement"}.get(metric, metric), image, score)
+        (
+            "",
+            "d",
+            model,
+            0,
+            method,
+            metric,
+            {"truth_correlation": "agreement"}.get(metric, metric),
+            image,
+            score,
+        )
         for i, model in enumerate(("one", "two"))
         for j, (metric, of_methods) in enumerate(values.items())
         for k, (method, value) in enumerate(of_methods.items())
         for image, score in enumerate(value + noise[i, j, k])
     ]
-    undefined = [("", "d", "one", 0, method, "none", "none", image, np.nan) for method in CLOSENESS for image in range(3)]
+    undefined = [
+        ("", "d", "one", 0, method, "none", "none", image, np.nan)
+        for method in CLOSENESS
+        for image in range(3)
+    ]
     columns = ["study", "data", "model", "seed", "method", "metric", "variant", "image", "score"]
     return pd.DataFrame(rows + undefined, columns=columns)
 
@@ -42,7 +56,9 @@ def tables() -> tuple[pd.DataFrame, pd.DataFrame]:
     return methods, metric_truth_table(scores(), DIRECTIONS, measures, truth="truth", agreement="agreement")
 
 
-def test_methods_are_ranked_by_their_closeness_on_each_network(tables: tuple[pd.DataFrame, pd.DataFrame]) -> None:
+def test_methods_are_ranked_by_their_closeness_on_each_network(
+    tables: tuple[pd.DataFrame, pd.DataFrame],
+) -> None:
     table = tables[0]
     assert list(table) == METHOD_TRUTH
     assert table["model"].unique().tolist() == ["one", "two"]
