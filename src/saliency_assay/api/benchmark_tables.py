@@ -10,9 +10,10 @@ import pandas as pd
 from numpy import ndarray as Array
 
 from saliency_assay.api.results import STUDY, Agreement, Benchmark
-from saliency_assay.methods import LOWER_CONTROL, METHODS, UPPER_CONTROL
+from saliency_assay.methods import METHODS
 from saliency_assay.metrics.engine import UNDEFINED
 from saliency_assay.plotting.page import page_templates
+from saliency_assay.registry.controls import LOWER_CONTROL, UPPER_CONTROL
 from saliency_assay.registry.labels import counted
 from saliency_assay.reliability.controls import Controls, controls_table
 from saliency_assay.reliability.metric_sweeps import metric_sweep_table
