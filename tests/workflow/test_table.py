@@ -59,9 +59,15 @@ def test_all_results_are_exported_once_and_again_after_an_edit_of_the_export(fin
     assert copies <= set(files)
     for study in SETS:
         check_image_scores(finished, study, files.pop(f"{study}/scores.csv"))
-    assert set(files) - copies >= {"results.csv", "models.csv", *(f"{study}.tex" for study in COPIES)}
+    assert set(files) - copies >= {
+        "results.csv",
+        "models.csv",
+        "trust.csv",
+        *(f"{study}.tex" for study in COPIES),
+    }
     tables = finished.files("results/tables")
-    copied = {name for name in tables if name.endswith(".csv") and not name.endswith("/not_computed.csv")}
+    of_studies = {name for name in tables if "/" in name and name.endswith(".csv")}
+    copied = {name for name in of_studies if not name.endswith("/not_computed.csv")}
     assert copied == {name for name in files if "/" in name}, "failures of all studies are in one table"
     assert "not_computed.csv" in files
     assert [name for name in files if "/" in name and files[name] != tables[name]] == []

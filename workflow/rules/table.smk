@@ -30,6 +30,7 @@ rule table:
         figures=INPUTS.vector_figures(),
         galleries=INPUTS.vector_galleries(),
         tables=INPUTS.all_tables(),
+        trust=INPUTS.all_trust(),
         not_computed=INPUTS.all_not_computed(),
         evaluations=expand("<results>/models/{model}/seed{seed}/evaluation.json", **MODELS),
     output:
@@ -40,6 +41,7 @@ rule table:
         copies=INPUTS.exported_tables(),
         figures=INPUTS.exported_figures(),
         galleries=INPUTS.exported_galleries(),
+        trust=INPUTS.exported_trust(),
     log:
         "<logs>/table.log",
     benchmark:

@@ -30,6 +30,8 @@ with run_job(snakemake, needs=()) as job:
             incomplete.add(path.parent.name)
         else:
             tables[path.parent.name][path.stem] = read_table(path, "lead_over")
+    for path, copy in zip(paths.every("trust"), output.every("trust"), strict=True):
+        with_keys_and_labels(read_table(path), labels).to_csv(copy, index=False)
     missing = list(map(read_table, paths.not_computed))
     table = pd.concat(missing) if missing else pd.DataFrame(columns=list(COLUMNS))
     table.to_csv(output.not_computed, index=False)

@@ -10,9 +10,12 @@ import pandas as pd
 from numpy import ndarray as Array
 
 from saliency_assay.api.results import STUDY, Agreement, Benchmark
+from saliency_assay.methods import METHODS
 from saliency_assay.metrics.engine import UNDEFINED
 from saliency_assay.plotting.page import page_templates
+from saliency_assay.registry.controls import LOWER_CONTROL, UPPER_CONTROL
 from saliency_assay.registry.labels import counted
+from saliency_assay.reliability.controls import Controls, controls_table
 from saliency_assay.reliability.metric_sweeps import metric_sweep_table
 from saliency_assay.reliability.order_tables import Rule, order_tables
 from saliency_assay.reliability.reliability_tables import (
@@ -72,7 +75,11 @@ def score_table(result: Benchmark) -> pd.DataFrame:
 
 def compared_scores(result: Benchmark) -> pd.DataFrame:
     """Return ``Benchmark.compared_scores``."""
-    table = result.scores
+    return _controls(result).ranked(_with_equal_seeds(result.scores))
+
+
+def _with_equal_seeds(table: pd.DataFrame) -> pd.DataFrame:
+    """Return scores; means over seeds if methods have different seeds."""
     seeds = table.groupby([*SCORED, "method"], sort=False)["seed"].agg(frozenset)
     if table.empty or (seeds.groupby(SCORED).nunique() == 1).all():
         return table
@@ -80,6 +87,31 @@ def compared_scores(result: Benchmark) -> pd.DataFrame:
     keys = [name for name in table if name not in ("seed", "score")]
     means = table.groupby(keys, sort=False, dropna=False)["score"].mean().reset_index()
     return means.assign(seed=table["seed"].min())[list(table)]
+
+
+def controls(result: Benchmark) -> pd.DataFrame:
+    """Return ``Benchmark.controls``."""
+    table = _with_equal_seeds(result.scores)
+    return controls_table(table, result.directions, _controls(result), clusters=_clusters(result))
+
+
+def _controls(result: Benchmark) -> Controls:
+    """Return the controls of a benchmark; upper ones only if parameters do not matter, because they are unknown."""
+    records = {
+        each.name: record for each in result.methods for record in METHODS if record.name == each.registered
+    }
+    uppers = {name: record for name, record in records.items() if record.control == UPPER_CONTROL}
+    upper: dict[str, dict[str, list[str]]] = {}
+    for metric in result.metrics:
+        best = [
+            name
+            for name, record in uppers.items()
+            if record.best_for.get(metric.registered, record.best_for.get(metric.measures)) == {}
+        ]
+        for score in metric.directions if best else ():
+            upper.setdefault(score, {})[metric.name] = best
+    lower = next((name for name, record in records.items() if record.control == LOWER_CONTROL), "")
+    return Controls(lower, upper, [name for name, record in uppers.items() if not record.uses_model])
 
 
 def undefined_texts(result: Benchmark) -> list[str]:
@@ -232,6 +264,7 @@ def heat_map_of(result: Benchmark) -> HeatMap:
         result.study.measured,
         title=f"{result.model} on {result.data}: rank sets of the methods",
         level=LEVEL,
+        controls=result.controls.assign(method=result.controls["method"].map(result.labels.method)),
     )
     metrics = {label: variant.partition(" ")[0] for (_, variant), label in result.study.names.items()}
     columns = [metrics[column.name] for column in content.columns]

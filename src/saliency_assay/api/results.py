@@ -232,8 +232,9 @@ class Benchmark:
     def compared_scores(self) -> "pd.DataFrame":
         """The scores of ranks, pairs, sweeps and agreement.
 
-        These are ``scores``. Only if methods have different seeds, as after a call that adds a seed of one method to
-        earlier results, they are the means over the seeds of each image: tests then refer to images and to these seeds.
+        These are ``scores`` without those of upper controls, such as ``object_mask``. Only if methods have different
+        seeds, as after a call that adds a seed of one method to earlier results, they are the means over the seeds of
+        each image: tests then refer to images and to these seeds.
         """
         return self._tables.compared_scores(self)  # type: ignore[no-any-return]
 
@@ -260,6 +261,12 @@ class Benchmark:
         For all columns see ``reliability.order_tables.order_tables``.
         """
         return self._order_and_pairs[1]
+
+    @cached_property
+    def controls(self) -> "pd.DataFrame":
+        """A row for each score and method: the scores of the random baseline and of the best possible map, and the
+        share of their range that the method reaches, see ``reliability.controls.controls_table``."""
+        return self._tables.controls(self)  # type: ignore[no-any-return]
 
     @cached_property
     def sweeps(self) -> "pd.DataFrame":

@@ -31,7 +31,7 @@ from saliency_assay.config.fields import (
 )
 from saliency_assay.config.models import Model
 from saliency_assay.config.sweeps import SWEEP, Sweep, errors_of_family
-from saliency_assay.methods import UPPER_CONTROL
+from saliency_assay.registry.controls import UPPER_CONTROL
 from saliency_assay.registry.labels import label_of
 from saliency_assay.registry.records import short_repr, unknown
 from saliency_assay.registry.signatures import GENERATOR, check_call, describe_function

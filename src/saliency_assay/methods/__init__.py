@@ -10,15 +10,11 @@ from functools import cached_property
 from typing import Any
 
 from saliency_assay.registry.callable import CallableRegistry
+from saliency_assay.registry.controls import EQUAL, LOWER_CONTROL, UPPER_CONTROL
 from saliency_assay.registry.records import Parameter
 from saliency_assay.registry.signatures import parameters_of
 
 sys.modules[__name__].__class__ = CallableRegistry
-
-LOWER_CONTROL, UPPER_CONTROL = "lower", "upper"
-"""Values of ``Method.control``: a map without information, and a map that no other can exceed under some metrics."""
-EQUAL = None
-"""Value in ``Method.best_for`` of a parameter that must have the same value in method and metric."""
 
 
 @dataclass(frozen=True)

@@ -245,6 +245,14 @@ class Inputs(Results):
         """Return a table of each study whose order of methods is compared with that of another model or data set."""
         return expand(f"{self.paths.tables}/{table}.csv", study=self.studies.across_tasks)
 
+    def all_trust(self) -> list[str]:
+        """Return the table of the evidence on metrics; nothing if no study rates methods."""
+        return [self.paths.trust] if self.studies.rated else []
+
+    def exported_trust(self) -> list[str]:
+        """Return the copy of this table in the export."""
+        return [f"{self.paths.export}/trust.csv"] if self.studies.rated else []
+
     def evidence_tables(self, study: str) -> dict[str, str]:
         """Return the tables of a study that contain evidence on its metrics, by name."""
         names = [

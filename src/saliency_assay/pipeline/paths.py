@@ -16,6 +16,7 @@ class Paths:
         self.figures = f"{results}/figures"
         self.tables = f"{results}/tables/{{study}}"
         self.task_agreement = f"{results}/tables/task_agreement.csv"
+        self.trust = f"{results}/tables/trust.csv"
         self.not_computed = f"{self.tables}/not_computed.csv"
         self.export = f"{results}/export"
 

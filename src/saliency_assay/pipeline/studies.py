@@ -9,7 +9,7 @@ from saliency_assay.config.metrics import Metric
 from saliency_assay.config.models import Model
 from saliency_assay.config.studies import Study
 from saliency_assay.config.sweeps import families
-from saliency_assay.methods import LOWER_CONTROL, UPPER_CONTROL
+from saliency_assay.registry.controls import LOWER_CONTROL, UPPER_CONTROL
 from saliency_assay.registry.directions import Direction
 from saliency_assay.registry.study_kind import StudyKind
 from saliency_assay.registry.sweeps import Family

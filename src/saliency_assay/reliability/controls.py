@@ -57,7 +57,7 @@ class Controls:
     lower: str = ""
     """The lower control; empty without one."""
     upper: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
-    """For each score, by entry of its metric, the upper controls; see ``methods.Method.is_best``. The first counts."""
+    """For each score, by entry of its metric, the upper controls (``is_best`` of their records); the first counts."""
     unranked: Collection[str] = ()
     """Upper controls that are ranked under no metric, because they do not use the model."""
     of_models: bool = False

@@ -40,7 +40,9 @@ class Kind:
     range: tuple[float, float] | None = None
     """Ends of the axis of the statistic; None if its unit is that of the scores."""
     compares_with_answer: bool = False
-    """True if it compares the metric with a known answer, which reliability alone does not."""
+    """True if it compares the metric with a known answer, as neither reliability nor consistency does."""
+    tests_validity: bool = True
+    """False if evidence against the metric means that its order of methods is not stable, not that it is wrong."""
 
 
 RELIABILITY = Kind(
@@ -51,6 +53,7 @@ RELIABILITY = Kind(
     "values, concordance may decide.",
     ALPHA,
     (-1, 1),
+    tests_validity=False,
 )
 KNOWN_ORDER = Kind(
     "known_order",
@@ -94,6 +97,7 @@ MODELS = Kind(
     "Mean Spearman's ρ between models or data sets of the order of the methods; threshold 0.",
     0,
     (-1, 1),
+    tests_validity=False,
 )
 RANGE = Kind(
     "controls",
@@ -151,14 +155,15 @@ def evidence_table(
 def conclusion(findings: Mapping[str, str]) -> str:
     """Return the conclusion on a metric from the finding of each kind of evidence, by its name.
 
-    - ``CONTRADICTED``: a kind of evidence is against it.
-    - ``SUPPORTED``: none is; reliability is for it, and so is a comparison with a known answer.
+    - ``CONTRADICTED``: evidence on its validity is against it.
+    - ``SUPPORTED``: no evidence is against it; reliability is for it, and so is a comparison with a known answer.
     - ``NOT_SHOWN``: neither.
     """
-    if AGAINST in findings.values():
+    if any(kind.tests_validity and findings.get(kind.name) == AGAINST for kind in KINDS):
         return CONTRADICTED
     is_valid = any(kind.compares_with_answer and findings.get(kind.name) == FOR for kind in KINDS)
-    return SUPPORTED if is_valid and findings.get(RELIABILITY.name) == FOR else NOT_SHOWN
+    is_stable = findings.get(RELIABILITY.name) == FOR and findings.get(MODELS.name) != AGAINST
+    return SUPPORTED if is_valid and is_stable else NOT_SHOWN
 
 
 def finding_of(low: float, high: float, threshold: float) -> str:

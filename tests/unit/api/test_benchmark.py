@@ -209,6 +209,11 @@ def test_the_object_mask_is_no_baseline_and_needs_masks(
     result = run(network, (images, labels, masks), methods, ["pointing_game"])
     assert values(result, "object_mask", "pointing_game").tolist() == [1] * 12
     assert result.baselines == ["random"]
+    assert set(result.ranks["method"]) == set(result.compared_scores["method"]) == {"gradient", "random"}
+    controls = result.controls.set_index("method")
+    assert controls["control"].to_dict() == {"gradient": "", "object_mask": "upper", "random": "lower"}
+    assert (controls["upper_mean"] == 1).all()
+    assert [row.method for row in result.heat_map.best] == ["Object mask"]
     with pytest.warns(UserWarning, match="object_mask.*mask: found none"):
         assert "object_mask" not in set(run(network, images, methods, ["deletion"]).scores["method"])
     maps = saliency_assay.attribute("object_mask", network, images, 0, mask=masks)

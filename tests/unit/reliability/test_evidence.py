@@ -153,7 +153,10 @@ def test_metrics_that_compare_models_are_left_out() -> None:
     [
         ({"reliability": FOR, "known_order": FOR}, SUPPORTED),
         ({"reliability": FOR, "truth": FOR, "models": OPEN}, SUPPORTED),
-        ({"reliability": FOR, "controls": FOR, "models": AGAINST}, CONTRADICTED),
+        ({"reliability": FOR, "controls": FOR, "models": AGAINST}, NOT_SHOWN),
+        ({"reliability": AGAINST, "controls": FOR}, NOT_SHOWN),
+        ({"reliability": FOR, "controls": FOR, "truth": AGAINST}, CONTRADICTED),
+        ({"reliability": FOR, "controls": FOR, "meta_consistency_input": AGAINST}, CONTRADICTED),
         ({"reliability": FOR, "models": FOR, "meta_consistency_model": FOR}, NOT_SHOWN),
         ({"reliability": OPEN, "truth": FOR}, NOT_SHOWN),
         ({"reliability": FOR, "known_order": UNTESTABLE}, NOT_SHOWN),

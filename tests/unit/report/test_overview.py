@@ -76,10 +76,13 @@ def test_a_score_is_its_variant_without_a_sub_variant_else_its_last() -> None:
 
 
 def heat(
-    order: pd.DataFrame, reliability: pd.DataFrame = RELIABLE, measured: dict[str, str] | None = None
+    order: pd.DataFrame,
+    reliability: pd.DataFrame = RELIABLE,
+    measured: dict[str, str] | None = None,
+    controls: pd.DataFrame | None = None,
 ) -> str:
     names = {pair: pair[0] for pair in main_scores(order)}
-    shown = heat_map(order, reliability, names, measured or {}, title="t", level=0.9)
+    shown = heat_map(order, reliability, names, measured or {}, title="t", level=0.9, controls=controls)
     return str(page_templates(TEMPLATES).get_template("heat_map.html.j2").module.heat_map(shown))
 
 
@@ -99,6 +102,26 @@ def test_the_heat_map_has_rank_set_mean_interval_and_alpha() -> None:
     assert "random <small>baseline</small>" in cell(text, "random")
     foot = text.partition("α without baselines</th>")[2]
     assert foot.startswith('<td><span title="[0.99, 1.00]">1.00</span><small>[0.99, 1.00]</small>')
+
+
+def test_the_heat_map_has_the_share_of_the_range_between_controls() -> None:
+    controls = pd.DataFrame({"method": ["a", "b", "random", "mask"], "control": ["", "", "lower", "upper"]})
+    controls = controls.assign(
+        metric="good", variant="good", mean=[9.0, 8.0, 7.0, 10.0], lower="random", reason=""
+    )
+    controls = controls.assign(share=[0.666, NAN, NAN, NAN], share_low=[-0.1, *[NAN] * 3], share_high=1.2)
+    text = heat(CLEAR, controls=controls)
+    assert '<span class="share">67 % <span>[−10, 120 %]</span></span>' in cell(text, "a")
+    assert "67 % [−10, 120 %] of the range between the controls" in cell(text, "a")
+    assert 'class="share"' not in cell(text, "b")
+    assert 'class="shares"' in text
+    assert "mask <small>best possible map</small>" in cell(text, "mask")
+    assert "100 %" in cell(text, "mask")
+    assert "<small>10</small>" in cell(text, "mask")
+    refused = heat(CLEAR, controls=controls.assign(share=NAN, reason="not above"))
+    assert "not above" in cell(refused, "mask")
+    assert 'class="shares"' not in refused
+    assert "best possible map" not in heat(CLEAR)
 
 
 @pytest.mark.parametrize(

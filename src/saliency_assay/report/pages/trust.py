@@ -24,9 +24,10 @@ CONCLUSIONS = (evidence.SUPPORTED, evidence.NOT_SHOWN, evidence.CONTRADICTED)
 CONCLUSION_RULES = {
     evidence.SUPPORTED: "Reliability is for the metric, and so is a comparison with a known answer (known order, truth "
     "on designed networks, or range between controls); no evidence is against it.",
-    evidence.NOT_SHOWN: "No evidence is against the metric, but reliability, or every comparison with a known answer, "
-    "is open or not measured.",
-    evidence.CONTRADICTED: "At least one kind of evidence is against the metric.",
+    evidence.NOT_SHOWN: "No evidence on validity is against the metric, but reliability, or every comparison with a "
+    "known answer, is not for it or not measured, or models do not agree.",
+    evidence.CONTRADICTED: "Evidence on validity is against the metric: known order, meta-consistency, truth on "
+    "designed networks, or range between controls.",
 }
 FINDING_LEVELS = {evidence.AGAINST: 0, evidence.FOR: 2}
 """Colors of findings, as in ``LEVELS``; others are 1."""
@@ -181,8 +182,8 @@ def evidenced_metrics(table: pd.DataFrame, results: Sequence[StudyResult]) -> li
 def _evidence_cell(
     kind: evidence.Kind, row: Mapping[str, Any] | None, labels: Mapping[str, str]
 ) -> EvidenceCell:
-    if row is None:
-        return EvidenceCell(evidence.NOT_MEASURED)
+    if row is None or row["finding"] == evidence.UNTESTABLE:
+        return EvidenceCell(evidence.NOT_MEASURED if row is None else evidence.UNTESTABLE)
     numbers = [row[name] for name in ("value", "low", "high")]
     text = words.two if kind.range else words.number
     interval = "no CI" if isnan(row["low"]) else f"[{text(row['low'])}, {text(row['high'])}]"

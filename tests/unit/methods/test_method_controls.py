@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from saliency_assay.methods import LOWER_CONTROL, METHODS, UPPER_CONTROL
+from saliency_assay.methods import METHODS
 from saliency_assay.metrics import METRICS
+from saliency_assay.registry.controls import LOWER_CONTROL, UPPER_CONTROL
 from saliency_assay.registry.properties import FAITHFULNESS, PROPERTIES
 from saliency_assay.registry.records import record_of
 
