@@ -28,6 +28,6 @@ GRID = StudyKind(
         _score("difull", "DiFull", "each of which has its own copy of the network"),
         _score("dipart", "DiPart", "each of which has its own head over its part of the last feature map"),
     ),
-    rated_scores="saliency_assay.studies.grid.rated_scores:rated_scores",
+    rated_scores="saliency_assay.studies.fidelity.rated_scores:rated_scores",
     rule_labels={"score_grid": "Localization"},
 )

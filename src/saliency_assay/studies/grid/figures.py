@@ -57,7 +57,8 @@ def localization_boxes(table: pd.DataFrame, *, cells: int, labels: Labels = UNLA
             axes.text(0.5, place, "×", ha="center", va="center")
         axes.set_xlim(-0.03, 1.03)
         axes.set_title(labels.score(setting), fontsize=10)
-        axes.set_xlabel(f"higher is better →\nn = {span_text(scored['images'].tolist())} maps")
+        counts = span_text(scored["images"].tolist() or [0])
+        axes.set_xlabel(f"higher is better →\nn = {counts} maps")
     panels[0].set_yticks(range(len(methods)), [labels.method(method) for method in methods])
     panels[0].set_ylim(len(methods) - 0.5, -0.5)
     handles = [
