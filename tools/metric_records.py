@@ -42,6 +42,7 @@ RELEASED = {
     f"both, {BELOW}",
     "road": f"noise, ties and LeRF differ in the released code, {BELOW}",
     "f_fidelity": f"sizes, samples and fill, {BELOW}",
+    "single_deletion": f"equal scores of equal maps; the fine-tuning differs, {BELOW}",
     "infidelity_square": "side lengths, stride, black fill and `rescale` are those of the released code",
     "infidelity_noisy_baseline": "`protocol`: z unbounded (`printed`) or clipped to [0, 1] (`released`)",
     "infidelity_subset": "not in the paper's tables",

@@ -1,4 +1,4 @@
-"""F-Fidelity in a study: the model is fine-tuned once, and again only if its training changes."""
+"""Fine-tuned models in a study, for a metric and as entries: trained once, and again only if their training changes."""
 
 import numpy as np
 import pandas as pd
@@ -55,3 +55,33 @@ def test_the_fine_tuned_model_is_evaluated(smallest: Checkout) -> None:
     assert tuned not in smallest.planned(TABLE)
     smallest.configure(metrics__ffid__beta=0.2)
     assert {tuned, scored} <= smallest.planned(TABLE)
+
+
+@pytest.mark.slow
+def test_a_model_that_continues_the_training_of_another_is_scored(smallest: Checkout) -> None:
+    smallest.configure(
+        models__deletion={"finetuned_from": "digits", "training": {"augment_deletion": 4}},
+        metrics__single_deletion={},
+        studies__idsds={
+            "kind": "fidelity",
+            "model": "deletion",
+            "methods": ["gradient"],
+            "metrics": ["single_deletion"],
+        },
+    )
+    table = "results/tables/idsds/scores.parquet"
+    planned = smallest.planned(table)
+    assert "train deletion 0" in planned
+    assert "train digits 0" not in planned
+    smallest.make(table)
+    models = smallest.root / "results/models"
+    rates = [
+        pd.read_csv(models / f"{name}/seed0/training.csv")["learning_rate"].max()
+        for name in ("digits", "deletion")
+    ]
+    np.testing.assert_allclose(rates[0], 10 * rates[1])
+    scores = pd.read_parquet(smallest.root / table)
+    assert set(scores["model"]) == {"deletion"}
+    assert scores["score"].abs().max() <= 1
+    smallest.configure(models__digits__training__learning_rate=0.05)
+    assert {"train digits 0", "train deletion 0"} <= smallest.planned(table)
