@@ -52,8 +52,14 @@ REGISTRIES = {
     PACKAGE / "studies/__init__.py": {module_name(path) for path in KINDS},
 }
 """Modules of records, with the project's modules that they may import."""
-NAMESAKES = {PACKAGE / name for name in ("config/data.py", "data/__init__.py", "data/caption.py")}
-"""Modules that may name ``bam`` and ``caption``, which are also kinds of data."""
+NAMESAKES = {
+    PACKAGE / name
+    for name in (
+        *("config/data.py", "data/__init__.py", "data/caption.py", "pipeline/combined.py"),
+        *("pipeline/dry_run.py", "pipeline/sources.py", "runs/code_used.py", "runtime/parts.py"),
+    )
+}
+"""Modules that may name ``bam`` and ``caption``, which are also kinds of data, or the ``parts`` of combined jobs."""
 READERS = {
     *(PACKAGE / "api").glob("*.py"),
     *(PACKAGE / "suite").glob("*.py"),
