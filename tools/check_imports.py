@@ -56,10 +56,11 @@ NAMESAKES = {
     PACKAGE / name
     for name in (
         *("config/data.py", "data/__init__.py", "data/caption.py", "registry/limits.py", "methods/checks.py"),
-        *("methods/kernel_shap.py", "methods/segments.py", "plotting/charts.py"),
+        *("methods/kernel_shap.py", "methods/segments.py", "plotting/charts.py", "pipeline/combined.py"),
+        *("pipeline/dry_run.py", "pipeline/sources.py", "runs/code_used.py", "runtime/parts.py"),
     )
 }
-"""Modules that may name ``bam`` and ``caption``, which are also kinds of data, and ``grid``, also a word of others."""
+"""Modules that may name ``bam``, ``caption``, ``grid`` or ``parts`` as something else than a kind of study."""
 READERS = {
     *(PACKAGE / "api").glob("*.py"),
     *(PACKAGE / "suite").glob("*.py"),

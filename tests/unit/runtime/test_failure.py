@@ -203,7 +203,7 @@ def test_results_of_methods_are_known_by_their_paths() -> None:
     assert {name: entry[1] for name, entry in known.items() if entry and entry[0] == "grad"} == {
         **{"maps": "", "costs": "", "scores": "aopc", "curves": "aopc", "bam_scores": "bam"},
         **{"series_scores": "series", "delta_scores": "independence", "validity_scores": "aopc"},
-        **{"retrained": "", "masks": "", "leakage": "", "retrain_scores": ""},
+        **{"retrained": "", "masks": "", "leakage": "", "retrain_scores": "", "parts_scores": "parts"},
     }
     others = ("tables/s/order.csv", "responses/aopc/net/seed0/digits.zarr.zip", "data/maps.zarr.zip")
     assert [failure.entry_of(f"results/{path}") for path in others] == [None] * 3

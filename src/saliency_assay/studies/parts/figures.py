@@ -1,6 +1,7 @@
 """Figure of a parts study: the mean of every protocol with its interval, by method."""
 
 from collections.abc import Collection
+from textwrap import fill
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -10,6 +11,7 @@ from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.studies.parts.parts_tables import SCORES
 
 ROW, COLUMN = 0.28, 1.75  # inches
+LETTERS = 20  # in a line of a title
 
 
 def protocols_figure(
@@ -33,7 +35,7 @@ def protocols_figure(
             color = ORANGE if method in baselines else BLUE
             axes.plot([row["low"], row["high"]], [place, place], color=color, linewidth=1)
             axes.plot(row["mean"], place, "s" if method in baselines else "o", color=color, markersize=5)
-        axes.set_title(labels.score(score, "").replace(" (", "\n("), fontsize=9, wrap=True)
+        axes.set_title(fill(labels.score(score, ""), LETTERS), fontsize=9)
         axes.set_xlim(-0.03, 1.03)
         axes.axvline(0.5, color=GRAY, linewidth=0.8, linestyle=":")
         axes.grid(visible=True, axis="x")
