@@ -8,9 +8,8 @@ from torch import Tensor
 
 from saliency_assay.metrics.fills import fill as fill_of
 from saliency_assay.metrics.perturbation import Predict, differs, perturbation_batch
-from saliency_assay.metrics.randomization import mean_ranks
 from saliency_assay.metrics.reductions import reduce
-from saliency_assay.metrics.scored import Scored, correlation, is_rankable, nan_unless
+from saliency_assay.metrics.scored import Scored, correlation, is_rankable, mean_ranks, nan_unless
 from saliency_assay.metrics.subsets import BLOCK, drop_of, drops, sums
 from saliency_assay.registry.limits import Limits, ScoredOutput
 from saliency_assay.runtime.transfer import to_device

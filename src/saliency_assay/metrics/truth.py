@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
+from saliency_assay.metrics.localization import auc_inside
 from saliency_assay.metrics.perturbation import Predict
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.scored import Scored, correlation, nan_unless
@@ -36,7 +37,7 @@ def truth_agreement(
     scores = {
         "truth_correlation": correlation(attribution, truth).nan_to_num(0),
         "truth_mass": (strength * relevant).sum(1) / strength.sum(1),
-        "truth_auc": area_under_roc(strength, relevant),
+        "truth_auc": auc_inside(strength, relevant),
         "truth_sign": (relevant & (attribution.sign() == truth.sign())).sum(1).double() / relevant.sum(1),
     }
     return Scored({(name, ""): nan_unless(is_defined, score) for name, score in scores.items()})
@@ -51,13 +52,3 @@ def exact_importance(
         ValueError: the model is not a designed network, or as ``truth_of``.
     """
     return {"truth": truth_of(predict, images, targets)[:, 0]}
-
-
-def area_under_roc(values: Tensor, positive: Tensor) -> Tensor:
-    """Return the probability that a ``positive`` value exceeds another one, ties half, ``[N]``, of ``[N, P]``."""
-    ordered = values.sort(1).values
-    sides = [torch.searchsorted(ordered, values, right=right) for right in (False, True)]
-    ranks = (sides[0] + sides[1] + 1).double() / 2  # from 1; equal values share their mean rank
-    count = positive.sum(1).double()
-    above = (ranks * positive).sum(1) - count * (count + 1) / 2
-    return above / (count * (values.shape[1] - count))

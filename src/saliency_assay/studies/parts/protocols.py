@@ -16,9 +16,8 @@ from torch import Tensor
 from torch.nn.functional import max_pool2d
 
 from saliency_assay.metrics.perturbation import Predict
-from saliency_assay.metrics.randomization import mean_ranks
 from saliency_assay.metrics.reductions import reduce
-from saliency_assay.metrics.scored import Scored, correlation, nan_unless
+from saliency_assay.metrics.scored import Scored, correlation, mean_ranks, nan_unless
 from saliency_assay.studies.parts.classes import contrasted_classes, intersection_rates
 
 THRESHOLDS = np.linspace(0.01, 0.50, 80)
