@@ -13,7 +13,8 @@ from torch import Tensor
 from saliency_assay.data.synthetic.designed import designed
 from saliency_assay.methods import METHODS
 from saliency_assay.methods.truth import truth
-from saliency_assay.metrics.truth import area_under_roc, truth_agreement
+from saliency_assay.metrics.localization import auc_inside
+from saliency_assay.metrics.truth import truth_agreement
 from saliency_assay.models import ARCHITECTURES
 from saliency_assay.models.classifier import Blueprint, Classifier, build
 from saliency_assay.registry.records import record_of, resolve
@@ -136,4 +137,4 @@ def test_agreement_of_the_truth_of_its_negative_and_of_constant_maps() -> None:
 
 def test_ties_count_half_in_the_area() -> None:
     values = torch.tensor([[1.0, 1.0, 0.0, 2.0]])
-    assert area_under_roc(values, torch.tensor([[True, False, False, False]])).item() == 0.5
+    assert auc_inside(values, torch.tensor([[True, False, False, False]])).item() == 0.5
