@@ -255,13 +255,10 @@ class Inputs(Results):
 
     def evidence_tables(self, study: str) -> dict[str, str]:
         """Return the tables of a study that contain evidence on its metrics, by name."""
-        names = [
-            "reliability",
-            "controls",
-            *(name for name in self.studies.tables(study) if name in EVIDENCE_TABLES),
-        ]
+        names = ["reliability", "controls"] if study in self.studies.rated else []
+        names += [name for name in self.studies.tables(study) if name in EVIDENCE_TABLES]
         folder = self.paths.tables.format(study=study)
-        return {name: f"{folder}/{name}.csv" for name in names} if study in self.studies.rated else {}
+        return {name: f"{folder}/{name}.csv" for name in names}
 
     def all_evidence(self) -> list[str]:
         """Return the tables of all studies that contain evidence on metrics, and that of the agreement of tasks."""

@@ -554,7 +554,7 @@ class Params(EntrySettings):
             single_maps=sorted(
                 {
                     metric.name
-                    for study in self.studies.rated
+                    for study in self.studies.all
                     for metric in self.studies.metrics(study)
                     if metric.scores_single_maps
                 }

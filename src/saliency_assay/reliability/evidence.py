@@ -120,9 +120,9 @@ def evidence_table(
     """Return all evidence on metrics that score single maps.
 
     Args:
-        studies: for each study its tables: ``reliability`` and ``controls``, and as far as it has them ``known_order``,
-            ``meta_consistency`` and ``metric_truth``. A study with a model that is not shown to be better than chance
-            must be left out.
+        studies: for each study its tables: ``reliability`` and ``controls`` if it rates methods, and as far as it has
+            them ``known_order``, ``meta_consistency`` and ``metric_truth``, which has a row for each network. A study
+            with a model that is not shown to be better than chance must be left out.
         task_agreement: ``agreement`` of ``across.across_tasks``; None if no tasks are compared.
         measured: for each score the property that it measures.
         entries: names of the metrics of single maps, with which ``variant`` begins.
@@ -131,8 +131,8 @@ def evidence_table(
         A row for each score and measured kind of evidence: ``metric, variant, evidence``; ``value, low, high``: its
         statistic with its interval; ``finding``: ``for`` if the interval lies above the threshold of the kind,
         ``against`` if it lies below, else ``open``; ``study``: the study of these numbers, and ``studies``: the number
-        of studies with this evidence. If studies differ, the numbers are those of one that is against or, without one,
-        for. ``conclusion``: that on the metric, see ``conclusion``, the same in all of its rows.
+        of studies with this evidence. If studies or networks differ, the numbers are those of one that is against or,
+        without one, for. ``conclusion``: that on the metric, see ``conclusion``, the same in all of its rows.
     """
     rows = [row for study, tables in studies.items() for row in _rows_of_study(study, tables)]
     rows += [] if task_agreement is None else list(_model_rows(task_agreement))
@@ -143,7 +143,7 @@ def evidence_table(
     for (metric, _), of_score in table.groupby(SCORE, sort=False):
         kinds = []
         for name, of_kind in of_score.groupby("evidence", sort=False):
-            row = _deciding(of_kind) | {"studies": len(of_kind)}
+            row = _deciding(of_kind) | {"studies": of_kind["study"].nunique()}
             if name == KNOWN_ORDER.name and measured.get(str(metric)) in UNORDERED:
                 row["finding"] = UNTESTABLE
             kinds.append(row)

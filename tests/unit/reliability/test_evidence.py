@@ -37,7 +37,7 @@ def reliability(low: float, high: float, **columns: Any) -> pd.DataFrame:
 
 
 def truth(low: float, high: float, rank_low: float = 1) -> pd.DataFrame:
-    """The contract of ``metric_truth.csv``."""
+    """The contract of ``metric_truth.csv``, which has a row for each network."""
     return one(
         rank_low=rank_low, rank_high=3, first=rank_low == 1, rho=(low + high) / 2, rho_low=low, rho_high=high
     )
@@ -95,6 +95,12 @@ def test_alpha_is_compared_with_its_limit(low: float, high: float, two_valued: b
 def test_a_method_that_beats_the_truth_is_evidence_against_a_metric() -> None:
     assert found({"metric_truth": truth(0.5, 0.9, rank_low=2)})["finding"] == AGAINST
     assert found({"metric_truth": truth(0.5, 0.9)})["finding"] == FOR
+
+
+def test_one_network_on_which_a_metric_prefers_another_map_decides() -> None:
+    tables = pd.concat([truth(0.5, 0.9), truth(-0.9, -0.5).assign(model="other")])
+    row = found({"metric_truth": tables})
+    assert (row["finding"], row["low"], row["studies"], row["conclusion"]) == (AGAINST, -0.9, 1, CONTRADICTED)
 
 
 def test_the_range_between_the_controls_must_be_positive() -> None:

@@ -1,5 +1,6 @@
 """Page on trust in metrics: the verdict on each metric, with its reasons."""
 
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -153,6 +154,20 @@ def test_the_evidence_on_a_metric_is_listed_with_what_was_not_measured() -> None
     assert page.text.count("not measured") > 10
     assert "Evidence on every metric" in page.text
     assert "Evidence on every metric" not in Page(trust_page([result])).text
+
+
+def test_metrics_of_studies_that_rate_no_methods_have_evidence_too() -> None:
+    rated = study({"good": CLEAR}, {})
+    designed = replace(rated, name="designed", tables={}, labels=Labels(metrics={"only": "Only here"}))
+    score = {"metric": "only", "variant": "only", "rank_low": 1, "rho": 0.5, "rho_low": 0.1, "rho_high": 0.9}
+    tables = {
+        "s": {"reliability": rated.tables["reliability"]},
+        "designed": {"metric_truth": pd.DataFrame([score])},
+    }
+    table = evidence_table(tables, None, {}, ["good", "only"])
+    names = {metric.name: metric.cells[4].finding for metric in evidenced_metrics(table, [rated, designed])}
+    assert list(names.values()) == [NOT_MEASURED, FOR]
+    assert list(names)[1] == designed.labels.score("only", "only")
 
 
 def test_a_page_without_metrics_has_no_table() -> None:

@@ -1,7 +1,7 @@
 """Trust in metrics: the verdict on every metric of a run with what it is based on, and all evidence on it."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
 from typing import Any
@@ -130,7 +130,7 @@ def trust_page(results: Sequence[StudyResult], evidence_rows: pd.DataFrame | Non
         evidence_rows: result of ``evidence.evidence_table``; None to leave it out.
     """
     scored = [result for result in results if result.tables]
-    evidenced = [] if evidence_rows is None else evidenced_metrics(evidence_rows, scored)
+    evidenced = [] if evidence_rows is None else evidenced_metrics(evidence_rows, results)
     metrics = [metric for result in scored for metric in trusted_metrics(result)]
     return render(
         "trust",
@@ -163,20 +163,33 @@ def evidenced_metrics(table: pd.DataFrame, results: Sequence[StudyResult]) -> li
 
     Args:
         table: result of ``evidence.evidence_table``.
-        results: all studies with scores; of several variants of a score, only those that their pages name are shown.
+        results: all studies; of several variants of a score, only those that pages of rated studies name are shown.
     """
-    names = {pair: name for result in reversed(results) for pair, name in result.names.items()}
+    rated = [result for result in results if result.tables]
+    names = {pair: name for result in reversed(rated) for pair, name in result.names.items()}
     measured = {score: measures for result in results for score, measures in result.measured.items()}
     labels = {result.name: result.label for result in results}
     metrics = []
     for pair, rows in table.groupby(evidence.SCORE, sort=False):
-        if pair not in names:
+        name = names.get(pair) or _unrated_name(pair, rows, results, names)
+        if not name:
             continue
-        of_kind = {row["evidence"]: row for row in rows.to_dict("records")}
+        of_kind = {row["evidence"]: dict[str, Any](row) for _, row in rows.iterrows()}
         cells = [_evidence_cell(kind, of_kind.get(kind.name), labels) for kind in evidence.KINDS]
         measures = measured.get(str(pair[0]), OTHER)
-        metrics.append(EvidencedMetric(names[pair], measures, rows["conclusion"].iloc[0], cells))
+        metrics.append(EvidencedMetric(name, measures, rows["conclusion"].iloc[0], cells))
     return sorted(metrics, key=lambda metric: metric.place)
+
+
+def _unrated_name(
+    pair: Any, rows: pd.DataFrame, results: Sequence[StudyResult], names: Iterable[tuple[str, str]]
+) -> str:
+    """Return the label of a score of a metric that no rated study has; empty for a variant that pages do not name."""
+    entry = pair[1].partition(" ")[0]
+    if any(metric == pair[0] and variant.partition(" ")[0] == entry for metric, variant in names):
+        return ""
+    labels = [result.labels for result in results if result.name in set(rows["study"])]
+    return labels[0].score(*pair) if labels else ""
 
 
 def _evidence_cell(
@@ -192,7 +205,7 @@ def _evidence_cell(
     return EvidenceCell(
         row["finding"],
         Number(f"{kind.statistic}\u00a0=\u00a0{text(row['value'])}", row["value"], interval),
-        None if kind.range is None else _place(*numbers, kind.range, kind.threshold),
+        None if kind.range is None else _place(numbers, kind.range, kind.threshold),
         source,
     )
 
@@ -244,21 +257,19 @@ def _alpha(alpha: Mapping[str, Any] | None) -> Number:
 def _axis(alpha: Mapping[str, Any] | None) -> Axis | None:
     if alpha is None or isnan(alpha["alpha"]):
         return None
-    numbers = (alpha[name] for name in ("alpha", "alpha_low", "alpha_high"))
-    return _place(*numbers, (LEFT, RIGHT), words.RELIABLE)
+    numbers = [alpha[name] for name in ("alpha", "alpha_low", "alpha_high")]
+    return _place(numbers, (LEFT, RIGHT), words.RELIABLE)
 
 
-def _place(value: float, low: float, high: float, ends: tuple[float, float], threshold: float) -> Axis | None:
-    """Return a statistic and its interval as places on an axis; None without the statistic."""
+def _place(numbers: Sequence[float], ends: tuple[float, float], threshold: float) -> Axis | None:
+    """Return a statistic and the ends of its interval as places on an axis; None without the statistic."""
 
     def place(number: float) -> float:
         left, right = ends
         return round(WIDTH * (min(max(number, left), right) - left) / (right - left), 1)
 
-    if isnan(value):
-        return None
-    limits = (None if isnan(end) else place(end) for end in (low, high))
-    return Axis(place(value), *limits, place(0), place(threshold))
+    value, low, high = (None if isnan(number) else place(number) for number in numbers)
+    return None if value is None else Axis(value, low, high, place(0), place(threshold))
 
 
 def _images(rows: pd.DataFrame) -> Number:
