@@ -20,7 +20,7 @@ rule evaluate_interventions:
         "../../envs/models.yaml"
     threads: 1
     params:
-        settings=PARTS_PARAMS.evaluate_interventions,
+        settings=PARTS_PARAMS.evaluate_interventions,  # data, device, models, studies
     script:
         "../../scripts/evaluate_interventions.py"
 
@@ -44,7 +44,7 @@ rule score_parts:
         "../../envs/models.yaml"
     threads: 1
     params:
-        settings=PARTS_PARAMS.score_parts,
+        settings=PARTS_PARAMS.score_parts,  # device, methods, models, studies
     script:
         "../../scripts/score_parts.py"
 
@@ -66,7 +66,7 @@ rule tabulate_parts:
     conda:
         "../../envs/report.yaml"
     params:
-        settings=PARTS_PARAMS.tabulate_parts,
+        settings=PARTS_PARAMS.tabulate_parts,  # seeds, studies
     script:
         "../../scripts/tabulate_parts.py"
 
@@ -98,6 +98,6 @@ rule plot_parts:
     conda:
         "../../envs/report.yaml"
     params:
-        settings=PARTS_PARAMS.plot_parts,
+        settings=PARTS_PARAMS.plot_parts,  # data, methods, metrics, models, reliability, studies
     script:
         "../../scripts/plot_parts.py"
