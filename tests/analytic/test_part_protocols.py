@@ -22,14 +22,16 @@ from saliency_assay.studies.parts.classes import (
     minimal_sufficient_sets,
 )
 from saliency_assay.studies.parts.protocols import (
-    OF_THRESHOLDS,
-    THRESHOLDS,
     background_independence,
-    best_threshold,
-    part_completeness,
     part_importance,
     score_protocols,
     sets_of,
+)
+from saliency_assay.studies.parts.thresholds import (
+    OF_THRESHOLDS,
+    THRESHOLDS,
+    best_threshold,
+    part_completeness,
 )
 
 P, OBJECTS, SIZE = 5, 3, 16

@@ -13,7 +13,7 @@ with run_job(snakemake) as job:
     data = job.open(zarr_store.open_store(job.input.data, kind="data"))
     classifier = load_model(job, data)
     indices, targets, _ = explained(data, classifier, **settings["explained"])
-    inputs = {name: data[name].at(indices) for name in ("scene_seed", "parts")}
+    inputs = {name: data[name].at(indices) for name in ("scene_seed", "variants")}
     blocks = model_responses(
         evaluate_interventions,
         {"objects": settings["objects"]},

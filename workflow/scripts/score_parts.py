@@ -11,7 +11,8 @@ from saliency_assay.storage import score_tables, zarr_store
 from saliency_assay.storage.shards import open_stores
 from saliency_assay.studies.parts.classes import class_table
 from saliency_assay.studies.parts.parts_tables import score_rows
-from saliency_assay.studies.parts.protocols import OF_THRESHOLDS, background_independence, score_protocols
+from saliency_assay.studies.parts.protocols import background_independence, score_protocols
+from saliency_assay.studies.parts.thresholds import OF_THRESHOLDS
 
 NAMES = ("single_deletion", "target_sensitivity")
 INPUTS = ("layers", "part_logits", "object_logits")
@@ -29,7 +30,7 @@ with run_job(snakemake) as job:
     seed_parts = (settings["seed"], settings["model_name"], settings["data"])
     inputs = engine.MetricInputs(
         {name: responses[name] for name in INPUTS},
-        {"table": class_table(data["label_class"][:], data["parts"][:])},
+        {"table": class_table(data["label_class"][:], data["variants"][:])},
         engine.explainer_of(settings["method"], data, classifier.device, *seed_parts),
     )
     blocks = list(

@@ -39,5 +39,5 @@ def test_what_is_wrong(change: str, expected: str) -> None:
 
 def test_a_bird_has_at_most_as_many_classes_as_combinations_of_parts() -> None:
     raw = yaml.safe_load(WHOLE)
-    raw["data"]["birds"]["classes"] = 769
-    assert agrees(fault(raw, CATALOG), "data.birds.classes: found 769")
+    raw["data"]["birds"]["class_count"] = 769
+    assert agrees(fault(raw, CATALOG), "data.birds.class_count: found 769")

@@ -82,10 +82,10 @@ class Scene:
 def birds(
     *,
     size: Annotated[int, Limits(minimum=32, maximum=256)] = 64,
-    classes: Annotated[int, Limits(minimum=3, maximum=768)] = 20,
+    class_count: Annotated[int, Limits(minimum=3, maximum=768)] = 20,
     images_per_class: Annotated[int, Limits(minimum=2, maximum=10_000)] = 300,
     test_share: Annotated[float, Limits(minimum=0.01, maximum=0.5)] = 0.1,
-    objects: Annotated[int, Limits(minimum=1, maximum=20)] = 4,
+    object_count: Annotated[int, Limits(minimum=1, maximum=20)] = 4,
     generator: np.random.Generator,
     block: int = 512,
 ) -> tuple[dict[str, tuple[str, ...]], Iterator[Block]]:
@@ -98,25 +98,25 @@ def birds(
 
     Args:
         size: side of the images in pixels.
-        classes: number of classes.
+        class_count: number of classes.
         images_per_class: number of training and test images of each class.
         test_share: share of the images for testing.
-        objects: largest number of objects in the background.
+        object_count: largest number of objects in the background.
         generator: random generator.
         block: number of images per block.
 
     Returns:
         The classes of label ``class``, and blocks of ``image`` uint8 ``[n, 3, size, size]``, ``split`` uint8,
-        ``label_class`` and ``scene_seed`` int64 ``[n]``, and ``parts`` int64 ``[n, P]``, the variant of each part or
-        ``MISSING``. ``scene_of`` renders an image again from ``scene_seed`` and ``parts``.
+        ``label_class`` and ``scene_seed`` int64 ``[n]``, and ``variants`` int64 ``[n, P]``, the variant of each part or
+        ``MISSING``. ``scene_of`` renders an image again from ``scene_seed`` and ``variants``.
     """
-    table = sample_classes(classes, generator)
-    count = classes * images_per_class
-    labels = np.arange(count) % classes
-    split = np.where(np.arange(count) < classes * test_count(images_per_class, test_share), TEST, TRAIN)
+    table = sample_classes(class_count, generator)
+    count = class_count * images_per_class
+    labels = np.arange(count) % class_count
+    split = np.where(np.arange(count) < class_count * test_count(images_per_class, test_share), TEST, TRAIN)
     seeds = generator.integers(0, 2**62, count)
     variants = np.where(_sample_missing(split == TRAIN, generator), MISSING, table[labels])
-    visible_objects = np.where(split == TRAIN, generator.integers(0, objects + 1, count), objects)
+    visible_objects = np.where(split == TRAIN, generator.integers(0, object_count + 1, count), object_count)
 
     def blocks() -> Iterator[Block]:
         for start in range(0, count, block):
@@ -132,15 +132,15 @@ def birds(
                 "split": split[rows].astype(np.uint8),
                 "label_class": labels[rows].astype(np.int64),
                 "scene_seed": seeds[rows],
-                "parts": variants[rows],
+                "variants": variants[rows],
             }
 
-    return {"class": class_names(classes)}, blocks()
+    return {"class": class_names(class_count)}, blocks()
 
 
-def class_names(classes: int) -> tuple[str, ...]:
+def class_names(class_count: int) -> tuple[str, ...]:
     """Return the names of the classes."""
-    return tuple(f"bird {number:0{len(str(classes - 1))}}" for number in range(classes))
+    return tuple(f"bird {number:0{len(str(class_count - 1))}}" for number in range(class_count))
 
 
 def sample_classes(classes: int, generator: np.random.Generator) -> Ints:

@@ -11,22 +11,26 @@ SHARED = 2
 """Number of parts that an image's class shares with each of the classes of target sensitivity."""
 
 
-def class_table(labels: Ints, parts: Ints) -> Ints:
+def class_table(labels: Ints, variants: Ints) -> Ints:
     """Return the variants of the parts of each class, int64 ``[K, P]``.
 
     Args:
         labels: class of each image ``[N]``, from 0 without gaps.
-        parts: variant of each part ``[N, P]``, or a negative number if the image lacks it.
+        variants: variant of each part ``[N, P]``, or a negative number if the image lacks it.
 
     Raises:
         ValueError: a class has no variant of a part, or several.
     """
-    table = np.full((labels.max() + 1, parts.shape[1]), -1, dtype=np.int64)
-    np.maximum.at(table, labels, parts)
+    table = np.full((labels.max() + 1, variants.shape[1]), -1, dtype=np.int64)
+    np.maximum.at(table, labels, variants)
     if (table < 0).any():
-        raise ValueError(f"parts: found no image with all parts of class {int((table < 0).any(1).argmax())}")
-    if ((parts >= 0) & (parts != table[labels])).any():
-        raise ValueError("parts: found images of one class with different variants of a part, expected one")
+        raise ValueError(
+            f"variants: found no image with all parts of class {int((table < 0).any(1).argmax())}"
+        )
+    if ((variants >= 0) & (variants != table[labels])).any():
+        raise ValueError(
+            "variants: found images of one class with different variants of a part, expected one"
+        )
     return table
 
 

@@ -16,7 +16,7 @@ def evaluate_interventions(
     *,
     generator: torch.Generator,
     scene_seed: Tensor,
-    parts: Tensor,
+    variants: Tensor,
     objects: int,
 ) -> dict[str, Tensor]:
     """Render images again without parts or objects, and return the logits of the model.
@@ -27,7 +27,7 @@ def evaluate_interventions(
         targets: not used.
         generator: not used.
         scene_seed: seed of each scene, int64 ``[N]``.
-        parts: variant of each part, int64 ``[N, P]``.
+        variants: variant of each part, int64 ``[N, P]``.
         objects: number of objects in the background.
 
     Returns:
@@ -39,8 +39,8 @@ def evaluate_interventions(
         ValueError: an image differs from its rendering.
     """
     scenes = [
-        scene_of(variants, seed, size=images.shape[-1], objects=objects)
-        for variants, seed in zip(parts.cpu().numpy(), scene_seed.tolist(), strict=True)
+        scene_of(of_image, seed, size=images.shape[-1], objects=objects)
+        for of_image, seed in zip(variants.cpu().numpy(), scene_seed.tolist(), strict=True)
     ]
 
     def render(removed: tuple[int, ...]) -> Tensor:

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 from numpy import ndarray as Array
 
-from saliency_assay.studies.parts.protocols import (
+from saliency_assay.studies.parts.thresholds import (
     OF_THRESHOLDS,
     THRESHOLDS,
     best_threshold,
@@ -31,7 +31,7 @@ def score_rows(
 
     Args:
         images: indices of the images ``[N]``.
-        curves: the scores of ``protocols.OF_THRESHOLDS``, ``[N, T]`` each.
+        curves: the scores of ``thresholds.OF_THRESHOLDS``, ``[N, T]`` each.
         scores: ``single_deletion`` and ``target_sensitivity``, ``[N]`` each.
         independence: background independence of the model for each image ``[N]``.
 

@@ -43,7 +43,7 @@ class PartsParams(StudyParams):
             [model.function],
             model=rebuilding(model),
             explained=self.explained({"model": model.name, "data": study.data}),
-            objects=self.config.sets[study.data].parameters["objects"],
+            objects=self.config.sets[study.data].parameters["object_count"],
             **self.read_files(model),
             device=self.config.device,
         )

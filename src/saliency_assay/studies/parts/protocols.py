@@ -7,9 +7,8 @@ Shapes: N images, P parts, O objects in the background, K classes, T thresholds.
 objects; sets of parts are numbers (``classes``).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
-import numpy as np
 import torch
 from numpy import ndarray as Array
 from torch import Tensor
@@ -19,13 +18,10 @@ from saliency_assay.metrics.perturbation import Predict
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.scored import Scored, correlation, mean_ranks, nan_unless
 from saliency_assay.studies.parts.classes import contrasted_classes, intersection_rates
+from saliency_assay.studies.parts.thresholds import THRESHOLDS
 
-THRESHOLDS = np.linspace(0.01, 0.50, 80)
-"""Shares of a map's sum above which a part is important."""
 RELEVANT = 0.05
 """Relative decrease of the target's logit from which a removed part or object is relevant."""
-OF_THRESHOLDS = ("csdc", "preservation_check", "deletion_check", "distractibility")
-"""Scores that depend on the threshold."""
 
 
 def score_protocols(
@@ -58,7 +54,8 @@ def score_protocols(
         dilation: pixels by which regions are enlarged.
 
     Returns:
-        The scores ``single_deletion`` and ``target_sensitivity``, and as curves ``[N, T]`` those of ``OF_THRESHOLDS``.
+        The scores ``single_deletion`` and ``target_sensitivity``, and as curves ``[N, T]`` those of
+        ``thresholds.OF_THRESHOLDS``.
     """
     parts, objects = table.shape[1], object_logits.shape[1]
     regions = parts + objects
@@ -192,27 +189,3 @@ def background_independence(part_logits: Tensor, object_logits: Tensor, targets:
     """Return the share of an image's objects without which the target's logit decreases by less than 5 %, ``[N]``."""
     decreases = logit_decreases(part_logits, object_logits, targets)[:, -object_logits.shape[1] :]
     return is_irrelevant(decreases, part_logits[:, -1], targets).double().mean(1)
-
-
-def best_threshold(curves: Iterable[Array]) -> int:
-    """Return the index of the threshold with the best means, the same for all images.
-
-    The sum of distractibility and of the mean of the other three scores is greatest; the lowest threshold of several.
-
-    Args:
-        curves: the scores of ``OF_THRESHOLDS``, ``[N, T]`` each, with NaN for images without a score.
-
-    Raises:
-        ValueError: no image has a score.
-    """
-    curves = list(curves)
-    if any(np.isnan(curve).all() for curve in curves):
-        raise ValueError("protocols: found no image with a score, expected correctly classified images")
-    *completeness, without_distraction = (np.nanmean(curve, axis=0) for curve in curves)
-    return int((sum(completeness) / 3 + without_distraction).argmax())
-
-
-def part_completeness(csdc: Array, preservation: Array, deletion: Array, without_distraction: Array) -> Array:
-    """Return the mean of distractibility and of the mean of the other three scores, of arrays of one shape."""
-    completeness: Array = ((csdc + preservation + deletion) / 3 + without_distraction) / 2
-    return completeness

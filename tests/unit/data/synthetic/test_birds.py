@@ -12,7 +12,12 @@ OBJECTS = 3
 @pytest.fixture(scope="module")
 def data() -> dict[str, np.ndarray]:
     _, blocks = birds(
-        size=32, classes=6, images_per_class=50, objects=OBJECTS, generator=np.random.default_rng(3), block=70
+        size=32,
+        class_count=6,
+        images_per_class=50,
+        object_count=OBJECTS,
+        generator=np.random.default_rng(3),
+        block=70,
     )
     parts = list(blocks)
     assert [len(part["image"]) for part in parts] == [70, 70, 70, 70, 20]
@@ -21,12 +26,12 @@ def data() -> dict[str, np.ndarray]:
 
 def test_test_images_are_rendered_again_from_their_scenes(data: dict[str, np.ndarray]) -> None:
     for number in np.flatnonzero(data["split"] == TEST)[:5]:
-        scene = scene_of(data["parts"][number], int(data["scene_seed"][number]), size=32, objects=OBJECTS)
+        scene = scene_of(data["variants"][number], int(data["scene_seed"][number]), size=32, objects=OBJECTS)
         assert (scene.image() == data["image"][number]).all()
 
 
 def test_removing_a_layer_changes_only_pixels_near_it(data: dict[str, np.ndarray]) -> None:
-    scene = scene_of(data["parts"][0], int(data["scene_seed"][0]), size=64, objects=OBJECTS)
+    scene = scene_of(data["variants"][0], int(data["scene_seed"][0]), size=64, objects=OBJECTS)
     layers = scene.layers()
     for layer in range(1, 1 + len(PARTS) + OBJECTS):
         changed = (scene.image() != scene.image((layer,))).any(0)
@@ -39,7 +44,7 @@ def test_removing_a_layer_changes_only_pixels_near_it(data: dict[str, np.ndarray
 def test_test_images_are_complete_and_half_of_the_training_images_are_not(
     data: dict[str, np.ndarray],
 ) -> None:
-    missing = (data["parts"] == MISSING).sum(1)
+    missing = (data["variants"] == MISSING).sum(1)
     assert (missing[data["split"] == TEST] == 0).all()
     of_training = missing[data["split"] == TRAIN]
     # Half of the images miss 0 to 5 parts with equal probability.
@@ -54,7 +59,7 @@ def test_each_class_has_the_same_share_of_test_images(data: dict[str, np.ndarray
 
 def test_images_of_a_class_have_the_same_variants(data: dict[str, np.ndarray]) -> None:
     for label in range(6):
-        parts = data["parts"][data["label_class"] == label]
+        parts = data["variants"][data["label_class"] == label]
         assert all(len(set(column) - {MISSING}) == 1 for column in parts.T)
 
 

@@ -15,11 +15,11 @@ OBJECTS = 2
 @pytest.fixture(scope="module")
 def images() -> dict[str, Tensor]:
     _, blocks = birds(
-        size=32, classes=3, images_per_class=4, objects=OBJECTS, generator=np.random.default_rng(1)
+        size=32, class_count=3, images_per_class=4, object_count=OBJECTS, generator=np.random.default_rng(1)
     )
     block = next(blocks)
     rows = block["split"] == TEST
-    return {name: torch.from_numpy(block[name][rows]) for name in ("image", "scene_seed", "parts")}
+    return {name: torch.from_numpy(block[name][rows]) for name in ("image", "scene_seed", "variants")}
 
 
 def evaluate(images: dict[str, Tensor], pixels: Tensor) -> dict[str, Tensor]:
@@ -30,7 +30,7 @@ def evaluate(images: dict[str, Tensor], pixels: Tensor) -> dict[str, Tensor]:
         torch.zeros(len(pixels), dtype=torch.int64),
         generator=torch.Generator(),
         scene_seed=images["scene_seed"],
-        parts=images["parts"],
+        variants=images["variants"],
         objects=OBJECTS,
     )
 
@@ -40,7 +40,7 @@ def test_each_set_of_parts_is_rendered(images: dict[str, Tensor]) -> None:
     assert responses["part_logits"].shape == (3, 32, 3)
     assert responses["object_logits"].shape == (3, OBJECTS, 3)
     for number, (seed, variants) in enumerate(
-        zip(images["scene_seed"].tolist(), images["parts"].numpy(), strict=True)
+        zip(images["scene_seed"].tolist(), images["variants"].numpy(), strict=True)
     ):
         scene = scene_of(variants, seed, size=32, objects=OBJECTS)
         assert (responses["layers"][number].numpy() == scene.layers()).all()

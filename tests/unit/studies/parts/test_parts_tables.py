@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from saliency_assay.studies.parts.parts_tables import accuracies_of, protocols_table, score_rows
-from saliency_assay.studies.parts.protocols import OF_THRESHOLDS, THRESHOLDS
+from saliency_assay.studies.parts.thresholds import OF_THRESHOLDS, THRESHOLDS
 
 IMAGES = np.array([4, 7, 9])
 
