@@ -51,7 +51,7 @@ rule tabulate_grid:
     """Tabulate the localization scores of a study."""
     input:
         scores=GRID_INPUTS.study_scores,
-        order="<results>/tables/{study}/order.csv",
+        data=GRID_INPUTS.rated_data,
     output:
         "<results>/tables/{study}/localization.csv",
     log:
