@@ -19,7 +19,7 @@ rule compose_grid:
         "../../envs/models.yaml"
     threads: 1
     params:
-        settings=GRID_PARAMS.compose_grid,
+        settings=GRID_PARAMS.compose_grid,  # data, device, models, studies
     script:
         "../../scripts/compose_grid.py"
 
@@ -42,7 +42,7 @@ rule score_grid:
         "../../envs/models.yaml"
     threads: 1
     params:
-        settings=GRID_PARAMS.score_grid,
+        settings=GRID_PARAMS.score_grid,  # device, methods, models, studies
     script:
         "../../scripts/score_grid.py"
 
@@ -63,7 +63,7 @@ rule tabulate_grid:
     conda:
         "../../envs/report.yaml"
     params:
-        settings=GRID_PARAMS.tabulate_grid,
+        settings=GRID_PARAMS.tabulate_grid,  # methods, models, reliability, studies
     script:
         "../../scripts/tabulate_grid.py"
 
@@ -94,7 +94,7 @@ rule plot_grid:
     conda:
         "../../envs/report.yaml"
     params:
-        settings=GRID_PARAMS.plot_grid,
+        settings=GRID_PARAMS.plot_grid,  # data, methods, metrics, models, studies
     script:
         "../../scripts/plot_grid.py"
 
@@ -120,6 +120,6 @@ rule plot_aggatt:
     conda:
         "../../envs/report.yaml"
     params:
-        settings=GRID_PARAMS.plot_aggatt,
+        settings=GRID_PARAMS.plot_aggatt,  # data, methods, metrics, models, studies
     script:
         "../../scripts/plot_aggatt.py"
