@@ -17,8 +17,8 @@ data: {digits: {kind: digits}}
 models:
   d: {architecture: resnet8, data: digits, trained_on: class}
   plain: {function: "saliency_assay.models.resnet:resnet8", data: digits, trained_on: class}
-  many:
-    {architecture: resnet8, data: digits, trained_on: class, multi_label: true, weights: FILE, training: {epochs: 0}}
+  many: {architecture: resnet8, data: digits, trained_on: class, multi_label: true, weights: FILE,
+    training: {epochs: 0}}
 methods: {gradient: {}, gradcam: {}}
 studies: {s: {kind: grid, model: d}}
 """.replace("FILE", __file__)

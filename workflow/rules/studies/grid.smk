@@ -51,7 +51,7 @@ rule tabulate_grid:
     """Tabulate the localization scores of a study."""
     input:
         scores=GRID_INPUTS.study_scores,
-        order="<results>/tables/{study}/order.csv",
+        data=GRID_INPUTS.rated_data,
     output:
         "<results>/tables/{study}/localization.csv",
     log:
@@ -63,7 +63,7 @@ rule tabulate_grid:
     conda:
         "../../envs/report.yaml"
     params:
-        settings=GRID_PARAMS.tabulate_grid,  # methods, models, studies
+        settings=GRID_PARAMS.tabulate_grid,  # methods, models, reliability, studies
     script:
         "../../scripts/tabulate_grid.py"
 

@@ -1,9 +1,13 @@
 """Table of the localization scores of a grid study."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 import pandas as pd
+
+from saliency_assay.registry.directions import HIGHER
+from saliency_assay.reliability.order_tables import Rule, order_tables
+from saliency_assay.reliability.variance import Factors
 
 QUANTILES = {"q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95}
 """Columns of quantiles."""
@@ -21,15 +25,25 @@ HEADS = {
 """Names of columns on pages."""
 
 
-def localization_table(scores: pd.DataFrame, order: pd.DataFrame, layers: Mapping[str, str]) -> pd.DataFrame:
+def localization_table(
+    scores: pd.DataFrame, layers: Mapping[str, str], baselines: Collection[str], clusters: Factors, rule: Rule
+) -> pd.DataFrame:
     """Return a row for each setting and method, in the order of ``scores``, the columns ``COLUMNS``.
+
+    Means, intervals and rank sets are those of ``order_tables``, but of all methods, also of those of a sweep, whose
+    best layer is not selected.
 
     Args:
         scores: score table with a row for each cell of each grid.
-        order: from ``reliability.order_tables``: means with intervals that take into account that the scores of a grid
-            are not independent, and rank sets.
         layers: for methods that combine feature maps of a layer, its name; ``layer`` is empty for the others.
+        baselines: methods that do not use the model.
+        clusters: for each name the cluster of each image; the scores of a grid are not independent.
+        rule: how methods are ranked.
     """
+    settings = list(dict.fromkeys(scores["metric"]))
+    ranges = dict.fromkeys(settings, (0.0, 1.0))
+    directions = dict.fromkeys(settings, HIGHER)
+    order, _ = order_tables(scores, directions, baselines, clusters=clusters, ranges=ranges, rule=rule)
     by_method = scores.groupby(["metric", "method"], sort=False)["score"]
     table = by_method.quantile(np.array(list(QUANTILES.values()))).unstack().set_axis(list(QUANTILES), axis=1)
     table["zero"] = by_method.apply(lambda values: (values == 0).sum() / max(values.count(), 1))

@@ -105,7 +105,12 @@ class GridParams(StudyParams):
 
     def tabulate_grid(self, wildcards: Wildcards) -> Settings:
         study = self.inputs.entry(wildcards["study"])
-        return self.settings("tabulate_grid", layers=self._layers(study))
+        return self.settings(
+            "tabulate_grid",
+            layers=self._layers(study),
+            baselines=self.studies.baselines(study.name),
+            ranks=self.config.reliability.ranks,
+        )
 
     def _layers(self, study: GridStudy) -> dict[str, str]:
         """Return the layer whose feature maps a method combines, for each method that takes one."""

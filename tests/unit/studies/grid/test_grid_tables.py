@@ -4,10 +4,11 @@ import numpy as np
 import pandas as pd
 
 from saliency_assay.registry.labels import Labels
+from saliency_assay.reliability.order_tables import Rule
+from saliency_assay.reliability.variance import GROUPS
 from saliency_assay.studies.grid.figures import aggregated_maps, localization_boxes
 from saliency_assay.studies.grid.grid_tables import BINS, COLUMNS, localization_table
 
-RANKED = ["images", "mean", "low", "high", "rank_low", "rank_high"]
 LABELS = Labels(
     methods={"one": "Method 1", "two": "Method 2"}, scores={"gridpg": "GridPG", "difull": "DiFull"}
 )
@@ -23,11 +24,10 @@ def table() -> pd.DataFrame:
         ]
         for image, score in enumerate(values)
     ]
-    keys = [("gridpg", "two"), ("gridpg", "one"), ("difull", "two")]
-    order = pd.DataFrame(
-        [(*key, 4, 0.5, 0.2, 0.8, 1, 2) for key in keys], columns=["metric", "method", *RANKED]
-    )
-    return localization_table(pd.DataFrame(rows), order, {"one": "layer1"})
+    constant = {"study": "s", "data": "d", "model": "m", "seed": 0, "variant": ""}
+    scores = pd.DataFrame(rows).assign(**constant)
+    clusters = {GROUPS: np.array([0, 0, 1, 1, 2])}
+    return localization_table(scores, {"one": "layer1"}, [], clusters, Rule())
 
 
 def test_a_row_has_the_ranks_the_quantiles_and_the_layer() -> None:
@@ -43,7 +43,7 @@ def test_a_row_has_the_ranks_the_quantiles_and_the_layer() -> None:
         first[["q05", "q25", "median", "q75", "q95"]].tolist()
         == np.percentile([0, 0.25, 0.5, 1], [5, 25, 50, 75, 95]).tolist()
     )
-    assert (first["zero"], first["mean"], first["rank_high"]) == (0.25, 0.5, 2)
+    assert (first["zero"], first["mean"], first["images"], first["rank_high"]) == (0.25, 0.4375, 4, 2)
     assert result.loc[2, ["median", "zero"]].isna().tolist() == [True, False]
 
 
