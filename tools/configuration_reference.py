@@ -58,6 +58,7 @@ HEADINGS: Mapping[type[Settings], str] = {
     metrics.RegisteredMetric: "Metrics",
     metrics.CustomMetric: "Custom metrics",
     studies.Study: "Studies",
+    scored_study.MetricsStudy: "Studies that select metrics",
     scored_study.ScoredStudy: "Studies that score one model",
     **dict(_study_models()),
     configuration.ReliabilitySettings: "Reliability",

@@ -303,7 +303,7 @@ def check_needs(
     Raises:
         ConfigError: a model lacks what an entry needs, such as a layer.
     """
-    for name in getattr(study, section):
+    for name in (name for name in getattr(study, section) if name in entries):
         for model in study.all_models:
             problem = unsupported(entries[name].needs, models[model])
             if problem:

@@ -263,12 +263,13 @@ def check_new_weights(study: Any, models: Mapping[str, Model], metrics: Mapping[
     Raises:
         ConfigError: a metric does.
     """
-    for name in study.metrics:
-        changed = {"randomized_model", "finetuned_model"} & {*metrics[name].takes}
+    selected = [metric for name, metric in metrics.items() if name in study.metrics]
+    for metric in selected:
+        changed = {"randomized_model", "finetuned_model"} & {*metric.takes}
         for model in study.all_models if changed else ():
             if models[model].is_designed:
                 raise ConfigError(
-                    f"studies.{study.name}.metrics: {name} takes a model with other weights, but those of "
+                    f"studies.{study.name}.metrics: {metric.name} takes a model with other weights, but those of "
                     f"{models[model].architecture} (models.{model}) are set by hand; expected a model that is trained"
                 )
 
