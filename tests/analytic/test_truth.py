@@ -12,12 +12,15 @@ from torch import Tensor
 
 from saliency_assay.data.synthetic.designed import designed
 from saliency_assay.methods import METHODS
+from saliency_assay.methods.sampling import BlockGenerator
 from saliency_assay.methods.truth import truth
+from saliency_assay.metrics import METRICS
 from saliency_assay.metrics.localization import auc_inside
 from saliency_assay.metrics.truth import truth_agreement
 from saliency_assay.models import ARCHITECTURES
 from saliency_assay.models.classifier import Blueprint, Classifier, build
 from saliency_assay.registry.records import record_of, resolve
+from saliency_assay.registry.signatures import declared
 
 COUNT = 6
 
@@ -138,3 +141,100 @@ def test_agreement_of_the_truth_of_its_negative_and_of_constant_maps() -> None:
 def test_ties_count_half_in_the_area() -> None:
     values = torch.tensor([[1.0, 1.0, 0.0, 2.0]])
     assert auc_inside(values, torch.tensor([[True, False, False, False]])).item() == 0.5
+
+
+# --- examples of docs/designed.md: metrics that do not rank the exact map first -----------------------------------
+
+
+def scores_of(
+    metric: str, image: Tensor, attribution: Tensor, predict: Any, **parameters: Any
+) -> dict[str, float]:
+    """Return the scores of a map ``[H, W]`` of an image ``[3, H, W]`` for the class 0."""
+    record = record_of(METRICS, metric, "metric")
+    arguments = (predict, image[None], torch.tensor([0]))
+    if record.responses:
+        reading = {name: parameters[name] for name in parameters if name in declared(record.responses)}
+        parameters = {name: parameters[name] for name in parameters if name in declared(record.function)}
+        parameters["responses"] = resolve(record.responses)(
+            *arguments, generator=BlockGenerator(0, "metric"), **reading
+        )
+    scored = resolve(record.function)(
+        *arguments, attribution[None, None].double(), generator=BlockGenerator(0, "metric"), **parameters
+    )
+    return {name: values.item() for (name, _), values in scored.scores.items()}
+
+
+def linear_model(contributions: list[float]) -> Any:
+    """Return the logits f and 0 of an additive function f of the first channel."""
+    weights = torch.tensor(contributions, dtype=torch.float64)
+
+    def predict(images: Tensor) -> Tensor:
+        evidence = (images[:, 0].flatten(1) * weights).sum(1)
+        return torch.stack([evidence, torch.zeros_like(evidence)], 1)
+
+    return predict
+
+
+def test_monotonicity_prefers_to_mix_signs_within_a_step() -> None:
+    image, phi = torch.ones(3, 1, 4, dtype=torch.float64), [2.0, 2.0, -1.0, -1.0]
+    setting = {"predict": linear_model(phi), "steps": 2, "output": "logit"}
+    exact_score = scores_of("monotonicity", image, torch.tensor([phi]), **setting)
+    mixed_score = scores_of("monotonicity", image, torch.tensor([[1.0, 3.0, 2.0, 4.0]]), **setting)
+    assert (exact_score["monotonicity"], mixed_score["monotonicity"]) == (0.5, 1.0)
+
+
+def test_sparseness_and_complexity_prefer_one_of_two_equal_pixels() -> None:
+    image, phi, one = torch.ones(3, 1, 4), torch.tensor([[1.0, 1, 0, 0]]), torch.tensor([[1.0, 0, 0, 0]])
+    predict = linear_model([1, 1, 0, 0])
+    sparseness = [scores_of("sparseness", image, each, predict)["sparseness"] for each in (phi, one)]
+    complexity = [scores_of("complexity", image, each, predict)["complexity"] for each in (phi, one)]
+    assert sparseness == pytest.approx([0.5, 0.75])  # higher is better
+    assert complexity == pytest.approx([np.log(2), 0], abs=1e-6)  # lower is better
+
+
+def test_pointing_game_hits_an_object_that_the_network_ignores() -> None:
+    image, ignored = torch.ones(3, 1, 4), torch.tensor([[0.0, 0, 1, 0]])
+    mask = torch.tensor([[[True, False, True, False]]])
+    score = scores_of("pointing_game", image, ignored, linear_model([1, 0, 0, 0]), mask=mask)
+    assert score == {"pointing_game": 1}
+
+
+def test_effects_of_single_pixels_and_infidelity_see_nothing_where_pixels_replace_each_other() -> None:
+    image = torch.ones(3, 1, 2, dtype=torch.float64)
+    phi, zeros = torch.tensor([[0.5, 0.5]]), torch.zeros(1, 2)
+
+    def either(images: Tensor) -> Tensor:
+        evidence = images[:, 0].flatten(1).amax(1)
+        return torch.stack([evidence, torch.zeros_like(evidence)], 1)
+
+    single = scores_of(
+        "faithfulness",
+        image,
+        torch.tensor([[0.4, 0.6]]),
+        either,
+        pixels=2,
+        fill="black",
+        output="logit",
+        mean=torch.zeros(3),
+    )
+    assert np.isnan(single["faithfulness"])
+    setting = {"predict": either, "samples": 50, "share": 0.5}
+    # Half of the pixels removed changes nothing, which a map of zeros predicts, and (1/2, 1/2) does not.
+    assert scores_of("infidelity_subset", image, phi, **setting) == {"infidelity": pytest.approx(0.25)}
+    assert scores_of("infidelity_subset", image, zeros, **setting) == {"infidelity": 0}
+
+
+def test_random_logit_finds_opposite_maps_of_two_classes_alike() -> None:
+    images, targets = images_of("counting")
+
+    def explained(images: Tensor, targets: Tensor, model: Any = None) -> Tensor:
+        return truth(model_of_counting, images, targets, generator=torch.Generator())
+
+    model_of_counting = model("counting")
+    function = resolve(record_of(METRICS, "random_logit", "metric").function)
+    generator = torch.Generator().manual_seed(0)
+    scored = function(
+        model_of_counting, images, targets, explained(images, targets), generator=generator, explain=explained
+    )
+    (values,) = scored.scores.values()
+    assert (values > 0.9).all()  # most windows of both maps are 0
