@@ -57,10 +57,11 @@ NAMESAKES = {
     for name in (
         *("config/data.py", "data/__init__.py", "data/caption.py", "registry/limits.py", "methods/checks.py"),
         *("methods/kernel_shap.py", "methods/segments.py", "plotting/charts.py", "pipeline/combined.py"),
+        *("metrics/__init__.py", "metrics/cost.py", "pipeline/model_checks.py"),
         *("pipeline/dry_run.py", "pipeline/sources.py", "runs/code_used.py", "runtime/parts.py"),
     )
 }
-"""Modules that may name ``bam``, ``caption``, ``grid`` or ``parts`` as something else than a kind of study."""
+"""Modules that may name ``bam``, ``caption``, ``designed``, ``grid`` or ``parts`` as something else than a kind of study."""
 READERS = {
     *(PACKAGE / "api").glob("*.py"),
     *(PACKAGE / "suite").glob("*.py"),

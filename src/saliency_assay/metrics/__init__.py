@@ -102,7 +102,7 @@ class Metric:
     noise_group: str = ""
     """Part of the seed of its random numbers; by default its name."""
     needs: tuple[str, ...] = ()
-    """Requirements on the model, as those of a method (``methods.Method.needs``)."""
+    """Requirements on the model, as those of a method."""
     several_classes: bool = False
     """True if a model with one output has no scores: the metric has no parameter ``output``, and uses probabilities or
     other classes."""
