@@ -61,7 +61,7 @@ NAMESAKES = {
         *("pipeline/dry_run.py", "pipeline/sources.py", "runs/code_used.py", "runtime/parts.py"),
     )
 }
-"""Modules that may name ``bam``, ``caption``, ``designed``, ``grid`` or ``parts`` as something else than a kind of study."""
+"""Modules that may name ``bam``, ``caption``, ``designed``, ``grid`` or ``parts`` without meaning a kind of study."""
 READERS = {
     *(PACKAGE / "api").glob("*.py"),
     *(PACKAGE / "suite").glob("*.py"),
