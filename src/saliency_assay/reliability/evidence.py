@@ -49,7 +49,8 @@ RELIABILITY = Kind(
     "reliability",
     "reliability",
     "α",
-    f"Krippendorff's α, the agreement of images on the ranking of the methods; threshold {ALPHA}. For scores with two "
+    f"Krippendorff's α, the agreement of images on the ranking of the methods; threshold {ALPHA}. Its interval has the "
+    "level of the configuration, those of the other kinds 95 %. For scores with two "
     "values, concordance may decide.",
     ALPHA,
     (-1, 1),

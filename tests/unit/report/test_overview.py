@@ -118,6 +118,14 @@ def test_the_heat_map_has_the_share_of_the_range_between_controls() -> None:
     assert "mask <small>best possible map</small>" in cell(text, "mask")
     assert "100 %" in cell(text, "mask")
     assert "<small>10</small>" in cell(text, "mask")
+    others = CLEAR[CLEAR["method"] != "b"].assign(metric="bad", variant="bad")
+    both = pd.concat([CLEAR, others])
+    best = pd.DataFrame(
+        [{"method": "b", "control": "upper", "metric": "bad", "variant": "bad", "mean": 9.0, "share": NAN}]
+    )
+    best = pd.concat([controls, best.assign(lower="random", reason="")])
+    assert "failed" not in cell(heat(both, controls=best), "b")
+    assert "failed" in cell(heat(both, controls=controls), "b")
     refused = heat(CLEAR, controls=controls.assign(share=NAN, reason="not above"))
     assert "not above" in cell(refused, "mask")
     assert 'class="shares"' not in refused

@@ -250,6 +250,8 @@ def _score_cell(scores: pd.DataFrame, method: str) -> ScoreCell | None:
 
 def _with_share(cell: ScoreCell | None, controls: pd.DataFrame) -> ScoreCell | None:
     """Return a cell with the share of the range between the controls that its method reaches."""
+    if cell is None and (controls["control"] == "upper").any():
+        return ScoreCell(absent="control")  # which is not ranked
     if cell is None or controls.empty or np.isnan(share := controls["share"].iloc[0]):
         return cell
     low, high = controls["share_low"].iloc[0], controls["share_high"].iloc[0]

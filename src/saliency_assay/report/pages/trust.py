@@ -170,19 +170,23 @@ def evidenced_metrics(table: pd.DataFrame, results: Sequence[StudyResult]) -> li
     measured = {score: measures for result in results for score, measures in result.measured.items()}
     labels = {result.name: result.label for result in results}
     metrics = []
-    for pair, rows in table.groupby(evidence.SCORE, sort=False):
+    for (metric, variant), rows in table.groupby(evidence.SCORE, sort=False):
+        pair = str(metric), str(variant)
         name = names.get(pair) or _unrated_name(pair, rows, results, names)
         if not name:
             continue
         of_kind = {row["evidence"]: dict[str, Any](row) for _, row in rows.iterrows()}
         cells = [_evidence_cell(kind, of_kind.get(kind.name), labels) for kind in evidence.KINDS]
-        measures = measured.get(str(pair[0]), OTHER)
+        measures = measured.get(pair[0], OTHER)
         metrics.append(EvidencedMetric(name, measures, rows["conclusion"].iloc[0], cells))
     return sorted(metrics, key=lambda metric: metric.place)
 
 
 def _unrated_name(
-    pair: Any, rows: pd.DataFrame, results: Sequence[StudyResult], names: Iterable[tuple[str, str]]
+    pair: tuple[str, str],
+    rows: pd.DataFrame,
+    results: Sequence[StudyResult],
+    names: Iterable[tuple[str, str]],
 ) -> str:
     """Return the label of a score of a metric that no rated study has; empty for a variant that pages do not name."""
     entry = pair[1].partition(" ")[0]
