@@ -2,8 +2,7 @@
 
 For each model of the configuration, the program prints the accuracy on the test images and on copies of them without a
 single cell (the mean over all cells), in percent, for each training seed. For each study that has the metric
-``single_deletion``, it prints the mean score of each method with its 95 % confidence interval. It reads the results of
-a finished run.
+``single_deletion``, it prints the mean score of each method and its rank set. It reads the results of a finished run.
 
     python benchmarks/deleted_cells.py --config config/idsds.yaml
 """
@@ -62,13 +61,13 @@ def model_rows(config: Mapping[str, Any], grid: int) -> pd.DataFrame:
 
 
 def score_rows(config: Mapping[str, Any]) -> pd.DataFrame:
-    """Return the scores, methods × studies: mean and its 95 % confidence interval."""
+    """Return the scores, methods × studies: mean and rank set."""
     columns = {}
     for name in config["studies"]:
         table = pd.read_csv(Path(config["results"]) / f"tables/{name}/order.csv")
         table = table[table["metric"] == "single_deletion"].set_index("method")
         columns[name] = [
-            f"{row['mean']:.2f} [{row['low']:.2f}, {row['high']:.2f}]" for _, row in table.iterrows()
+            f"{row['mean']:.2f} ({row['rank_low']:.0f}–{row['rank_high']:.0f})" for _, row in table.iterrows()
         ]
     return pd.DataFrame(columns, index=table.index)
 
