@@ -18,7 +18,10 @@ STUDIES = {
     **TINY["studies"],
     "digits": FIDELITY,
     "trust": {"kind": "validity", "model": "digits", "metrics": ["faithfulness"]},
+    "parts": {"kind": "parts", "model": "birds"},
 }
+DATA = {**TINY["data"], "birds": {"kind": "birds"}}
+MODELS = {**TINY["models"], "birds": {**TINY["models"]["digits"], "data": "birds"}}
 WILDCARDS = {"metric": "faithfulness", "figure": "scores", "protocol": "iteroar", "fill": "zero"}
 WILDCARDS |= {"section": "methods", "family": "swept"}
 
@@ -26,7 +29,7 @@ WILDCARDS |= {"section": "methods", "family": "swept"}
 @pytest.mark.parametrize(("rule", "name"), CAPTIONS, ids=lambda value: getattr(value, "name", value))
 def test_a_caption_reads_settings_that_its_rule_has(rule: Rule, name: str) -> None:
     kind = next((kind for kind in STUDY_KINDS if f"{kind.upper()}_PARAMS" in rule.body), "")
-    of = params({**TINY, "methods": METHODS, "studies": STUDIES})
+    of = params({**TINY, "data": DATA, "models": MODELS, "methods": METHODS, "studies": STUDIES})
     (study,) = of.studies.of_kind(kind or "fidelity")
     wildcards = {**WILDCARDS, "study": study}
     settings = getattr(of.of_kind(kind) if kind else of, rule.name)(wildcards)
