@@ -63,7 +63,7 @@ def test_pages_and_figures_have_labels_and_no_keys(done: Checkout) -> None:
 
 
 def test_another_dilation_scores_the_same_maps_again(done: Checkout) -> None:
-    done.edit("study.yaml", lambda text: text.replace("kind: parts,", "kind: parts, dilation: 2,"))
+    done.edit("tiny.yaml", lambda text: text.replace("kind: parts,", "kind: parts, dilation: 2,"))
     jobs = done.planned()
     assert {job for job in jobs if job.startswith(("train", "attribute", "evaluate_interventions"))} == set()
     assert len({job for job in jobs if job.startswith("score_parts")}) in (1, len(METHODS))
