@@ -9,7 +9,7 @@ from saliency_assay.studies.fidelity import FIDELITY
 
 def test_studies_are_listed_by_kind_and_by_option() -> None:
     tiny = studies(TINY)
-    assert tiny.all == ["bam", "captions", "digits", "parts", "retrain"]
+    assert tiny.all == ["bam", "captions", "digits", "retrain"]
     assert tiny.rated == tiny.all
     assert tiny.of_kind("caption") == ["captions"]
     options = {"bam": ["series", "independence", "concepts"], "retrain": ["leakage"], "fidelity": ["scatter"]}
@@ -82,7 +82,7 @@ def test_galleries_show_each_method_once_for_each_model() -> None:
     maps = studies(configuration).gallery_maps
     assert maps == studies(TINY).gallery_maps
     assert maps[0] == {"model": "f_o", "data": "bam_os", "method": "gradcam", "seed": 0}
-    assert studies(TINY).gallery_sets == ["bam_os", "captioned_both", "digits", "birds"]
+    assert studies(TINY).gallery_sets == ["bam_os", "captioned_both", "digits"]
 
 
 def test_without_studies_all_models_and_sets_are_shown() -> None:

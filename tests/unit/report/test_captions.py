@@ -29,12 +29,18 @@ STUDIES = {
         "methods": ["truth"],
         "metrics": ["truth_agreement"],
     },
+    "grid": {"kind": "grid", "model": "digits", "methods": ["gradient", "random"]},
+    "parts": {"kind": "parts", "model": "birds", "methods": ["gradient", "random"]},
 }
 DESIGNED = {"architecture": "designed/additive", "data": "designed", "trained_on": "additive"}
-WITH_DESIGNED = {
+WITH_ALL = {
     **TINY,
-    "data": {**TINY["data"], "designed": {"kind": "designed"}},
-    "models": {**TINY["models"], "additive": DESIGNED},
+    "data": {**TINY["data"], "designed": {"kind": "designed"}, "birds": {"kind": "birds"}},
+    "models": {
+        **TINY["models"],
+        "additive": DESIGNED,
+        "birds": {**TINY["models"]["digits"], "data": "birds"},
+    },
     "methods": {**METHODS, "truth": {}},
     "metrics": {**TINY["metrics"], "truth_agreement": {}},
     "studies": STUDIES,
@@ -46,7 +52,7 @@ WILDCARDS |= {"section": "methods", "family": "swept"}
 @pytest.mark.parametrize(("rule", "name"), CAPTIONS, ids=lambda value: getattr(value, "name", value))
 def test_a_caption_reads_settings_that_its_rule_has(rule: Rule, name: str) -> None:
     kind = next((kind for kind in STUDY_KINDS if f"{kind.upper()}_PARAMS" in rule.body), "")
-    of = params(WITH_DESIGNED)
+    of = params(WITH_ALL)
     (study,) = of.studies.of_kind(kind or "fidelity")
     wildcards = {**WILDCARDS, "study": study}
     settings = getattr(of.of_kind(kind) if kind else of, rule.name)(wildcards)

@@ -13,5 +13,6 @@ HEADS: Mapping[str, str] = MappingProxyType(
         "distractibility": "D",
         "single_deletion": "SD",
         "target_sensitivity": "TS",
+        **{name: name.capitalize() for name in ("completeness", "correctness", "contrastivity")},
     }
 )
