@@ -16,7 +16,7 @@ from saliency_assay.methods.gradient import gradient, gradient_x_input
 from saliency_assay.methods.guided import guided_backprop
 from saliency_assay.methods.model_free import constant
 from saliency_assay.methods.path import integrated_gradients
-from saliency_assay.methods.relevance import lrp_epsilon
+from saliency_assay.methods.relevance import lrp_alpha_beta, lrp_epsilon
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.grid_settings import (
     SETTINGS,
@@ -85,7 +85,7 @@ def test_gridpg_has_the_logits_of_the_whole_grid_for_every_cell() -> None:
     "method",
     [
         *(gradient, gradient_x_input, partial(integrated_gradients, steps=3), guided_backprop),
-        *(lrp_epsilon, partial(deeplift, baseline="black")),
+        *(lrp_epsilon, lrp_alpha_beta, partial(deeplift, baseline="black")),
     ],
 )
 def test_a_method_that_propagates_to_the_pixels_is_perfect_in_difull(

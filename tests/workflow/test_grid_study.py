@@ -50,7 +50,7 @@ def test_scores_of_all_settings(done: Checkout) -> None:
     assert mean["difull", "gradient"] == mean["difull", "gradient_shap"] == 1
     assert mean["difull", "gradcam_layer_layer1"] < 1
     assert np.allclose(mean[:, "constant"], 1 / CELLS**2)
-    assert table.loc["gridpg", "layer"].to_dict() == {
+    assert table["layer"]["gridpg"].to_dict() == {
         **dict.fromkeys(("gradient", "fullgrad", "gradient_shap", "constant"), ""),
         **{"gradcam_layer_layer1": "layer1", "gradcam_layer_layer3": "layer3"},
     }

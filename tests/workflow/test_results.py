@@ -174,7 +174,7 @@ def test_a_map_names_its_method_model_and_data(method: str, finished_once: Check
     assert attributes["data"] == digest_of_data
     assert attributes["model"] == digest(weights["state_dict"])
     made_with = attributes["provenance"]
-    parameters = {"gradcam": {"relu": True, "upsampling": "bilinear"}, "random": {}}[method]
+    parameters = {"gradcam": {"relu": True, "upsampling": "bilinear", "layer": ""}, "random": {}}[method]
     assert (made_with["method"], made_with["parameters"], made_with["seed"]) == (method, parameters, 0)
     assert "torch" in attributes["libraries"]
 

@@ -458,7 +458,7 @@ def _bounds(
         ValueError: an operation before such a layer is not monotonic, so that the ends of its input do not give those
             of its output.
     """
-    blank = images.new_zeros(1, *images.shape[1:])
+    blank = torch.zeros_like(images)  # as many, since a network may split images (``models.grid_settings``)
     low, high = normalized(model, blank), normalized(model, blank + 1)
     varying = signals(network.graph)
     ends = fx.Interpreter(network), fx.Interpreter(network)

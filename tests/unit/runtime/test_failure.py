@@ -191,7 +191,7 @@ def test_readers_refuse_a_failure_in_one_line(tmp_path: Path) -> None:
 def test_results_of_methods_are_known_by_their_paths() -> None:
     wildcards = {
         **{"model": "net", "seed": 0, "data": "digits_os", "study": "s", "metric": "aopc", "method": "grad"},
-        **{"protocol": "roar", "fill": "mean", "iteration": 2},
+        **{"protocol": "roar", "fill": "mean", "iteration": 2, "setting": "difull"},
     }
     known = {}
     for name, pattern in vars(Paths("some/results")).items():
@@ -204,6 +204,8 @@ def test_results_of_methods_are_known_by_their_paths() -> None:
         **{"maps": "", "costs": "", "scores": "aopc", "curves": "aopc", "bam_scores": "bam"},
         **{"series_scores": "series", "delta_scores": "independence", "validity_scores": "aopc"},
         **{"retrained": "", "masks": "", "leakage": "", "retrain_scores": "", "parts_scores": "parts"},
+        **{"grid_scores": "difull", "grid_maps": "difull"},
+        **{"retrained": "", "masks": "", "leakage": "", "retrain_scores": ""},
     }
     others = ("tables/s/order.csv", "responses/aopc/net/seed0/digits.zarr.zip", "data/maps.zarr.zip")
     assert [failure.entry_of(f"results/{path}") for path in others] == [None] * 3
