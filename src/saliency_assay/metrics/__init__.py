@@ -99,7 +99,7 @@ class Metric:
     noise_group: str = ""
     """Part of the seed of its random numbers; by default its name."""
     needs: tuple[str, ...] = ()
-    """Requirements on the model, as those of a method (``methods.Method.needs``)."""
+    """Requirements on the model, as those of a method."""
     several_classes: bool = False
     """True if a model with one output has no scores: the metric has no parameter ``output``, and uses probabilities or
     other classes."""
@@ -571,7 +571,7 @@ METRICS: tuple[Metric, ...] = (
         measures=GROUND_TRUTH,
         takes=("responses",),
         responses="saliency_assay.metrics.truth:exact_importance",
-        needs=("designed",),
+        needs=("exact_importance",),
         passes=0,
     ),
     Metric(
