@@ -34,7 +34,7 @@ REQUIREMENTS = {
     "cam_layer": "a CAM layer",
     "attention": "attention over all tokens",
     "pool_linear_head": "a head of average pooling and one linear layer",
-    "designed": "a [designed network](designed.md)",
+    "exact_importance": "a [designed network](designed.md)",
     "base": "`base`",
     "background": "`background`",
     "mask": "`mask`",
@@ -88,7 +88,7 @@ def support_table() -> Rows:
     trained = [architecture for architecture in ARCHITECTURES if not architecture.is_designed]
     yield "method", *(architecture.name for architecture in trained)
     for method in METHODS:
-        if "designed" not in method.needs:
+        if "exact_importance" not in method.needs:
             yield method.name, *("" if unsupported(method.needs, each) else "✓" for each in trained)
 
 

@@ -61,7 +61,7 @@ DESIGNED = {"gray": partial(designed_classifier, channels=1), "skip": designed_c
 @pytest.fixture(params=NETS)
 def case(request: pytest.FixtureRequest) -> tuple[Classifier, Tensor, Tensor]:
     method, name = request.node.callspec.params["method"], request.param
-    nets = {"attention": TRANSFORMERS, "designed": DESIGNED}
+    nets = {"attention": TRANSFORMERS, "exact_importance": DESIGNED}
     own = next((of_need for need, of_need in nets.items() if need in method.needs), NETS)
     model = own.get(name, own["skip"])()
     size = 6 if method.name == "optimal_square" else 12  # it takes a pass for each square
@@ -70,7 +70,7 @@ def case(request: pytest.FixtureRequest) -> tuple[Classifier, Tensor, Tensor]:
 
 def suited(method: Method, seed: int = 1, dtype: torch.dtype = torch.float64) -> Classifier:
     """A network that meets the needs of a method."""
-    needed = {"attention": attention_classifier, "designed": designed_classifier}
+    needed = {"attention": attention_classifier, "exact_importance": designed_classifier}
     build_suited = next((each for need, each in needed.items() if need in method.needs), conv_classifier)
     return build_suited(seed=seed, dtype=dtype)
 
@@ -151,7 +151,9 @@ def test_needs_are_all_it_needs(method: Method) -> None:
     images, targets = random_images(3, size=6), cyclic_targets(3)
     model = with_random_state(SmoothNet(images[0].numel()), seed=1)
     # FullGrad follows other activations, too; in configurations, its need keeps out networks with LayerNorm.
-    if method.name == "fullgrad" or not {"cam_layer", "relu", "attention", "designed"} & set(method.needs):
+    if method.name == "fullgrad" or not {"cam_layer", "relu", "attention", "exact_importance"} & set(
+        method.needs
+    ):
         assert explain(method, model, images, targets).shape[0] == 3
         return
     with pytest.raises(ValueError, match=r"^[^\n]*SmoothNet[^\n]*$"):

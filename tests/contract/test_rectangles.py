@@ -73,7 +73,7 @@ def images_of(count: int) -> Tensor:
 
 @pytest.mark.parametrize(
     "method",
-    [method for method in METHODS if not {"attention", "designed"} & {*method.needs}],
+    [method for method in METHODS if not {"attention", "exact_importance"} & {*method.needs}],
     ids=lambda method: method.name,
 )
 def test_maps_of_rectangles_are_where_the_evidence_is(method: Method) -> None:

@@ -113,7 +113,7 @@ def test_launches_and_waits_are_counted() -> None:
 
 def classifier_for(method: Method, dtype: torch.dtype) -> Classifier:
     """A classifier that the method supports."""
-    needed = {"attention": attention_classifier, "designed": designed_classifier}
+    needed = {"attention": attention_classifier, "exact_importance": designed_classifier}
     kind = next((each for need, each in needed.items() if need in method.needs), conv_classifier)
     return kind(dtype=dtype)
 

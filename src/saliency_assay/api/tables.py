@@ -23,7 +23,7 @@ NEEDS = {
     "attention": "attention",
     "cam_layer": "CAM layer",
     "pool_linear_head": "linear layer after pooling",
-    "designed": "designed network",
+    "exact_importance": "designed network",
     "base": "base",
     "background": "background",
     "mask": "mask",

@@ -383,7 +383,7 @@ def _files_of_maps(method: StoredMaps, config: "Configuration") -> Iterator[Sour
 
 def unsupported(needs: Iterable[str], architecture: Any) -> str:
     """Return a phrase for the first of ``needs`` that an architecture or model does not meet; empty if it meets all."""
-    if "designed" in needs and not architecture.is_designed:
+    if "exact_importance" in needs and not architecture.is_designed:
         return "needs an exact importance of pixels by construction"
     if "cam_layer" in needs and not architecture.cam_layer:
         return "needs a layer for class activation maps"

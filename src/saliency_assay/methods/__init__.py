@@ -37,7 +37,7 @@ class Method:
     """Requirements on the model: ``gradients``, ``relu`` (at least one between pixels and logits), ``layers`` (a
     forward that can be traced layer by layer), ``attention`` (every attention is over all tokens of an image),
     ``cam_layer``, ``pool_linear_head`` (logits are one linear layer over the spatial mean of the CAM layer),
-    ``designed`` (the exact importance of pixels is known, see ``models.designed``)."""
+    ``exact_importance`` (that of the pixels is known, see ``models.designed``)."""
     checked_as: str = ""
     """Method with a number of ``passes`` that is tried on models in its place before any training; empty for a method
     that has such a number itself, or that needs nothing but predictions."""
@@ -579,7 +579,7 @@ METHODS: tuple[Method, ...] = (
         "exact Shapley values of the pixels of a designed network",
         one_channel=True,
         passes=0,
-        needs=("designed",),
+        needs=("exact_importance",),
     ),
     Method(
         "random",

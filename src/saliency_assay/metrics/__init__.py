@@ -659,7 +659,7 @@ METRICS: tuple[Metric, ...] = (
         measures=GROUND_TRUTH,
         takes=("responses",),
         responses="saliency_assay.metrics.truth:exact_importance",
-        needs=("designed",),
+        needs=("exact_importance",),
         passes=0,
     ),
     Metric(

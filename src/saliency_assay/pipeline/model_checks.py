@@ -71,7 +71,7 @@ class ModelChecks:
         alternatives = {
             name: self._checked_as(name, {}) or {"function": ""}
             for name, record in self.methods.items()
-            if record.uses_model and "designed" not in record.needs
+            if record.uses_model and "exact_importance" not in record.needs
         }
         models = [entry for model in self.config.models.values() for entry in self._entries(model)]
         settings: Settings = plain(
