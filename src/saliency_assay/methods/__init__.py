@@ -11,6 +11,7 @@ from typing import Any
 
 from saliency_assay.registry.callable import CallableRegistry
 from saliency_assay.registry.controls import EQUAL, LOWER_CONTROL, UPPER_CONTROL
+from saliency_assay.registry.properties import FAITHFULNESS, GROUND_TRUTH
 from saliency_assay.registry.records import Parameter
 from saliency_assay.registry.signatures import parameters_of
 
@@ -56,7 +57,8 @@ class Method:
     """``LOWER_CONTROL``, ``UPPER_CONTROL``, or empty."""
     best_for: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
     """For an upper control, the metrics, or the properties (``registry.properties``) of metrics, under which no map has
-    a better score: for each the values that parameters of method and metric must have, or ``EQUAL``."""
+    a better score or, for ``truth`` and faithfulness, none should have: for each the values that parameters of method
+    and metric must have, or ``EQUAL``."""
 
     @cached_property
     def parameters(self) -> dict[str, Parameter]:
@@ -580,6 +582,8 @@ METHODS: tuple[Method, ...] = (
         one_channel=True,
         passes=0,
         needs=("exact_importance",),
+        control=UPPER_CONTROL,
+        best_for={GROUND_TRUTH: {}, FAITHFULNESS: {}},
     ),
     Method(
         "random",
@@ -629,7 +633,10 @@ METHODS: tuple[Method, ...] = (
         control=UPPER_CONTROL,
         best_for={
             metric: {}
-            for metric in ("pointing_game", "mask_attribution", "mask_overlap", "block_attribution")
+            for metric in (
+                *("block_attribution", "mask_attribution", "mask_overlap"),
+                *("mask_ranking", "pointing_game"),
+            )
         },
     ),
 )
