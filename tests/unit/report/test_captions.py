@@ -18,9 +18,10 @@ STUDIES = {
     **TINY["studies"],
     "digits": FIDELITY,
     "trust": {"kind": "validity", "model": "digits", "metrics": ["faithfulness"]},
+    "grids": {"kind": "grid", "model": "digits"},
 }
 WILDCARDS = {"metric": "faithfulness", "figure": "scores", "protocol": "iteroar", "fill": "zero"}
-WILDCARDS |= {"section": "methods", "family": "swept"}
+WILDCARDS |= {"section": "methods", "family": "swept", "setting": "gridpg"}
 
 
 @pytest.mark.parametrize(("rule", "name"), CAPTIONS, ids=lambda value: getattr(value, "name", value))
