@@ -28,6 +28,7 @@ WORDS = frozenset(
         "fidelity",
         "gallery",
         "gradient",
+        "grid",
         "halves",
         "infidelity",
         "insertion",
