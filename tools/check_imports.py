@@ -43,7 +43,7 @@ KINDS = sorted(PACKAGE.glob("studies/*/__init__.py"))
 REGISTRIES = {
     **{
         PACKAGE / name / "__init__.py": {
-            *("registry.callable", "registry.directions", "registry.properties"),
+            *("registry.callable", "registry.controls", "registry.directions", "registry.properties"),
             *("registry.records", "registry.signatures"),
         }
         for name in ("data", "models", "methods", "metrics")
