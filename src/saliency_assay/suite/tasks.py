@@ -170,7 +170,7 @@ def _imagenet(data: Path) -> TaskImages:
     if len(files) != 1000:
         raise MissingData(f"found {len(files)} images n*.JPEG in {folder}, expected 1000")
     geometry = Geometry.of(224, "crop", 0.875)
-    return TaskImages(_read(files[::5], geometry), None, _read(files[1::100], geometry))
+    return TaskImages(_read(files[::10], geometry), None, _read(files[1::100], geometry))
 
 
 def _coco(data: Path) -> TaskImages:
@@ -336,7 +336,7 @@ TASKS = (
         "imagenet",
         "ImageNet",
         "EfficientNet-Lite0",
-        "200 images, one of every fifth class of ImageNet, 224 × 224",
+        "an image of every tenth class of ImageNet, 224 × 224",
         _imagenet_model,
         _imagenet,
         _with(_ON_IMAGENET, **_LARGE),
