@@ -111,9 +111,8 @@ RANGE = Kind(
     "range between controls",
     "range",
     "Difference of the mean scores of the best possible map and of random maps, positive if the former is better; "
-    "threshold 0.",
+    "threshold 0. It can be against the metric, but does not support it: the best possible map is that of the metric.",
     0,
-    compares_with_answer=True,
 )
 KINDS = (RELIABILITY, KNOWN_ORDER, META_MODEL, META_INPUT, TRUTH, MODELS, RANGE)
 
