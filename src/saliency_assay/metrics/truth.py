@@ -29,7 +29,7 @@ def truth_agreement(
       pixel has the larger value than an irrelevant one, ties half. It is 0.5 for a constant map.
     - ``truth_sign``: share of the relevant pixels at which R has the sign of φ, in [0, 1].
 
-    NaN where R is not finite, or φ is constant.
+    NaN where R is not finite, or no pixel or every pixel is relevant.
     """
     attribution, truth = reduce(maps, "sum").flatten(1).double(), responses["truth"].flatten(1).double()
     relevant, strength = truth != 0, attribution.abs()

@@ -4,7 +4,7 @@ Each kind of evidence is a statistic with an interval. Only the interval decides
 threshold shows nothing. There is no overall score; ``conclusion`` states which evidence a metric has.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,14 +12,14 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
-from saliency_assay.registry.properties import UNORDERED
+from saliency_assay.registry.properties import LOCALIZATION, UNORDERED
 from saliency_assay.reliability.across import ALL
 from saliency_assay.reliability.verdicts import ALPHA, alpha_row, images_agree
 
 SCORE = ["metric", "variant"]
 EVIDENCE = [*SCORE, "evidence", "study", "studies", "value", "low", "high", "finding", "conclusion"]
 FOR, AGAINST, OPEN, UNTESTABLE = "for", "against", "open", "does not apply"
-"""Values of ``finding``. The last one is that of properties that a known order does not test."""
+"""Values of ``finding``. The last one is that of properties that the kind of evidence does not test."""
 NOT_MEASURED = "not measured"
 SUPPORTED, CONTRADICTED, NOT_SHOWN = "supported", "contradicted", "not shown"
 """Values of ``conclusion``."""
@@ -43,6 +43,8 @@ class Kind:
     """True if it compares the metric with a known answer, as neither reliability nor consistency does."""
     tests_validity: bool = True
     """False if evidence against the metric means that its order of methods is not stable, not that it is wrong."""
+    untested: Collection[str] = ()
+    """Properties (``registry.properties``) whose metrics it does not test."""
 
 
 RELIABILITY = Kind(
@@ -65,6 +67,7 @@ KNOWN_ORDER = Kind(
     0,
     (-1, 1),
     compares_with_answer=True,
+    untested=UNORDERED,
 )
 META_MODEL = Kind(
     "meta_consistency_model",
@@ -86,10 +89,13 @@ TRUTH = Kind(
     "truth on designed networks",
     "ρ",
     "Spearman's ρ of the metric's order of the methods with their order by closeness to the true importance; threshold "
-    "0. Also against the metric: a method is significantly better than the truth.",
+    "0. Also against the metric: a method is significantly better than the truth. It does not test localization, "
+    "robustness, complexity and randomization.",
     0,
     (-1, 1),
     compares_with_answer=True,
+    # Another map may be simpler than the truth or more robust, and networks may ignore objects of the mask.
+    untested=(LOCALIZATION, *UNORDERED),
 )
 MODELS = Kind(
     "models",
@@ -105,9 +111,8 @@ RANGE = Kind(
     "range between controls",
     "range",
     "Difference of the mean scores of the best possible map and of random maps, positive if the former is better; "
-    "threshold 0.",
+    "threshold 0. It can be against the metric, but does not support it: the best possible map is that of the metric.",
     0,
-    compares_with_answer=True,
 )
 KINDS = (RELIABILITY, KNOWN_ORDER, META_MODEL, META_INPUT, TRUTH, MODELS, RANGE)
 
@@ -131,21 +136,22 @@ def evidence_table(
     Returns:
         A row for each score and measured kind of evidence: ``metric, variant, evidence``; ``value, low, high``: its
         statistic with its interval; ``finding``: ``for`` if the interval lies above the threshold of the kind,
-        ``against`` if it lies below, else ``open``; ``study``: the study of these numbers, and ``studies``: the number
-        of studies with this evidence. If studies or networks differ, the numbers are those of one that is against or,
-        without one, for. ``conclusion``: that on the metric, see ``conclusion``, the same in all of its rows.
+        ``against`` if it lies below, else ``open``; ``does not apply`` if the kind does not test the property;
+        ``study``: the study of these numbers, and ``studies``: the number of studies with this evidence. If studies or
+        networks differ, the numbers are those of one that is against or, without one, for. ``conclusion``: that on the
+        metric, see ``conclusion``, the same in all of its rows.
     """
     rows = [row for study, tables in studies.items() for row in _rows_of_study(study, tables)]
     rows += [] if task_agreement is None else list(_model_rows(task_agreement))
     table, names = pd.DataFrame(rows, columns=[*EVIDENCE[:4], *EVIDENCE[5:9]]), set(entries)
     is_scored = [variant.partition(" ")[0] in names for variant in table["variant"]]
     table = table[np.array(is_scored, dtype=bool)]
-    chosen = []
+    chosen, untested = [], {kind.name: kind.untested for kind in KINDS}
     for (metric, _), of_score in table.groupby(SCORE, sort=False):
         kinds = []
         for name, of_kind in of_score.groupby("evidence", sort=False):
             row = _deciding(of_kind) | {"studies": of_kind["study"].nunique()}
-            if name == KNOWN_ORDER.name and measured.get(str(metric)) in UNORDERED:
+            if measured.get(str(metric)) in untested[str(name)]:
                 row["finding"] = UNTESTABLE
             kinds.append(row)
         findings = {row["evidence"]: row["finding"] for row in kinds}

@@ -136,8 +136,22 @@ def test_models_agree_by_the_mean_over_their_pairs() -> None:
     assert (row["evidence"], row["finding"], row["value"], row["study"]) == ("models", FOR, 0.8, "3 tasks")
 
 
-def test_a_known_order_does_not_test_every_property() -> None:
-    assert found({"known_order": known_order(-1, -0.5)}, "complexity")["finding"] == UNTESTABLE
+@pytest.mark.parametrize(
+    ("measures", "by_order", "by_truth"),
+    [
+        ("faithfulness", AGAINST, AGAINST),
+        ("other", AGAINST, AGAINST),
+        ("localization", AGAINST, UNTESTABLE),
+        ("complexity", UNTESTABLE, UNTESTABLE),
+        ("robustness", UNTESTABLE, UNTESTABLE),
+    ],
+)
+def test_known_answers_do_not_test_every_property(measures: str, by_order: str, by_truth: str) -> None:
+    assert found({"known_order": known_order(-1, -0.5)}, measures)["finding"] == by_order
+    for tables in (truth(-1, -0.5), truth(0.1, 0.5, rank_low=2)):
+        row = found({"metric_truth": tables}, measures)
+        assert row["finding"] == by_truth
+        assert row["conclusion"] == (NOT_SHOWN if by_truth == UNTESTABLE else CONTRADICTED)
 
 
 def test_one_study_against_a_metric_decides_and_otherwise_one_for_it() -> None:
@@ -159,10 +173,12 @@ def test_metrics_that_compare_models_are_left_out() -> None:
     [
         ({"reliability": FOR, "known_order": FOR}, SUPPORTED),
         ({"reliability": FOR, "truth": FOR, "models": OPEN}, SUPPORTED),
-        ({"reliability": FOR, "controls": FOR, "models": AGAINST}, NOT_SHOWN),
-        ({"reliability": AGAINST, "controls": FOR}, NOT_SHOWN),
-        ({"reliability": FOR, "controls": FOR, "truth": AGAINST}, CONTRADICTED),
-        ({"reliability": FOR, "controls": FOR, "meta_consistency_input": AGAINST}, CONTRADICTED),
+        ({"reliability": FOR, "controls": FOR}, NOT_SHOWN),
+        ({"reliability": FOR, "known_order": FOR, "controls": AGAINST}, CONTRADICTED),
+        ({"reliability": FOR, "known_order": FOR, "models": AGAINST}, NOT_SHOWN),
+        ({"reliability": AGAINST, "known_order": FOR}, NOT_SHOWN),
+        ({"reliability": FOR, "known_order": FOR, "truth": AGAINST}, CONTRADICTED),
+        ({"reliability": FOR, "known_order": FOR, "meta_consistency_input": AGAINST}, CONTRADICTED),
         ({"reliability": FOR, "models": FOR, "meta_consistency_model": FOR}, NOT_SHOWN),
         ({"reliability": OPEN, "truth": FOR}, NOT_SHOWN),
         ({"reliability": FOR, "known_order": UNTESTABLE}, NOT_SHOWN),

@@ -13,7 +13,6 @@ from saliency_assay.reliability.evidence import (
     FOR,
     NOT_MEASURED,
     NOT_SHOWN,
-    OPEN,
     SUPPORTED,
     evidence_table,
 )
@@ -135,21 +134,19 @@ def test_the_evidence_on_a_metric_is_listed_with_what_was_not_measured() -> None
     result = study({"good": CLEAR, "bad": CLEAR}, {"bad": (0.4, 0.3, 0.5)})
     score = {"variant": "good", "metric": "good"}
     ends = {"lower": "random", "upper": "object_mask", "range": 0.5, "range_low": 0.25, "range_high": 0.75}
-    order = {"micro": 0.6, "micro_low": -0.3, "micro_high": 0.9}
+    order = {"micro": 0.6, "micro_low": 0.3, "micro_high": 0.9}
     tables = {"reliability": result.tables["reliability"], "controls": pd.DataFrame([score | ends])}
     tables["known_order"] = pd.DataFrame([score | order])
     table = evidence_table({"s": tables}, None, {}, ["good", "bad"])
     good, bad = evidenced_metrics(table, [result])
     assert (good.name, good.conclusion, bad.conclusion) == ("good", SUPPORTED, NOT_SHOWN)
-    assert [cell.finding for cell in good.cells] == [FOR, OPEN, *[NOT_MEASURED] * 4, FOR]
+    assert [cell.finding for cell in good.cells] == [FOR, FOR, *[NOT_MEASURED] * 4, FOR]
     assert [cell.finding for cell in bad.cells] == [AGAINST, *[NOT_MEASURED] * 6]
     reliability, known_order, *_, ends_cell = good.cells
     assert reliability.statistic == Number("α\u00a0=\u00a00.90", 0.9, "[0.70, 1.00]")
-    assert known_order.axis == Axis(96.0, 42.0, 114.0, 60.0, 60.0)
+    assert known_order.axis == Axis(96.0, 78.0, 114.0, 60.0, 60.0)
     assert (ends_cell.axis, ends_cell.statistic.note, ends_cell.source) == (None, "[0.25, 0.75]", "Study S")
-    assert good.reasons.startswith(
-        "for: reliability, range between controls; open: known order; not measured:"
-    )
+    assert good.reasons.startswith("for: reliability, known order, range between controls; not measured:")
     page = Page(trust_page([result], table))
     assert page.text.count("not measured") > 10
     assert "Evidence on every metric" in page.text

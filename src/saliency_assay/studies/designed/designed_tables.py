@@ -37,6 +37,7 @@ METRIC_TRUTH = [
     "images",
 ]
 METRIC_TRUTH += ["rho", "rho_low", "rho_high"]
+LEVEL = 0.95
 BY_WINS = Rule()
 """Rule by which methods are ranked by default."""
 
@@ -90,7 +91,8 @@ def metric_truth_table(
         the truth among all methods, NaN if it has no score; ``first``: True if 1 is in it; ``methods``: number of
         methods other than the truth with scores; ``images`` on which at least three of them have a score and a
         closeness; ``rho`` with its 95 % interval ``rho_low, rho_high``: Spearman's ρ over these methods between the
-        scores, higher is better, and ``CLOSENESS``, averaged over images.
+        scores, higher is better, and ``CLOSENESS``, averaged over images. The interval is NaN for fewer than six images
+        with equal ρ.
     """
     is_agreement = _entries(scores) == agreement
     order, _ = order_tables(scores[~is_agreement], directions, rule=rule)
@@ -109,7 +111,9 @@ def metric_truth_table(
         better = by_method(of_score[of_score["method"] != truth], directions[metric])
         rho = _agreement(better, closeness[names["model"]])
         mean = mean_of(rho)
-        interval = (mean.value, mean.value) if mean.is_constant else np.clip(mean.interval(), -1, 1)
+        # Few equal values do not determine an interval: they must be so many that a sign test rejects 0.
+        is_certain = mean.is_constant and 2 * 0.5**mean.units <= 1 - LEVEL
+        interval = (mean.value, mean.value) if is_certain else np.clip(mean.interval(LEVEL), -1, 1)
         rows.append(
             {
                 **{key: names[key] for key in ("model", "metric", "variant")},

@@ -65,6 +65,8 @@ def protocols_table(scores: pd.DataFrame, accuracy: Mapping[int, float]) -> pd.D
     table["accuracy"] = table["seed"].map(accuracy)
     for dimension, score in DIMENSIONS.items():
         table[dimension] = table[score]
+    # Of the means, as published: of an image without irrelevant regions, the other three scores count.
+    table["completeness"] = part_completeness(*(table[name].to_numpy() for name in OF_THRESHOLDS))
     table["mean"] = table[list(DIMENSIONS)].mean(axis=1, skipna=False)
     protocols = ["accuracy", INDEPENDENCE, *OF_THRESHOLDS, "single_deletion", "target_sensitivity"]
     return table[["method", "seed", *protocols, *DIMENSIONS, "mean", THRESHOLD]]

@@ -82,6 +82,16 @@ def test_metrics_that_follow_or_contradict_the_truth(tables: tuple[pd.DataFrame,
     assert "truth_correlation" not in set(tables[1]["metric"])
 
 
+@pytest.mark.parametrize(("images", "low"), [(1, np.nan), (5, np.nan), (6, 1.0)])
+def test_few_images_with_the_same_order_determine_no_interval(images: int, low: float) -> None:
+    few = scores()[lambda table: table["image"] < images]
+    measures = dict.fromkeys(DIRECTIONS, "faithfulness")
+    table = metric_truth_table(few, DIRECTIONS, measures, truth="truth", agreement="agreement")
+    up = table.set_index(["model", "metric"]).loc[("one", "up")]
+    assert up["rho"] == 1
+    assert [up["rho_low"], up["rho_high"]] == pytest.approx([low, low], nan_ok=True)
+
+
 def test_figures_show_every_cell(tables: tuple[pd.DataFrame, pd.DataFrame]) -> None:
     labels = Labels(methods={"good": "Good"}, models={"one": "One"})
     for figure, rows in ((method_figure(tables[0], labels), 4), (metric_figure(tables[1], labels), 3)):

@@ -40,6 +40,15 @@ def test_dimensions_are_means_over_images() -> None:
     assert row["mean"] == pytest.approx(0.45)
 
 
+def test_completeness_is_that_of_the_means_if_an_image_has_no_distractibility() -> None:
+    curves = {name: np.tile([[1.0], [0.25]], len(THRESHOLDS)) for name in OF_THRESHOLDS}
+    curves["distractibility"] = np.tile([[np.nan], [0.5]], len(THRESHOLDS))
+    scores = dict.fromkeys(("single_deletion", "target_sensitivity"), np.array([0.2, 0.4]))
+    table = score_rows(IMAGES[:2], curves, scores, np.ones(2)).assign(method="a", seed=0)
+    # Means of 0.625 and 0.5; the only image with all four scores has (0.25 + 0.5) / 2.
+    assert protocols_table(table, {0: 1.0})["completeness"].item() == pytest.approx((0.625 + 0.5) / 2)
+
+
 def test_accuracies_are_of_the_test_images() -> None:
     evaluations = [{"test": {"accuracy": 0.5}, "train": {"accuracy": 1.0}}, {"test": {"accuracy": 0.7}}]
     assert accuracies_of(evaluations, [3, 5]) == {3: 0.5, 5: 0.7}
