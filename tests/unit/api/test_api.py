@@ -452,7 +452,8 @@ BAD_SCORES: list[tuple[dict[str, Any], str]] = [
     ({"mean": [0.5, 0.5, 124]}, r"mean: found \[0\.5, 0\.5, 124\.0\], expected 3 values in \[0, 1\]"),
     (
         {"mask": MASK},
-        "mask: deletion takes none; valid: pointing_game, mask_attribution, mask_overlap, mask_ranking, block_attribution",
+        "mask: deletion takes none; valid: pointing_game, mask_attribution, mask_overlap, mask_ranking, "
+        "block_attribution",
     ),
     ({"method_seed": 3}, "method_seed: deletion computes no maps"),
     ({"metric": "aopc", "random_orders": 7}, "aopc: random_orders: only for the workflow"),
