@@ -59,7 +59,11 @@ def few(record: Method | Metric) -> dict[str, int]:
     return {key: value for key, value in FEW.items() if key in record.parameters}
 
 
-@pytest.mark.parametrize("metric", SINGLE, ids=lambda metric: metric.name)
+@pytest.mark.parametrize(
+    "metric",
+    [metric for metric in SINGLE if "exact_importance" not in metric.needs],
+    ids=lambda metric: metric.name,
+)
 def test_scores_are_those_of_the_logit_or_refused(metric: Metric) -> None:
     options: dict[str, Any] = {"mask": MASK} if "mask" in metric.takes else {}
     if "explain" in metric.takes:
@@ -91,11 +95,12 @@ def test_scores_are_those_of_the_logit_or_refused(metric: Metric) -> None:
 
 @pytest.mark.parametrize(
     "method",
-    [method for method in METHODS if "attention" not in method.needs],
+    [method for method in METHODS if not {"attention", "exact_importance"} & {*method.needs}],
     ids=lambda method: method.name,
 )
 def test_maps_are_those_of_the_logit_or_refused(method: Method) -> None:
     options: dict[str, Any] = {"background": IMAGES[:2]} if "background" in method.takes else {}
+    options |= {"mask": MASK} if "mask" in method.takes else {}
     options |= {**few(method), **({"samples": 40} if method.name == "kernel_shap" else {})}
     if "output" in method.parameters:
         with pytest.raises(ValueError, match=f"^{method.name}: output: .*; expected output='logit'"):
