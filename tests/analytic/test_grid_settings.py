@@ -209,6 +209,15 @@ def test_gridpg_needs_global_pooling() -> None:
         check_gridpg(positional, images)
 
 
+@pytest.mark.parametrize("size", [(1, 2), (2, 1), (2, 2)])
+def test_gridpg_refuses_pooling_of_each_cell_on_its_own(size: tuple[int, int]) -> None:
+    head = nn.Linear(4 * size[0] * size[1], CLASSES)
+    layers = (nn.Conv2d(3, 4, 1), nn.ReLU(), nn.AdaptiveAvgPool2d(size), nn.Flatten(), head)
+    of_cells = classifier(with_random_state(nn.Sequential(*layers), seed=0), "1")
+    with pytest.raises(ValueError, match="gridpg: found logits that depend on positions"):
+        check_gridpg(of_cells, torch.rand(2, 3, 8, 8, dtype=torch.float64))
+
+
 def test_a_transformer_of_fixed_position_embeddings_takes_no_grid() -> None:
     size = {"image_size": 8, "patch": 4, "width": 8, "depth": 1, "heads": 2}
     network = vit(classes=CLASSES, channels=3, generator=generator(0), pool="mean", **size)

@@ -55,6 +55,9 @@ def test_accuracy_is_perfect_and_the_report_has_the_figures(done: Checkout) -> N
     assert {"method_truth.svg", "metric_truth.svg", "truth_tables.html"} <= {
         path.name for path in figures.iterdir()
     }
+    page = (figures / "study.html").read_text()
+    assert "weights set by hand; test accuracy 100.0 %" in page
+    assert "trained on the" not in page
     done.make("table")
     assert (done.root / "results/export/designed/metric_truth.csv").exists()
     models = pd.read_csv(done.root / "results/export/models.csv")

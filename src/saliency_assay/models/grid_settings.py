@@ -170,6 +170,9 @@ def _logits_of_grids(
     classifier: Classifier, images: Tensor, setting: str, change: Callable[[Tensor], Tensor]
 ) -> Tensor:
     """Return the logits of 2 × 2 grids of ``images`` with a change of the output of the ``cam_layer``."""
+    # The cells differ in brightness, because pooling of each cell on its own is not global.
+    brightness = torch.linspace(0.25, 1, 4, dtype=images.dtype, device=images.device).repeat(len(images))
+    grids = join(images.repeat_interleave(4, 0) * brightness[:, None, None, None], 2)
 
     def changed(layer: nn.Module, inputs: object, output: object) -> Tensor:
         return change(_feature_maps(output, 2))
@@ -177,7 +180,7 @@ def _logits_of_grids(
     handle = classifier.layer(classifier.cam_layer).register_forward_hook(changed)
     try:
         with torch.no_grad(), uncompiled():
-            logits: Tensor = classifier(join(images.repeat_interleave(4, 0), 2))
+            logits: Tensor = classifier(grids)
     except Exception as error:  # of the network, which may be a user's
         height, width = images.shape[2:]
         size = f"{2 * height} × {2 * width}"

@@ -62,6 +62,7 @@ class Descriptions:
                     "architecture": self._architecture_label(self.config.models[model].architecture),
                     "trained_on": self.config.models[model].trained_on,
                     "data": self.config.models[model].data,
+                    **({"is_designed": True} if self.config.models[model].is_designed else {}),
                 }
                 for model in study.all_models
             },

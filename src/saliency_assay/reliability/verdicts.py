@@ -350,7 +350,8 @@ def agreement_text(alpha: Mapping[str, Any] | None) -> str:
     if isnan(low):
         return f"too few {units_text(alpha)} for an interval of {name}"
     if agree is None:
-        return f"it is open whether images agree on the ranking (CI of {name} {low:.2f} to {high:.2f})"
+        limits = f"{low:.2f} to {high:.2f}".replace("-", "−")
+        return f"it is open whether images agree on the ranking (CI of {name} {limits})"
     return f"images rank methods differently (whole CI of {name} < {limit})"
 
 

@@ -18,6 +18,7 @@ from saliency_assay.reliability.verdicts import (
     TOO_FEW,
     TRAINING_NOISE,
     Verdict,
+    agreement_text,
     alpha_row,
     images_agree,
     images_text,
@@ -238,6 +239,11 @@ def test_16_images_that_are_not_shown_to_agree_make_no_ranking_reliable(
     assert phrase in result.text
     assert verdict(ORDER, pair_rows(ORDER), None).kind == CLEAR
     assert images_agree(alpha_of((0.3, -0.2, 0.9))) is None  # contains chance
+
+
+def test_an_open_interval_has_minus_signs() -> None:
+    alpha = {"alpha": 0.4, "alpha_low": -0.02, "alpha_high": 0.99, "two_valued": False}
+    assert agreement_text(alpha).endswith("(CI of α −0.02 to 0.99)")
 
 
 def test_18_the_worst_seed_decides_whether_images_agree() -> None:

@@ -135,13 +135,16 @@ def _data_text(facts: Mapping[str, Any], label: str, path: Path, shards: Sequenc
     return f"{label}: {count:,} images of {height} × {width} pixels, {in_groups}{kinds}{explained}"
 
 
-def _model_text(model: Mapping[str, str], splits: Sequence[Mapping[str, Evaluation]]) -> str:
+def _model_text(model: Mapping[str, Any], splits: Sequence[Mapping[str, Evaluation]]) -> str:
     trained = f" of {splits[0]['train']['images']:,} images" if "train" in splits[0] else ""
+    origin = f"trained on the {model['trained_on']} labels{trained}"
+    if model.get("is_designed"):
+        origin = "weights set by hand"
     tested = splits[0]["test"]
     accuracy = 100 * fmean(split["test"]["accuracy"] for split in splits)
     seeds = f", mean of {len(splits)} seeds" if len(splits) > 1 else ""
     return (
-        f"{model['label']}: {model['architecture']}, trained on the {model['trained_on']} labels{trained}; "
+        f"{model['label']}: {model['architecture']}, {origin}; "
         f"test accuracy {accuracy:.1f} % on {tested['images']:,} images{count_text(tested)}{seeds}"
     )
 
