@@ -63,7 +63,7 @@ KNOWN_ORDER = Kind(
     "known order",
     "ρ",
     "Spearman's ρ with the order of maps that are degraded in steps; threshold 0. It does not test robustness, "
-    "complexity and randomization.",
+    "complexity or randomization.",
     0,
     (-1, 1),
     compares_with_answer=True,
@@ -88,9 +88,9 @@ TRUTH = Kind(
     "truth",
     "truth on designed networks",
     "ρ",
-    "Spearman's ρ of the metric's order of the methods with their order by closeness to the true importance; threshold "
-    "0. Also against the metric: a method is significantly better than the truth. It does not test localization, "
-    "robustness, complexity and randomization.",
+    "Spearman's ρ between the metric's order of the methods and their order by closeness to the true importance; "
+    "threshold 0. Also against the metric if a method is significantly better than the truth. It does not "
+    "test localization, robustness, complexity and randomization.",
     0,
     (-1, 1),
     compares_with_answer=True,
@@ -101,7 +101,7 @@ MODELS = Kind(
     "models",
     "agreement between models",
     "ρ",
-    "Mean Spearman's ρ between models or data sets of the order of the methods; threshold 0.",
+    "Mean Spearman's ρ between the orders of the methods on different models or data sets; threshold 0.",
     0,
     (-1, 1),
     tests_validity=False,

@@ -22,10 +22,10 @@ LEVELS = {kind: 2 if kind == verdicts.RELIABLE else int(kind in verdicts.SHOWN) 
 """Color of each verdict: 0 if no order was shown, 1 if it is clear on average, 2 if it is reliable."""
 CONCLUSIONS = (evidence.SUPPORTED, evidence.NOT_SHOWN, evidence.CONTRADICTED)
 CONCLUSION_RULES = {
-    evidence.SUPPORTED: "Reliability is for the metric, and so is a comparison with a known answer (known order, or "
-    "truth on designed networks); no evidence is against it.",
-    evidence.NOT_SHOWN: "No evidence on validity is against the metric, but reliability, or every comparison with a "
-    "known answer, is not for it or not measured, or models do not agree.",
+    evidence.SUPPORTED: "Reliability and a comparison with a known answer (known order, or truth on designed "
+    "networks) are for the metric; no evidence is against it.",
+    evidence.NOT_SHOWN: "No evidence on validity is against the metric, but reliability is not for it, no comparison "
+    "with a known answer is for it, or models do not agree.",
     evidence.CONTRADICTED: "Evidence on validity is against the metric: known order, meta-consistency, truth on "
     "designed networks, or range between controls.",
 }
