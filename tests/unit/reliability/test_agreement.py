@@ -313,7 +313,7 @@ def test_the_job_knows_the_cut_outs_and_scenes_of_bam(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", [kind.name for kind in STUDY_KINDS.values() if kind.is_rated])
 def test_a_study_without_a_score_that_rates_has_empty_tables(kind: str, tmp_path: Path) -> None:
-    rows = [] if kind in ("fidelity", "grid", "validity") else [row(metric="other")]
+    rows = [] if kind in ("fidelity", "grid", "parts", "validity") else [row(metric="other")]
     path = tmp_path / "0.parquet"
     scores.write(path, pd.DataFrame(rows, columns=list(scores.COLUMNS)))
     assert rated(kind, [path]).empty
