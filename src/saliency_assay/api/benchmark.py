@@ -33,7 +33,7 @@ from saliency_assay.api.networks import (
 from saliency_assay.api.own_functions import adapted_entry
 from saliency_assay.api.progress import COST_WITH_GRADIENTS, Progress
 from saliency_assay.api.results import Benchmark, Cell, CellKey, Failure, MethodEntry, MetricEntry
-from saliency_assay.api.scores import SINGLE, BoundMetric, bind_metric
+from saliency_assay.api.scores import NEEDED, SINGLE, BoundMetric, bind_metric
 from saliency_assay.methods import METHODS, engine
 from saliency_assay.methods.cost import Map, passes
 from saliency_assay.methods.inputs import map_seed
@@ -167,9 +167,14 @@ def benchmark(
         inputs: dict[str, Any] = {"mean": mean}
         inputs |= {"randomized_model": randomized_model, "finetuned_model": finetuned_model}
         inputs |= {"mask": first[2] if masks is None else masks, "method": True}
+        bound_methods = _bind_methods(methods, classifier, background, size, with_mean=with_mean)
+        for method in bound_methods:
+            record = _record(method.entry.registered, METHODS)
+            if record is not None and "mask" in record.takes and inputs["mask"] is None:
+                raise ValueError(f"masks: missing for {method.entry.name}, expected {NEEDED['mask'][1]}")
         run = _Run(
             classifier,
-            _bind_methods(methods, classifier, background, size, with_mean=with_mean),
+            bound_methods,
             _bind_metrics(metrics, classifier, inputs, size, with_mean=with_mean),
             chosen_seeds,
             batch_size,

@@ -52,8 +52,8 @@ def object_mask(
     check_inputs(images, targets)
     size = (len(images), *images.shape[2:])
     if mask is None or mask.dtype != torch.bool or tuple(mask.shape) != size:
-        actual = "none" if mask is None else f"{mask.dtype} {list(mask.shape)}"
-        raise ValueError(f"mask: found {actual}, expected torch.bool {list(size)}, the object's pixels")
+        actual = f"{mask.dtype} {list(mask.shape)}" if mask is not None else "none, as of images changed by a metric"
+        raise ValueError(f"mask: found {actual}; expected torch.bool {list(size)}, the object's pixels")
     return to_device(mask[:, None], images.device, images.dtype)
 
 

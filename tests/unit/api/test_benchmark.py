@@ -214,8 +214,8 @@ def test_the_object_mask_is_no_baseline_and_needs_masks(
     assert controls["control"].to_dict() == {"gradient": "", "object_mask": "upper", "random": "lower"}
     assert (controls["upper_mean"] == 1).all()
     assert [row.method for row in result.heat_map.best] == ["Object mask"]
-    with pytest.warns(UserWarning, match="object_mask.*mask: found none"):
-        assert "object_mask" not in set(run(network, images, methods, ["deletion"]).scores["method"])
+    with pytest.raises(ValueError, match="masks: missing for object_mask"):
+        run(network, images, methods, ["deletion"])
     maps = saliency_assay.attribute("object_mask", network, images, 0, mask=masks)
     assert torch.equal(maps[:, 0] == 1, masks)
     with pytest.raises(ValueError, match="mask: gradient takes none; valid: object_mask"):
