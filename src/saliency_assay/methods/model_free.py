@@ -52,7 +52,11 @@ def object_mask(
     check_inputs(images, targets)
     size = (len(images), *images.shape[2:])
     if mask is None or mask.dtype != torch.bool or tuple(mask.shape) != size:
-        actual = f"{mask.dtype} {list(mask.shape)}" if mask is not None else "none, as of images changed by a metric"
+        actual = (
+            f"{mask.dtype} {list(mask.shape)}"
+            if mask is not None
+            else "none, as of images changed by a metric"
+        )
         raise ValueError(f"mask: found {actual}; expected torch.bool {list(size)}, the object's pixels")
     return to_device(mask[:, None], images.device, images.dtype)
 

@@ -67,8 +67,11 @@ def value_text(value: Value) -> str:
 
 
 def values_text(values: Mapping[str, Value]) -> str:
-    """Return the values of parameters as in labels, such as ``noise 0.05, samples 10``."""
-    return ", ".join(f"{key.replace('_', ' ')} {value_text(value)}" for key, value in values.items())
+    """Return the values of parameters as in labels, such as ``noise 0.05, samples 10`` or ``layer1``."""
+    texts = {key: value_text(value) for key, value in values.items()}
+    return ", ".join(
+        text if text.startswith(key) else f"{key.replace('_', ' ')} {text}" for key, text in texts.items()
+    )
 
 
 def members_of(place: str, name: str, label: str, sweep: object, fixed: Collection[str]) -> list[Member]:

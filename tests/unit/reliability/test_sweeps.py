@@ -13,7 +13,7 @@ from jobs import run_script
 from scipy import stats
 
 from saliency_assay.pipeline.studies import RATED_TABLES, SWEEP_TABLES
-from saliency_assay.registry.sweeps import Family
+from saliency_assay.registry.sweeps import Family, values_text
 from saliency_assay.reliability.metric_sweeps import metric_sweep_table
 from saliency_assay.reliability.order_tables import Rule, order_tables
 from saliency_assay.reliability.orders import concordance_range
@@ -352,3 +352,8 @@ def test_the_jobs_write_all_tables_and_figures(tmp_path: Path) -> None:
             "plot_sweep", tmp_path, of_figure, {**sweeps, "order": output["order"]}, [figure], section=section
         )
         assert "</svg>" in figure.read_text()
+
+
+def test_a_value_that_names_its_parameter_does_not_repeat_it() -> None:
+    assert values_text({"noise": 0.05, "layer": "layer1", "max_steps": 5.0}) == "noise 0.05, layer1, max steps 5"
+    assert values_text({"layer": "features.3"}) == "layer features.3"
