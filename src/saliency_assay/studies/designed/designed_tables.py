@@ -88,7 +88,7 @@ def metric_truth_table(
 
     Returns:
         A row for each network and score: ``model, metric, variant, measures``; ``rank_low, rank_high``: the rank set of
-        the truth among all methods, NaN if it has no score; ``first``: True if 1 is in it; ``methods``: number of
+        the truth among all methods, NaN if it has no score; ``first``: True if 1 is in it, None without one; ``methods``: number of
         methods other than the truth with scores; ``images`` on which at least three of them have a score and a
         closeness; ``rho`` with its 95 % interval ``rho_low, rho_high``: Spearman's ρ over these methods between the
         scores, higher is better, and ``CLOSENESS``, averaged over images. The interval is NaN for fewer than six images
@@ -120,7 +120,7 @@ def metric_truth_table(
                 "measures": measures[metric],
                 "rank_low": low,
                 "rank_high": high,
-                "first": bool(low == 1),
+                "first": None if np.isnan(low) else low == 1,
                 "methods": int(better.notna().any().sum()),
                 "images": int((~np.isnan(rho)).sum()),
                 "rho": mean.value,

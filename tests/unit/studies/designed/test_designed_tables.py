@@ -76,7 +76,7 @@ def test_metrics_that_follow_or_contradict_the_truth(tables: tuple[pd.DataFrame,
     assert (up["rho"], up["rho_low"], up["rho_high"], up["methods"], up["images"]) == (1, 1, 1, 3, IMAGES)
     # Lower is better, so that the truth, with the greatest value, is last, and the order of the others is reversed.
     assert (down["first"], down["rank_low"], down["rho"]) == (False, 4, -1)
-    assert not none["first"]
+    assert none["first"] is None
     assert np.isnan([none["rank_low"], none["rho"]]).all()
     assert none["images"] == 0
     assert "truth_correlation" not in set(tables[1]["metric"])
