@@ -88,11 +88,11 @@ def metric_truth_table(
 
     Returns:
         A row for each network and score: ``model, metric, variant, measures``; ``rank_low, rank_high``: the rank set of
-        the truth among all methods, NaN if it has no score; ``first``: True if 1 is in it, None without one; ``methods``: number of
-        methods other than the truth with scores; ``images`` on which at least three of them have a score and a
-        closeness; ``rho`` with its 95 % interval ``rho_low, rho_high``: Spearman's ρ over these methods between the
-        scores, higher is better, and ``CLOSENESS``, averaged over images. The interval is NaN for fewer than six images
-        with equal ρ.
+        the truth among all methods, NaN if it has no score; ``first``: True if 1 is in it, None without one;
+        ``methods``: number of methods other than the truth with scores; ``images`` on which at least three of them have
+        a score and a closeness; ``rho`` with its 95 % interval ``rho_low, rho_high``: Spearman's ρ over these methods
+        between the scores, higher is better, and ``CLOSENESS``, averaged over images. The interval is NaN for fewer
+        than six images with equal ρ.
     """
     is_agreement = _entries(scores) == agreement
     order, _ = order_tables(scores[~is_agreement], directions, rule=rule)
