@@ -560,6 +560,7 @@ def test_what_a_plan_promises_is_what_happens(smallest: Checkout) -> None:
         *(f"tables/digits/{name}" for name in ("summary.csv", "scores.parquet")),
         *(f"tables/digits/{name}.csv" for name in RELIABILITY),
         *(name for name in files if name.startswith("figures/digits/")),
+        "tables/trust.csv",
         "report.html",
         "configuration.yaml",
     }

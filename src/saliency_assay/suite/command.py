@@ -50,9 +50,16 @@ def _enter_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--label", default="", help="name in figures")
     parser.add_argument(
-        "--set", nargs="+", default=[], metavar="KEY=VALUE", help="parameters, with values in JSON"
+        "--set",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="KEY=VALUE",
+        help="parameters, with values in JSON",
     )
-    parser.add_argument("--task", nargs="+", default=[], help="tasks; by default all whose data are there")
+    parser.add_argument(
+        "--task", nargs="+", action="extend", default=[], help="tasks; by default all whose data are there"
+    )
     parser.add_argument(
         "--data", default="data", type=Path, help="folder of images and weights (default: data)"
     )
@@ -176,7 +183,11 @@ def _suite_parser() -> argparse.ArgumentParser:
     ):
         command = commands.add_parser(name, help=text)
         command.add_argument(
-            "--task", nargs="+", default=[], help="tasks; by default all whose data are there"
+            "--task",
+            nargs="+",
+            action="extend",
+            default=[],
+            help="tasks; by default all whose data are there",
         )
         command.add_argument(
             "--data", default="data", type=Path, help="folder of images and weights (default: data)"
