@@ -355,5 +355,7 @@ def test_the_jobs_write_all_tables_and_figures(tmp_path: Path) -> None:
 
 
 def test_a_value_that_names_its_parameter_does_not_repeat_it() -> None:
-    assert values_text({"noise": 0.05, "layer": "layer1", "max_steps": 5.0}) == "noise 0.05, layer1, max steps 5"
+    assert (
+        values_text({"noise": 0.05, "layer": "layer1", "max_steps": 5.0}) == "noise 0.05, layer1, max steps 5"
+    )
     assert values_text({"layer": "features.3"}) == "layer features.3"

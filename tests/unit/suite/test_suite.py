@@ -283,9 +283,9 @@ def test_the_command_writes_report_and_entry(
     suite: Task, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "my_entry_method.py").write_text(
-        "def half(model, images, targets, *, generator, scale=0.5):\n    return images * scale\n"
+        "def half(model, images, targets, *, generator, scale=0.5, shift=0):\n    return images * scale + shift\n"
     )
-    assert command.main(["enter", "my_entry_method.py:half", "--set", "scale=2"]) == 0
+    assert command.main(["enter", "my_entry_method.py:half", "--set", "scale=2", "--set", "shift=1"]) == 0
     sys.modules.pop("my_entry_method", None)
     folder = tmp_path / "entries/half"
     with zipfile.ZipFile(folder / "entry.zip") as archive:
@@ -293,7 +293,7 @@ def test_the_command_writes_report_and_entry(
         facts = json.loads(archive.read("entry.json"))
         settings = json.loads(archive.read("tiny.json"))["settings"]
     assert (facts["name"], facts["suite"], facts["tasks"]) == ("half", VERSION, ["tiny"])
-    assert settings["half"] == {"scale": 2}
+    assert settings["half"] == {"scale": 2, "shift": 1}
     assert "half in the reference suite" in (folder / "report.html").read_text(encoding="utf-8")
     assert "rank set" in capsys.readouterr().out
 
@@ -304,6 +304,7 @@ def test_the_command_writes_report_and_entry(
         ([], "expected a method or --maps"),
         (["no_such.py:f"], "no_such.py: no such file"),
         (["gradient", "--task", "tinny"], "task: found 'tinny'"),
+        (["gradient", "--task", "tinny", "--task", "tiny"], "task: found 'tinny'"),
         (["gradient", "--name", "a/b"], "--name: found 'a/b'"),
         (["gradient", "--name", "mine", "--set", "a"], "--set: found 'a'"),
         (["gradeint", "--name", "mine"], "gradeint"),
