@@ -53,6 +53,15 @@ class Checkout:
         shutil.copy2(study, root / CONFIGURATION)
         return cls(root)
 
+    @classmethod
+    def finished(cls, folder: Path, study: str) -> "Checkout":
+        """A fresh project in ``folder`` in which the configuration with the text ``study`` has run."""
+        file = folder / "study.yaml"
+        file.write_text(study)
+        checkout = cls.fresh(folder / "project", file)
+        checkout.make()
+        return checkout
+
     def copy(self, root: Path) -> "Checkout":
         """The same elsewhere: results, Snakemake's memory of them and all times included."""
         shutil.copytree(self.root, root, symlinks=True)

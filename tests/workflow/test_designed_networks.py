@@ -22,12 +22,7 @@ report: {gallery_images: 2}
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
-    root = tmp_path_factory.mktemp("designed")
-    study = root / "study.yaml"
-    study.write_text(STUDY)
-    checkout = Checkout.fresh(root / "project", study)
-    checkout.make()
-    return checkout
+    return Checkout.finished(tmp_path_factory.mktemp("designed"), STUDY)
 
 
 def table(checkout: Checkout, name: str) -> pd.DataFrame:

@@ -29,12 +29,7 @@ studies:
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
-    root = tmp_path_factory.mktemp("grid")
-    study = root / "study.yaml"
-    study.write_text(STUDY)
-    checkout = Checkout.fresh(root / "project", study)
-    checkout.make()
-    return checkout
+    return Checkout.finished(tmp_path_factory.mktemp("grid"), STUDY)
 
 
 def localization(checkout: Checkout) -> pd.DataFrame:

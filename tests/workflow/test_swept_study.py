@@ -19,12 +19,7 @@ NOISE = ["smoothgrad_noise_0.05", "smoothgrad_noise_0.5"]
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
-    root = tmp_path_factory.mktemp("sweeps")
-    study = root / "study.yaml"
-    study.write_text(STUDY)
-    checkout = Checkout.fresh(root / "project", study)
-    checkout.make()
-    return checkout
+    return Checkout.finished(tmp_path_factory.mktemp("sweeps"), STUDY)
 
 
 def table(checkout: Checkout, name: str) -> pd.DataFrame:

@@ -57,8 +57,8 @@ class Method:
     """``LOWER_CONTROL``, ``UPPER_CONTROL``, or empty."""
     best_for: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
     """For an upper control, the metrics, or the properties (``registry.properties``) of metrics, under which no map has
-    a better score or, for ``truth`` and faithfulness, none should have: for each the values that parameters of method
-    and metric must have, or ``EQUAL``."""
+    a better score (under a noisy baseline: in expectation) or, for ``truth`` and faithfulness, none should have: for
+    each the values that parameters of method and metric must have, or ``EQUAL``."""
 
     @cached_property
     def parameters(self) -> dict[str, Parameter]:

@@ -61,10 +61,10 @@ class Scene:
         """Render the image ``[3, size, size]`` without the layers ``removed``."""
         side = self.size * OVERSAMPLING
         canvas = Image.new("RGB", (side, side), self.background)
-        draw = ImageDraw.Draw(canvas)
+        painter = ImageDraw.Draw(canvas)
         for polygon in self.polygons:
             if polygon.layer not in removed:
-                draw.polygon(_corners(polygon), fill=polygon.color)
+                painter.polygon(_corners(polygon), fill=polygon.color)
         shrunk = np.asarray(canvas.resize((self.size, self.size), Image.Resampling.BOX), dtype=np.float64)
         shaded: Pixels = np.rint(np.clip(shrunk * self.light[..., None], 0, 255)).astype(np.uint8)
         return np.ascontiguousarray(shaded.transpose(2, 0, 1))
@@ -73,9 +73,9 @@ class Scene:
         """Return the layer that is visible at the center of each pixel, uint8 ``[size, size]``."""
         side = self.size * OVERSAMPLING
         canvas = Image.new("L", (side, side), NO_LAYER)
-        draw = ImageDraw.Draw(canvas)
+        painter = ImageDraw.Draw(canvas)
         for polygon in self.polygons:
-            draw.polygon(_corners(polygon), fill=polygon.layer)
+            painter.polygon(_corners(polygon), fill=polygon.layer)
         return np.asarray(canvas)[OVERSAMPLING // 2 :: OVERSAMPLING, OVERSAMPLING // 2 :: OVERSAMPLING].copy()
 
 

@@ -49,10 +49,9 @@ def localization_boxes(table: pd.DataFrame, *, cells: int, labels: Labels = UNLA
             boxprops={"facecolor": SKY, "edgecolor": BLUE, "alpha": 0.6},
             medianprops={"color": BLUE, "linewidth": 1.6},
         )
-        ends = np.nan_to_num(
-            [scored["mean"] - scored["low"], scored["high"] - scored["mean"]]
-        )  # no interval without variance
-        axes.errorbar(scored["mean"], scored.index, xerr=ends.clip(0), elinewidth=1.2, **MEAN)
+        # Rounding may put an end on the wrong side of the mean; a mean without an interval has NaN, and no bar.
+        ends = np.array([scored["mean"] - scored["low"], scored["high"] - scored["mean"]]).clip(0)
+        axes.errorbar(scored["mean"], scored.index, xerr=ends, elinewidth=1.2, **MEAN)
         for place in rows.index[rows["median"].isna()]:
             axes.text(0.5, place, "×", ha="center", va="center")
         axes.set_xlim(-0.03, 1.03)

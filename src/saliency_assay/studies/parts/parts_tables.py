@@ -16,12 +16,8 @@ from saliency_assay.studies.parts.thresholds import (
 THRESHOLD, INDEPENDENCE = "threshold", "background_independence"
 """Values of a whole set in the score table."""
 SCORES = ("part_completeness", *OF_THRESHOLDS, "single_deletion", "target_sensitivity")
-DIMENSIONS = {
-    "completeness": "part_completeness",
-    "correctness": "single_deletion",
-    "contrastivity": "target_sensitivity",
-}
-"""FunnyBirds' dimensions, and the score of each."""
+DIMENSIONS = ("completeness", "correctness", "contrastivity")
+"""FunnyBirds' dimensions."""
 
 
 def score_rows(
@@ -63,8 +59,7 @@ def protocols_table(scores: pd.DataFrame, accuracy: Mapping[int, float]) -> pd.D
     order = scores[["method", "seed"]].drop_duplicates()
     table = order.merge(means.reset_index(), on=["method", "seed"], how="left")
     table["accuracy"] = table["seed"].map(accuracy)
-    for dimension, score in DIMENSIONS.items():
-        table[dimension] = table[score]
+    table["correctness"], table["contrastivity"] = table["single_deletion"], table["target_sensitivity"]
     # Of the means, as published: of an image without irrelevant regions, the other three scores count.
     table["completeness"] = part_completeness(*(table[name].to_numpy() for name in OF_THRESHOLDS))
     table["mean"] = table[list(DIMENSIONS)].mean(axis=1, skipna=False)
