@@ -57,7 +57,7 @@ def object_mask(
             if mask is not None
             else "none, as of images changed by a metric"
         )
-        raise ValueError(f"mask: found {actual}; expected torch.bool {list(size)}, the object's pixels")
+        raise ValueError(f"mask: found {actual}, expected torch.bool {list(size)}, the object's pixels")
     return to_device(mask[:, None], images.device, images.dtype)
 
 
