@@ -229,6 +229,16 @@ class Studies:
         swept = SWEEP_TABLES if name in self.swept else ()
         return [*self.kind(name).tables(self.study(name).options), *rated, *swept]
 
+    def evidence(self, name: str) -> list[str]:
+        """Return the names of a study's tables that contain evidence on its metrics."""
+        rated = ["reliability", "controls"] if name in self.rated else []
+        return [*rated, *(table for table in self.tables(name) if table in EVIDENCE_TABLES)]
+
+    @property
+    def evidenced(self) -> list[str]:
+        """Studies that contain evidence on metrics."""
+        return [name for name in self.all if self.evidence(name)]
+
     def figures(self, name: str) -> list[str]:
         """Return the files of a study's figures in the order of the report, relative to the study's folder."""
         patterns = self.kind(name).figures(self.study(name).options)
