@@ -19,7 +19,7 @@ class MetricsStudy(Study):
 
     metrics: Annotated[Distinct[str], Field(min_length=1)] = Field(
         (),
-        description="Entries under `metrics`, or registered metrics; by default all entries that score single maps.",
+        description="Entries under `metrics`, or registered ones; by default all that score single maps.",
     )
 
     def complete_metrics(self, config: "Configuration") -> None:
@@ -51,7 +51,7 @@ class MetricsStudy(Study):
 class ScoredStudy(MetricsStudy):
     """Keys of every study that scores the maps of one model by metrics of its choice."""
 
-    model: str = Field(description="The model whose maps are scored, on the data set that it is trained on.")
+    model: str = Field(description="The explained model, on its own data set.")
 
     def complete_kind(self, config: "Configuration") -> None:
         """Check the model and the metrics.

@@ -79,13 +79,13 @@ def test_editors_accept_custom_functions() -> None:
     [
         "| `shards` | integer ≥ 1 | `1` |",
         "| `resident_limit` | number > 0 | `8` |",
-        "| `seeds` | list of integers ≥ 0 (at least 1, no duplicates) | `[0]` |",
-        "| `classes` | list of strings (exactly 2, no duplicates) | required |",
+        "| `seeds` | list of integers ≥ 0 (≥ 1, distinct) | `[0]` |",
+        "| `classes` | list of strings (exactly 2, distinct) | required |",
         "| `device` | `auto`, `cpu`, `cuda` | `auto` |",
         "| `level` | number > 0 and < 1 | `0.999` |",
         "| `leakage` | [leakage](#leakage) | – |",
         "| `reductions` | mapping of names to `sum`, `abs_sum`",
-        "| `coco` | string or list of [annotated images](#annotated-images) (at least 1) | required |",
+        "| `coco` | string or list of [annotated images](#annotated-images) (≥ 1) | required |",
     ],
 )
 def test_rows_have_type_range_and_default(row: str) -> None:

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 class IndependenceSettings(Settings):
     """Measurement of [IIR](metrics.md#iir)."""
 
-    model: str = Field(description="The model that is explained. In the paper, it is trained on `NAME_0s`.")
+    model: str = Field(description="The explained model. In the paper, it is trained on `NAME_0s`.")
     images: Positive = Field(
         300,
-        description="Maximum number of test images that are measured; all of them contain the common object.",
+        description="Maximum number of test images; all contain the common object.",
     )
 
 
@@ -38,8 +38,7 @@ class BamStudy(Study):
     scene_model: str = Field(description="f_s, the model trained on the scene labels of `NAME_os`.")
     robustness: Distinct[Literal["scale", "location"]] = Field(
         (),
-        description="Variants of `NAME_os` on which MCS and IDR are also measured: objects of other sizes (`scale`) or "
-        "at other locations (`location`).",
+        description="Variants of `NAME_os` for MCS and IDR: objects of other sizes (`scale`) or at other locations.",
     )
     series: Annotated[Distinct[str], Field(min_length=2)] = Field(
         (),
@@ -51,7 +50,7 @@ class BamStudy(Study):
         description="Settings of IIR; by default, IIR is not measured.",
     )
     concepts: bool = Field(
-        False, description="Whether to measure TCAV, with the common object as the concept."
+        False, description="Measure TCAV, with the common object as the concept."
     )
 
     def complete_kind(self, config: "Configuration") -> None:

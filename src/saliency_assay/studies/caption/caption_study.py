@@ -18,11 +18,10 @@ class CaptionStudy(Study):
 
     kind: Literal["caption"] = Field(description="The kind of study.")
     image_model: str = Field(
-        description="The model that relies on the picture, trained on a set `NAME_both`."
+        description="Model that relies on the picture, trained on a set `NAME_both`."
     )
     caption_model: str = Field(
-        description="The model that relies on the caption, trained on a set `NAME_both` with the same classes and "
-        "captions."
+        description="Model that relies on the caption, trained on a set `NAME_both` of the same classes and captions."
     )
 
     def complete_kind(self, config: "Configuration") -> None:
