@@ -71,14 +71,18 @@ TOP = (
 )  # fmt: skip
 """Models whose section is on the top level of headings."""
 
+COMMON = ("label", "sweep")
+"""Keys of many models that have sections of their own."""
+
 INTRODUCTION = """# Configuration reference
 
 All keys of a configuration, which is one YAML file, such as the demo's `config/config.yaml`. Parameters of single
 [data sets](data.md), [architectures](models.md), [methods](methods.md) and [metrics](metrics.md) are on their pages.
 
-Pass the file to `make` as `CONFIG=path/to/configuration.yaml`, or to Snakemake with `--configfile`. It is checked before
-any job runs; an [error](troubleshooting.md) is one line with the file, the key, the value and the valid values.
+Pass the file to `make` as `CONFIG=path/to/configuration.yaml`, or to Snakemake with `--configfile`. It is checked
+before any job runs.
 
+- `kind` of data sets and studies is required; headings state it.
 - Unknown keys and duplicate keys are errors, and so are `.nan`, `.inf` and integers of more than 64 bits.
 - Types are not converted: 3.0 is not an integer, and `true` is not a number.
 - Relative paths are relative to the working directory of the command.
@@ -90,13 +94,13 @@ Editors complete and check keys by `config/schema.yaml` if a file in `config` be
 
 Every entry has a name, which is part of file paths, and a display name, which figures, tables and the report show. The
 key `label` sets the display name: one line without `$`, `{` and `}`, different from those of other entries of the
-section. By default, it is that of the registered object of this name, such as *Grad-CAM* for `gradcam`, or the name with
-spaces for underscores and a capital first letter.
+section. By default, it is that of the registered object of this name, such as *Grad-CAM* for `gradcam`, or the name
+with spaces for underscores and a capital first letter.
 
 ## Sweeps
 
-The key `sweep` of a method or metric lists values of parameters. The entry is then a family, with one member for each
-value or combination of values:
+The key `sweep` of a method or metric, but not of [maps from another program](#maps-from-another-program), lists two or
+more values of parameters. The entry is then a family, with one member for each value or combination of values:
 
 ```yaml
 methods:
@@ -105,15 +109,14 @@ metrics:
   deletion: {sweep: {fill: [black, mean]}}
 ```
 
-Members, here `smoothgrad_noise_0.05` and so on, are ordinary methods and metrics. In the lists of a study, the name of
-the family stands for all of them.
+Members, here `smoothgrad_noise_0.05` and so on, are ordinary methods and metrics. In the lists of a study, the family's
+name stands for all.
 
 - Methods: under each score, one half of the explained images (at least 4, groups undivided) selects the member of the
   highest win rate or, with `ranks: means`, the best mean. Ranks, tables and heat maps show it on the other half.
   `order.csv` names it (`selected`), `sweeps.csv` has all members, and a figure shows the means.
 - Metrics: `metric_sweeps.csv` has Spearman's ρ and Kendall's τ of the orders of methods under every two values, with
-  95 % intervals, and the pairs of methods that flip, of which one is significantly better under one value and the other
-  under the other. A figure shows the ranks.
+  95 % intervals, and the pairs of methods whose significant order flips. A figure shows the ranks.
 """
 
 LINK = re.compile(r"\[([^]]+)\]\([^)]+\)")
@@ -190,16 +193,14 @@ def _section(model: type[Settings]) -> str:
     schema = _schema_of(model)
     level = "##" if model in TOP else "###"
     base = model.__bases__[0]
-    inherited = (
-        f" Also valid: keys of [{HEADINGS[base]}]({_anchor(base)})." if base in HEADINGS else ""
-    )
+    inherited = f" Also valid: keys of [{HEADINGS[base]}]({_anchor(base)})." if base in HEADINGS else ""
     rows = [
         _row(key, schema["properties"][key], schema.get("required", []), schema.get("$defs", {}))
         for key in model.__annotations__
-        if key in schema["properties"]
+        if key in schema["properties"] and key not in COMMON and "const" not in schema["properties"][key]
     ]
-    table = ["| key | value | default | meaning |", "|---|---|---|---|", *rows] if rows else []
-    return "\n".join([f"{level} {HEADINGS[model]}", "", f"{model.__doc__}{inherited}", "", *table, ""])
+    table = ["", "| key | value | default | meaning |", "|---|---|---|---|", *rows] if rows else []
+    return "\n".join([f"{level} {HEADINGS[model]}", "", f"{model.__doc__}{inherited}", *table, ""])
 
 
 def _row(key: str, schema: Mapping[str, Any], required: list[str], definitions: Mapping[str, Any]) -> str:
@@ -222,9 +223,12 @@ def _definition_of(schema: Mapping[str, Any], definitions: Mapping[str, Any]) ->
 def _value(schema: Mapping[str, Any], definitions: Mapping[str, Any], *, plural: bool = False) -> str:
     """Return a description of the type and range of a value, in the plural if ``plural``."""
     if "$ref" in schema:
-        model = next(model for model in HEADINGS if model.__name__ == schema["$ref"].rpartition("/")[2])
+        model = _model_of(schema["$ref"])
         return f"[{HEADINGS[model].lower()}]({_anchor(model)})"
     if members := schema.get("oneOf", schema.get("anyOf")):
+        tops = {_top(member["$ref"]) if "$ref" in member else None for member in members}
+        if len(members) > 1 and len(tops) == 1 and (top := tops.pop()):
+            return f"[{HEADINGS[top].lower()}]({_anchor(top)})"
         *others, last = (_value(member, definitions, plural=plural) for member in members)
         return f"{', '.join(others)} or {last}" if others else last
     if "const" in schema or "enum" in schema:
@@ -235,9 +239,9 @@ def _value(schema: Mapping[str, Any], definitions: Mapping[str, Any], *, plural:
     if kind == "array":
         entries = _value(schema["items"], definitions, plural=True) if schema["items"] else "values"
         least, most = schema.get("minItems", 0), schema.get("maxItems")
-        count = f"exactly {least}" if least and least == most else f"≥ {least}" if least else ""
-        conditions = ", ".join(filter(None, [count, "distinct" if schema.get("uniqueItems") else ""]))
-        return f"{'lists' if plural else 'list'} of {entries}{f' ({conditions})' if conditions else ''}"
+        count = "" if least < 2 else f"{least} " if least == most else f"at least {least} "
+        distinct = "distinct " if schema.get("uniqueItems") and "enum" not in schema["items"] else ""
+        return f"{'nonempty ' * (least == 1)}{'lists' if plural else 'list'} of {count}{distinct}{entries}"
     if kind == "object":
         levels, inner = 0, schema
         while inner.get("type") == "object" and isinstance(deeper := _values_of(inner), dict):
@@ -252,6 +256,16 @@ def _value(schema: Mapping[str, Any], definitions: Mapping[str, Any], *, plural:
         "number": ("number", "numbers"),
     }.get(str(kind), ("string", "strings"))
     return " ".join([many if plural else one, " and ".join(ranges).replace("-", "−")]).strip()
+
+
+def _model_of(reference: str) -> type[Settings]:
+    return next(model for model in HEADINGS if model.__name__ == reference.rpartition("/")[2])
+
+
+def _top(reference: str) -> type[Settings]:
+    """Return the model of the top-level section that contains the section of a model."""
+    models = list(HEADINGS)
+    return next(model for model in reversed(models[: models.index(_model_of(reference)) + 1]) if model in TOP)
 
 
 def _values_of(mapping: Mapping[str, Any]) -> Any:

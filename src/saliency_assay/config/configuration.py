@@ -76,20 +76,18 @@ class ReportSettings(Settings):
 
 STUDIES: Any = Field(
     {},
-    description="Studies, by name. Without studies, the workflow builds all data sets and trains all models.",
+    description="Studies, by name. Without studies, all data sets are built and all models trained.",
 )
 
 
 class Configuration(Settings):
-    """Sections and settings of a configuration."""
+    """Sections of a configuration."""
 
     model_config = ConfigDict(frozen=False)
 
     data: dict[Name, AnyData] = Field(min_length=1, description="Data sets, by name.")
     models: dict[Name, AnyModel] = Field({}, description="Models, by name; a study needs at least one.")
-    methods: dict[Name, AnyMethod] = Field(
-        {}, description="Attribution methods, by name; a study needs at least one."
-    )
+    methods: dict[Name, AnyMethod] = Field({}, description="Methods, by name; a study needs at least one.")
     metrics: dict[Name, AnyMetric] = Field({}, description="Metrics, by name.")
     studies: dict[str, Study] = STUDIES
     seeds: Distinct[Natural] = Field(

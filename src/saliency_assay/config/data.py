@@ -61,15 +61,15 @@ class DataEntry(Entry):
     explained_classes: Distinct[Text] = Field(
         (),
         min_length=1,
-        description="Classes whose test images are explained, for images with the class label `class`; by default all.",
+        description="Classes of the explained images, for the class label `class`; by default all.",
     )
     shards: Positive = Field(
         1,
-        description="Number of shards of the explained images, each with its own jobs and at least one block of 256 images.",
+        description="Number of shards of the explained images, each with its own jobs and at least one block of 256.",
     )
     resident_limit: Annotated[float, Field(gt=0), NUMBER] = Field(
         8,
-        description="Largest training set, in GB, that is kept on the device; larger ones are loaded batch by batch.",
+        description="Largest training set, in GB, that is kept on the device.",
     )
 
     function: Derived[str] = ""
@@ -211,9 +211,7 @@ class FolderData(DataEntry):
         description=DATA_KIND,
         json_schema_extra={"enum": [name for name in FOLDERS if name not in ("folder", "coco")]},
     )
-    path: Text = Field(
-        description="Folder of the [files](data.md) that the kind expects."
-    )
+    path: Text = Field(description="Folder of the [files](data.md) that the kind expects.")
 
 
 def _check_size(value: Any) -> Any:
@@ -404,7 +402,7 @@ class SyntheticData(ComposedData):
 
 
 class CocoSource(Settings):
-    """Annotated COCO images: an entry of the list under `coco`."""
+    """An entry of the list under `coco`."""
 
     annotations: Text = Field(description="JSON file of instance annotations.")
     images: Text = Field(description="Folder of the annotated images.")
@@ -421,8 +419,8 @@ Coco = Annotated[
 
 
 COCO = (
-    "The COCO folder, which contains `annotations/instances_SPLIT.json` and `SPLIT/` for each split; or a list of "
-    "annotation files, each with its image folder."
+    "COCO folder with `annotations/instances_SPLIT.json` and `SPLIT/` for each split, or a list of annotation files, "
+    "each with its image folder."
 )
 """Description of the key ``coco``."""
 
@@ -465,9 +463,7 @@ class BamData(ComposedData):
         min_length=2,
         description="COCO categories of the objects: the object labels.",
     )
-    scenes: Distinct[str] = Field(
-        SCENES, min_length=2, description="Scene categories: the scene labels."
-    )
+    scenes: Distinct[str] = Field(SCENES, min_length=2, description="Scene categories: the scene labels.")
 
     coco_sources: Derived[tuple[tuple[str, str], ...]] = ()
     """Pairs of an annotation file and its image folder."""

@@ -33,9 +33,7 @@ MARKUP = "${}"
 LABEL = "[Display name](#display-names)."
 """Description of the key ``label``."""
 FUNCTION = "as `package.module:name`, in the folder of the configuration or on `PYTHONPATH`."
-FILES = (
-    "Files that the function reads, relative to the folder of its module. A change of their content reruns its jobs."
-)
+FILES = "Files that the function reads, relative to the folder of its module; tracked by content."
 WITHOUT_FUNCTION = ConfigDict(
     json_schema_extra={"additionalProperties": True, "not": {"required": ["function"]}}
 )

@@ -115,9 +115,7 @@ class RegisteredMethod(Method):
         None,
         description="Smoothing methods: the method to smooth, an entry under `methods` or a registered one.",
     )
-    background: Positive = Field(
-        100, description="Methods that use training images: their number."
-    )
+    background: Positive = Field(100, description="Methods that use training images: their number.")
     sweep: Sweep = Field({}, description=SWEEP)
 
     def complete(self, name: str, others: Mapping[str, Method], catalog: Catalog) -> None:

@@ -145,7 +145,7 @@ class Model(Entry):
     )
     multi_label: bool = Field(
         False,
-        description="True if an image can have several classes, each with its own logit or sigmoid.",
+        description="Images can have several classes, each with a logit or sigmoid.",
     )
     batch_size: Positive = Field(
         64,
@@ -159,18 +159,18 @@ class Model(Entry):
     training: dict[Any, Any] = Field({}, description="[Training parameters](models.md#training).")
     cam_layer: Text = Field(
         "",
-        description="Path of the layer for Grad-CAM, such as `blocks.-1`, where negative numbers count from the end. "
-        "Registered architectures have a default.",
+        description="Path of the layer for Grad-CAM, such as `blocks.-1` (numbers may count from the end); registered "
+        "architectures have a default.",
     )
     token_grid: Annotated[Sequence[Positive], Field(min_length=2, max_length=2)] = Field(
         (),
-        description="Rows and columns of the CAM layer's tokens; by default, the largest grid of the images' aspect "
-        "ratio. Tokens before the grid, such as a class token, are dropped.",
+        description="Rows and columns of the CAM layer's last tokens; by default, the largest grid of the images' "
+        "aspect ratio.",
     )
     concept_layers: Distinct[Text] = Field(
         (),
         min_length=1,
-        description="Paths of the layers for TCAV, from first to last. Registered architectures have a default.",
+        description="Paths of the layers for TCAV, from first to last; registered architectures have a default.",
     )
     search: dict[Any, Annotated[Distinct[Any], Field(min_length=1)]] = Field(
         {},
@@ -434,7 +434,7 @@ class CustomModel(Model):
 
 
 class FinetunedModel(Settings):
-    """A model that is trained further: initial weights and all other keys are those of another model."""
+    """A model that is trained further; all other keys are those of another model."""
 
     finetuned_from: str = Field(
         description="The model whose trained weights, of the same seed, are the initial weights."

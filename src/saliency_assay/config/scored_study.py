@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class MetricsStudy(Study):
-    """Keys of every study that scores the maps of its models by metrics of its choice."""
+    """Keys of studies with metrics of their choice."""
 
     metrics: Annotated[Distinct[str], Field(min_length=1)] = Field(
         (),
@@ -49,7 +49,7 @@ class MetricsStudy(Study):
 
 
 class ScoredStudy(MetricsStudy):
-    """Keys of every study that scores the maps of one model by metrics of its choice."""
+    """Keys of studies that score the maps of one model."""
 
     model: str = Field(description="The explained model, on its own data set.")
 

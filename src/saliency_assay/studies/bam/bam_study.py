@@ -30,7 +30,7 @@ class IndependenceSettings(Settings):
 
 
 class BamStudy(Study):
-    """Comparison of two models that are trained on the same images, one on object labels and one on scene labels."""
+    """Comparison of two models trained on the same images, one on object labels and one on scene labels."""
 
     kind: Literal["bam"] = Field(description="The kind of study.")
     data: str = Field(description="An entry under `data` of kind `bam` or `synthetic`, here called `NAME`.")
@@ -42,16 +42,14 @@ class BamStudy(Study):
     )
     series: Annotated[Distinct[str], Field(min_length=2)] = Field(
         (),
-        description="Models of the [commonality series](bam.md#commonality-series), in order of increasing k up to 1. "
-        "Each is trained on the scene labels of one set `NAME_os_kNN`.",
+        description="Models of the [commonality series](bam.md#commonality-series) by increasing k up to 1, each "
+        "trained on the scene labels of a set `NAME_os_kNN`.",
     )
     independence: OrAbsent[IndependenceSettings] = Field(
         None,
         description="Settings of IIR; by default, IIR is not measured.",
     )
-    concepts: bool = Field(
-        False, description="Measure TCAV, with the common object as the concept."
-    )
+    concepts: bool = Field(False, description="Measure TCAV, with the common object as the concept.")
 
     def complete_kind(self, config: "Configuration") -> None:
         """Check that the models of the study were trained on the right data and labels.

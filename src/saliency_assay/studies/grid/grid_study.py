@@ -21,7 +21,7 @@ class GridStudy(Study):
     kind: Literal["grid"] = Field(description="The kind of study.")
     model: str = Field(description="The explained model.")
     settings: Annotated[Distinct[Setting], Field(min_length=1)] = Field(
-        ("gridpg", "difull", "dipart"), description="Parts of the grid that the logits of a cell depend on."
+        ("gridpg", "difull", "dipart"), description="What the logits of a cell depend on."
     )
     cells: Annotated[int, Field(ge=2, le=8), INTEGER] = Field(
         2, description="Images in a row and in a column of a grid; 3 in the paper."

@@ -20,9 +20,7 @@ class PartsStudy(Study):
     """FunnyBirds' protocols on the maps of one model."""
 
     kind: Literal["parts"] = Field(description="The kind of study.")
-    model: str = Field(
-        description="The explained model, on its own data set of kind `birds`."
-    )
+    model: str = Field(description="The explained model, on its own data set of kind `birds`.")
     dilation: Annotated[int, Field(ge=0, le=16), INTEGER] = Field(
         1,
         description="Pixels by which parts and objects are enlarged before their attribution is summed "

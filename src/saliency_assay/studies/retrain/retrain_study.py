@@ -24,7 +24,7 @@ Reduction = Literal["sum", "abs_sum", "abs_max", "positive_sum", "squared_sum", 
 
 
 class LeakageSettings(Settings):
-    """Measurement of leakage, by classifiers that are trained on masks alone."""
+    """Classifiers that are trained on masks alone."""
 
     repeats: Annotated[int, Field(ge=2), INTEGER] = Field(
         3,
@@ -41,9 +41,7 @@ class RetrainStudy(Study):
     """Retraining of a model on images without their most salient pixels ([Retraining](retrain.md))."""
 
     kind: Literal["retrain"] = Field(description="The kind of study.")
-    model: str = Field(
-        description="The original model f_0. Every retrained model f_i has the settings and initial weights of f_0."
-    )
+    model: str = Field(description="The original model f_0. Every f_i has its settings and initial weights.")
     protocols: Distinct[Protocol] = Field(
         ("iteroar",),
         min_length=1,
@@ -64,9 +62,7 @@ class RetrainStudy(Study):
         description="ρ: the share of the image occluded in the end; a multiple of 1 − τ/100.",
     )
     reduction: Reduction = Field("sum", description="[Reduction](metrics.md#reductions) of maps.")
-    reductions: dict[str, Reduction] = Field(
-        {}, description="Reductions of single methods, by name."
-    )
+    reductions: dict[str, Reduction] = Field({}, description="Reductions of single methods, by name.")
     transform: dict[Any, Any] = Field(
         {"kind": "none"},
         description="[Mask transform](retrain.md#mask-transforms) that reduces leakage: a `kind` and its parameters.",
