@@ -51,7 +51,7 @@ def changes(section: str) -> list[str]:
 def extended(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     """A checkout with all of the extensions, and a study that uses them."""
     checkout = Checkout.fresh(tmp_path_factory.mktemp("extending") / "project")
-    for folder in ("tests", "tools"):
+    for folder in ("tests", "tools", "benchmarks"):
         shutil.copytree(ROOT / folder, checkout.root / folder, ignore=shutil.ignore_patterns("__pycache__"))
     for section in EXTENSIONS:
         for file, text in new_files(section).items():
