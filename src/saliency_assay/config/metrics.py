@@ -181,8 +181,7 @@ class CustomMetric(Metric):
     target: OrAbsent[Number] = Field(None, description="The ideal score; scores closer to it are better.")
     measures: Line = Field(
         OTHER,
-        description=f"Property of a map that it measures, such as `{FAITHFULNESS}` or `{COMPLEXITY}`, by which heat"
-        " maps group metrics.",
+        description=f"Property by which heat maps group metrics, such as `{FAITHFULNESS}` or `{COMPLEXITY}`.",
     )
     sweep: Sweep = Field({}, description=SWEEP)
 
