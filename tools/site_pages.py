@@ -15,8 +15,7 @@ ROOT = Path(__file__).parents[1]
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the changelog and a page for each notebook."""
-    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").replace("](docs/", "](")
-    files.append(File.generated(config, "changelog.md", content=changelog))
+    files.append(File.generated(config, "changelog.md", abs_src_path=str(ROOT / "CHANGELOG.md")))
     for notebook in sorted((ROOT / "docs/notebooks").glob("*.ipynb")):
         page = f"notebooks/{notebook.stem}.md"
         files.append(File.generated(config, page, content=markdown_of(notebook)))
