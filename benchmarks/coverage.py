@@ -81,27 +81,24 @@ GROUPS: Mapping[str, Mapping[str, dict[str, Any]]] = {
 """Methods by the heading of their column in the table, with parameters that need few passes."""
 
 REASONS = {
-    "no ReLU": (r"found no ReLU in ", "The network has no ReLU."),
-    "other activation": (
-        r"the rule is defined for ReLU",
-        "The network has other activation functions beside ReLUs.",
-    ),
+    "no ReLU": (r"found no ReLU in ", "no ReLU"),
+    "other activation": (r"the rule is defined for ReLU", "other activation functions beside ReLUs"),
     "no rule": (
         r"found \w+ \('.*'\) in \w+, which has no rule; .*use lrp_epsilon",
-        "The network has layers other than convolutions, linear layers, ReLUs, poolings and additions.",
+        "layers other than convolutions, linear layers, ReLUs, poolings and additions",
     ),
     "offset": (
         r"whose offset is not a bias|expected one vector|which permutes dimensions|joins a constant",
-        "The network has layers other than convolutions, linear layers of one vector per image, activation functions, "
-        "poolings and additions.",
+        "layers other than convolutions, linear layers of one vector per image, activation functions, poolings and "
+        "additions",
     ),
-    "no attention": (r"found no attention in ", "The network has no attention."),
+    "no attention": (r"found no attention in ", "no attention"),
     "other attention": (
         r"(expected \[\d+, heads, tokens, tokens\] with|expected one attention after the other|found no attention in )",
-        "The network has no attention of all tokens of an image in each layer.",
+        "no attention of all tokens of an image in each layer",
     ),
 }
-"""Pattern of the message and sentence of the table for each property of a network with which a method refuses it."""
+"""Pattern of the message and words of the table for each property of a network with which a method refuses it."""
 
 _SIGNS, _ATTENTION = GROUPS["LRP-αβ, deep Taylor"], GROUPS["Attention"]
 KINDS: Mapping[str, Mapping[str, str]] = {
@@ -821,13 +818,14 @@ def summary(results: Results) -> str:
 
 
 def table() -> str:
-    """Return the table of networks × methods that refuse some of them, with numbered reasons below it."""
+    """Return the table of library networks × methods that refuse some of them, with numbered reasons below it."""
+    networks = [network for network in NETWORKS if network.library != "hand-written"]
     columns = [
-        name for name, group in GROUPS.items() if any(set(group) & set(each.expected) for each in NETWORKS)
+        name for name, group in GROUPS.items() if any(set(group) & set(each.expected) for each in networks)
     ]
     numbers: dict[str, int] = {}
     rows: dict[tuple[str, ...], list[Network]] = {}
-    for network in NETWORKS:
+    for network in networks:
         reasons = ({network.expected.get(method, "") for method in GROUPS[name]} for name in columns)
         cells = (
             ", ".join(str(numbers.setdefault(key, len(numbers) + 1)) for key in sorted(keys - {""})) or "✓"
@@ -835,7 +833,7 @@ def table() -> str:
         )
         rows.setdefault(tuple(cells), []).append(network)
     lines = [f"| networks | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
-    lines += [f"| {_names(networks)} | {' | '.join(cells)} |" for cells, networks in rows.items()]
+    lines += [f"| {_names(group)} | {' | '.join(cells)} |" for cells, group in rows.items()]
     lines += ["", *(f"{number}. {REASONS[key][1]}" for key, number in numbers.items())]
     return "\n".join(lines) + "\n"
 
