@@ -61,8 +61,9 @@ def architecture_table() -> Rows:
     """Yield the header and the rows of the table of architectures."""
     yield "architecture", "network", "CAM layer", "parameters", "source"
     for record in ARCHITECTURES:
-        parameters = _parameter_text(record.parameters)
-        yield record.name, record.summary, f"`{record.cam_layer}`", parameters, record.reference
+        if not record.is_designed:  # docs/designed.md describes these
+            parameters = _parameter_text(record.parameters)
+            yield record.name, record.summary, f"`{record.cam_layer}`", parameters, record.reference
 
 
 def metric_table() -> Rows:
