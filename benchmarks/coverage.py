@@ -2,7 +2,7 @@
 
     python benchmarks/coverage.py                     # measure what is missing, write build/coverage.json
     python benchmarks/coverage.py --networks timm/    # measure these again
-    python benchmarks/coverage.py --table             # only write the table in docs/methods.md, of the expected refusals
+    python benchmarks/coverage.py --table             # only write the table of docs/methods.md, as expected
 
 Each network has random weights, runs in a process of its own, and is saved when it is done. Each method explains two
 random images through the Python API. Three methods are also checked in float64:

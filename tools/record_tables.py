@@ -85,7 +85,9 @@ def method_table() -> Rows:
     for method in METHODS:
         maps = f"{'1' if method.one_channel else 'C'} {'±' if method.signed else '+'}"
         implied = IMPLIED_BY_ATTENTION if "attention" in method.needs else ()
-        needs = ", ".join(REQUIREMENTS[name] for name in (*method.needs, *method.takes) if name not in implied)
+        needs = ", ".join(
+            REQUIREMENTS[name] for name in (*method.needs, *method.takes) if name not in implied
+        )
         yield method.name, method.summary, f"{maps}{', random' * method.stochastic}", needs, method.reference
 
 
@@ -201,7 +203,9 @@ def generated() -> Iterator[tuple[Path, str]]:
 def _insert_table(path: Path, page: str, mark: str, table: Rows) -> str:
     """Return the page with the table; records are linked to the section of their name, if there is one."""
     head, *rows = table
-    linked = [(", ".join(link_of(name, path) for name in names.split(SEPARATOR)), *rest) for names, *rest in rows]
+    linked = [
+        (", ".join(link_of(name, path) for name in names.split(SEPARATOR)), *rest) for names, *rest in rows
+    ]
     lines = [f"| {' | '.join(cell.replace('|', PIPE) for cell in line)} |\n" for line in [head, *linked]]
     text = "".join([lines[0], "|---" * len(head), "|\n", *lines[1:]])
     begin, end = f"<!-- {mark}, written by tools/record_tables.py -->\n", f"<!-- end of {mark} -->\n"

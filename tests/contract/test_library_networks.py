@@ -49,7 +49,13 @@ FEW_OF: Mapping[str, dict[str, Any]] = {
 """Parameters that need few passes."""
 
 GUIDED, RELEVANCE = ("guided_backprop", "guided_gradcam"), ("lrp_alpha_beta", "deep_taylor")
-ROLLOUT = ("raw_attention", "attention_rollout", "gradient_weighted_attention", "transformer_attribution", "legrad")
+ROLLOUT = (
+    "raw_attention",
+    "attention_rollout",
+    "gradient_weighted_attention",
+    "transformer_attribution",
+    "legrad",
+)
 WITHOUT_RELU = "efficientnet|convnext|swin|vit|deit"
 REFUSALS: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (GUIDED, WITHOUT_RELU, "found no ReLU in .*; without one the result is the gradient"),
@@ -79,7 +85,9 @@ def model_of(name: str) -> Classifier:
 def refusal(method: Method, model: Classifier) -> str | None:
     """Return the message with which a method refuses a network; None if it returns maps."""
     images = torch.rand(1, 3, SIZE, SIZE, generator=torch.Generator().manual_seed(1))
-    few = {name: value for name, value in FEW.items() if name in method.parameters} | FEW_OF.get(method.name, {})
+    few = {name: value for name, value in FEW.items() if name in method.parameters} | FEW_OF.get(
+        method.name, {}
+    )
     more: dict[str, Any] = {"background": images} if "background" in method.takes else {}
     if "mask" in method.takes:
         more["mask"] = torch.ones(len(images), *images.shape[2:], dtype=torch.bool)
