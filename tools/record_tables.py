@@ -17,7 +17,7 @@ from saliency_assay.methods.relevance import attnlrp, deep_taylor, lrp_alpha_bet
 from saliency_assay.metrics import METRICS
 from saliency_assay.models import ARCHITECTURES
 from saliency_assay.registry.records import Parameter
-from tools.metric_records import interval, yaml_text
+from tools.metric_records import cost, yaml_text
 from tools.pages import DOCS, link_of
 
 NEEDS = {
@@ -62,16 +62,13 @@ def architecture_table() -> Rows:
 
 
 def metric_table() -> Rows:
-    """Yield the header and the rows of the table of metrics of single maps."""
-    yield "metric", "definition", "scores with direction and range", "needs", "source"
+    """Yield the header and the rows of the table of metrics."""
+    yield "metric", "name", "property", "scores", "needs", "cost"
     for metric in METRICS:
-        if metric.scores_single_maps:
-            scores = (
-                f"`{each.name}` {each.direction.arrow} {interval(*each.range)}" for each in metric.scores
-            )
-            needs = [NEEDS[name] for name in metric.takes if name in NEEDS]
-            needs += [REQUIREMENTS[name] for name in metric.needs]
-            yield metric.name, metric.summary, ", ".join(scores), ", ".join(needs), metric.reference
+        scores = ", ".join(f"`{each.name}` {each.direction.arrow}" for each in metric.scores)
+        needs = [NEEDS[name] for name in metric.takes if name in NEEDS]
+        needs += [REQUIREMENTS[name] for name in metric.needs]
+        yield metric.name, metric.label, metric.measures, scores, ", ".join(needs), cost(metric)
 
 
 def method_table() -> Rows:
