@@ -1,6 +1,6 @@
-"""Generate the list of formula, scores, parameters and cost in each metric's section: ``python -m tools.metric_records``.
+"""Generate the list of formula, scores and parameters in each metric's section: ``python -m tools.metric_records``.
 
-The lists are on the pages in docs/metrics. Costs are texts in this file; the rest comes from the metric's record.
+The sections are on the pages in docs/metrics. The costs in this file are for the overview (``tools.record_tables``).
 """
 
 import re
@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from math import isinf
 from pathlib import Path
 
-from saliency_assay.metrics import METRICS, Metric, Score
+from saliency_assay.metrics import METRICS, Metric
 from tools.pages import DOCS
 
 FOLDER = DOCS / "metrics"
 BEGIN, END = "<!--record-->", "<!--end-->"
 TWO_IMAGES = "maps of two images"
+EQUATIONS = ("necessity_sufficiency", "infidelity_", "road")
+"""Beginnings of the names of metrics whose equations are in the text of the page."""
 COST = {
     "aopc": "2 · `steps` + 1",
     "faithfulness": "`pixels` + 1 \\*",
@@ -66,10 +68,13 @@ def interval(low: float, high: float) -> str:
     return f"{'(' if isinf(low) else '['}{bound(low)}, {bound(high)}{')' if isinf(high) else ']'}"
 
 
-def scores_text(scores: tuple[Score, ...]) -> str:
-    """Return the names of scores with direction and range; those of equal scores once."""
+def scores_text(metric: Metric) -> str:
+    """Return the names of scores with direction and range; a single score of the metric's name needs no name."""
+    if [score.name for score in metric.scores] == [metric.name]:
+        [score] = metric.scores
+        return f"{score.direction.arrow} {interval(*score.range)}"
     groups: dict[str, list[str]] = {}
-    for score in scores:
+    for score in metric.scores:
         groups.setdefault(f"{score.direction.arrow} {interval(*score.range)}", []).append(f"`{score.name}`")
     return "; ".join(f"{', '.join(names)} {text}" for text, names in groups.items())
 
@@ -77,14 +82,11 @@ def scores_text(scores: tuple[Score, ...]) -> str:
 def items_of(metric: Metric) -> list[tuple[str, str]]:
     """Return the items of a metric's list as pairs of name and text; those without a text are left out."""
     parameters = [f"`{name}` {yaml_text(parameter.default)}" for name, parameter in metric.parameters.items()]
-    unreduced = "none" if metric.name == "tcav" else "none (raw maps)"
-    reduction = f"`{metric.reduction}`" if metric.reduction else unreduced
     items = [
-        ("Formula", metric.formula),
-        ("Scores", scores_text(metric.scores)),
-        ("Reduction", "" if metric.reduction == "sum" else reduction),
+        ("Formula", "" if metric.name.startswith(EQUATIONS) else metric.formula),
+        ("Scores", scores_text(metric)),
+        ("Reduction", f"`{metric.reduction}`" if metric.reduction not in ("sum", "") else ""),
         ("Parameters", ", ".join(parameters)),
-        ("Cost", cost(metric)),
     ]
     return [(name, text) for name, text in items if text]
 

@@ -20,13 +20,6 @@ from saliency_assay.registry.records import Parameter
 from tools.metric_records import cost, yaml_text
 from tools.pages import DOCS, link_of
 
-NEEDS = {
-    "mask": "masks",
-    "explain": "the method",
-    "randomized_model": "new weights",
-    "finetuned_model": "fine-tuning",
-}
-"""Inputs of metrics that not every data set or caller provides, with their labels."""
 REQUIREMENTS = {
     "gradients": "gradients",
     "relu": "a ReLU",
@@ -63,12 +56,11 @@ def architecture_table() -> Rows:
 
 def metric_table() -> Rows:
     """Yield the header and the rows of the table of metrics."""
-    yield "metric", "name", "property", "scores", "needs", "cost"
+    yield "metric", "property", "scores", "cost"
     for metric in METRICS:
-        scores = ", ".join(f"`{each.name}` {each.direction.arrow}" for each in metric.scores)
-        needs = [NEEDS[name] for name in metric.takes if name in NEEDS]
-        needs += [REQUIREMENTS[name] for name in metric.needs]
-        yield metric.name, metric.label, metric.measures, scores, ", ".join(needs), cost(metric)
+        named = [(f"`{each.name}` " if each.name != metric.name else "", each) for each in metric.scores]
+        scores = ", ".join(f"{name}{each.direction.arrow}" for name, each in named)
+        yield metric.name, metric.measures, scores, cost(metric)
 
 
 def method_table() -> Rows:
