@@ -68,14 +68,14 @@ def interval(low: float, high: float) -> str:
     return f"{'(' if isinf(low) else '['}{bound(low)}, {bound(high)}{')' if isinf(high) else ']'}"
 
 
-def scores_text(metric: Metric) -> str:
+def scores_text(metric: Metric, *, ranges: bool = True) -> str:
     """Return the names of scores with direction and range; a single score of the metric's name needs no name."""
-    if [score.name for score in metric.scores] == [metric.name]:
-        [score] = metric.scores
-        return f"{score.direction.arrow} {interval(*score.range)}"
     groups: dict[str, list[str]] = {}
     for score in metric.scores:
-        groups.setdefault(f"{score.direction.arrow} {interval(*score.range)}", []).append(f"`{score.name}`")
+        interval_text = f" {interval(*score.range)}" if ranges else ""
+        groups.setdefault(score.direction.arrow + interval_text, []).append(f"`{score.name}`")
+    if [score.name for score in metric.scores] == [metric.name]:
+        return next(iter(groups))
     return "; ".join(f"{', '.join(names)} {text}" for text, names in groups.items())
 
 

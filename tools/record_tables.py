@@ -17,7 +17,7 @@ from saliency_assay.methods.relevance import attnlrp, deep_taylor, lrp_alpha_bet
 from saliency_assay.metrics import METRICS
 from saliency_assay.models import ARCHITECTURES
 from saliency_assay.registry.records import Parameter
-from tools.metric_records import cost, yaml_text
+from tools.metric_records import cost, scores_text, yaml_text
 from tools.pages import DOCS, link_of
 
 REQUIREMENTS = {
@@ -58,9 +58,7 @@ def metric_table() -> Rows:
     """Yield the header and the rows of the table of metrics."""
     yield "metric", "property", "scores", "cost"
     for metric in METRICS:
-        named = [(f"`{each.name}` " if each.name != metric.name else "", each) for each in metric.scores]
-        scores = ", ".join(f"{name}{each.direction.arrow}" for name, each in named)
-        yield metric.name, metric.measures, scores, cost(metric)
+        yield metric.name, metric.measures, scores_text(metric, ranges=False), cost(metric)
 
 
 def method_table() -> Rows:
