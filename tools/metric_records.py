@@ -105,7 +105,7 @@ def list_of(metric: Metric) -> str:
 
 
 def generated() -> Iterator[tuple[Path, str]]:
-    """Yield the path and the new text of each page, with each metric's list at the markers in its section, or below its heading."""
+    """Yield the path and the new text of each page, with lists at the markers in the sections, or below headings."""
     metrics = {f"## {metric.name}\n": metric for metric in METRICS}
     for path in sorted(FOLDER.glob("*.md")):
         sections = re.split(r"^(?=## )", path.read_text(), flags=re.MULTILINE)
