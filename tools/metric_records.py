@@ -1,4 +1,4 @@
-"""Generate the list of formula, scores and parameters in each metric's section: ``python -m tools.metric_records``.
+"""Generate the items on formula, scores and parameters in each metric's section: ``python -m tools.metric_records``.
 
 The sections are on the pages in docs/metrics. The costs in this file are for the overview (``tools.record_tables``).
 """
@@ -12,7 +12,8 @@ from saliency_assay.metrics import METRICS, Metric
 from tools.pages import DOCS
 
 FOLDER = DOCS / "metrics"
-BEGIN, END = "<!--record-->", "<!--end-->"
+ITEM = re.compile(r"^- \*\*(?:Formula|Scores|Reduction|Parameters)\*\*: .*\n", re.MULTILINE)
+"""Generated item in the list of a section."""
 TWO_IMAGES = "maps of two images"
 EQUATIONS = ("necessity_sufficiency", "infidelity_", "road")
 """Beginnings of the names of metrics whose equations are in the text of the page."""
@@ -80,7 +81,7 @@ def scores_text(metric: Metric, *, ranges: bool = True) -> str:
 
 
 def items_of(metric: Metric) -> list[tuple[str, str]]:
-    """Return the items of a metric's list as pairs of name and text; those without a text are left out."""
+    """Return the generated items of a metric as pairs of name and text; those without a text are left out."""
     parameters = [f"`{name}` {yaml_text(parameter.default)}" for name, parameter in metric.parameters.items()]
     items = [
         ("Formula", "" if metric.name.startswith(EQUATIONS) else metric.formula),
@@ -98,24 +99,22 @@ def yaml_text(default: object) -> str:
     return f"{default:g}" if isinstance(default, float) else str(default)
 
 
-def list_of(metric: Metric) -> str:
-    """Return a metric's list between its begin and end markers."""
-    lines = "\n".join(f"- **{name}**: {text}" for name, text in items_of(metric))
-    return f"{BEGIN}\n\n{lines}\n\n{END}"
+def with_items(section: str, metric: Metric) -> str:
+    """Return a metric's section with its items up to date, in the place of the first one or below the heading."""
+    first = ITEM.search(section)
+    start = first.start() if first else section.find("\n") + 2
+    items = "".join(f"- **{name}**: {text}\n" for name, text in items_of(metric))
+    return section[:start] + items + ("" if first else "\n") + ITEM.sub("", section[start:])
 
 
 def generated() -> Iterator[tuple[Path, str]]:
-    """Yield the path and the new text of each page, with lists at the markers in the sections, or below headings."""
-    metrics = {f"## {metric.name}\n": metric for metric in METRICS}
+    """Yield the path and the new text of each page, in which each metric with a section has its items."""
+    metrics = {f"## {metric.name}": metric for metric in METRICS}
     for path in sorted(FOLDER.glob("*.md")):
         sections = re.split(r"^(?=## )", path.read_text(), flags=re.MULTILINE)
         for number, section in enumerate(sections):
-            if metric := metrics.get(section[: section.find("\n") + 1]):
-                if BEGIN not in section:
-                    heading, text = section.split("\n", 1)
-                    section = f"{heading}\n\n{BEGIN}{END}\n{text}"
-                before, _, rest = section.partition(BEGIN)
-                sections[number] = f"{before}{list_of(metric)}{rest.partition(END)[2]}"
+            if metric := metrics.get(section.partition("\n")[0]):
+                sections[number] = with_items(section, metric)
         yield path, "".join(sections)
 
 
