@@ -17,16 +17,9 @@ from saliency_assay.methods.relevance import attnlrp, deep_taylor, lrp_alpha_bet
 from saliency_assay.metrics import METRICS
 from saliency_assay.models import ARCHITECTURES
 from saliency_assay.registry.records import Parameter
-from tools.metric_records import interval, yaml_text
+from tools.metric_records import cost, scores_text, yaml_text
 from tools.pages import DOCS, link_of
 
-NEEDS = {
-    "mask": "masks",
-    "explain": "the method",
-    "randomized_model": "new weights",
-    "finetuned_model": "fine-tuning",
-}
-"""Inputs of metrics that not every data set or caller provides, with their labels."""
 REQUIREMENTS = {
     "gradients": "gradients",
     "relu": "a ReLU",
@@ -67,16 +60,10 @@ def architecture_table() -> Rows:
 
 
 def metric_table() -> Rows:
-    """Yield the header and the rows of the table of metrics of single maps."""
-    yield "metric", "definition", "scores with direction and range", "needs", "source"
+    """Yield the header and the rows of the table of metrics."""
+    yield "metric", "property", "scores", "cost"
     for metric in METRICS:
-        if metric.scores_single_maps:
-            scores = (
-                f"`{each.name}` {each.direction.arrow} {interval(*each.range)}" for each in metric.scores
-            )
-            needs = [NEEDS[name] for name in metric.takes if name in NEEDS]
-            needs += [REQUIREMENTS[name] for name in metric.needs]
-            yield metric.name, metric.summary, ", ".join(scores), ", ".join(needs), metric.reference
+        yield metric.name, metric.measures, scores_text(metric, ranges=False), cost(metric)
 
 
 def method_table() -> Rows:

@@ -121,7 +121,7 @@ class RegisteredMetric(Metric):
     label: Line = Field("", description=LABEL)
     training: dict[Any, Any] = Field(
         {},
-        description="Only for metrics that [fine-tune the model](metrics.md#f_fidelity): [training "
+        description="Only for metrics that [fine-tune the model](metrics/perturbation.md#f_fidelity): [training "
         "parameters](models.md#training) that differ from those of the model.",
     )
     sweep: Sweep = Field({}, description=SWEEP)

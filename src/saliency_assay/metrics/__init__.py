@@ -695,7 +695,7 @@ METRICS: tuple[Metric, ...] = (
         "saliency_assay.metrics.random_logit:random_logit",
         "Sixt et al., 2020",
         "similarity of the map and the map of another class",
-        formula="SSIM of Φ(f, x, target) and Φ(f, x, another class)",
+        formula="SSIM of the map of the explained class and the map of another class",
         scores=(Score("random_logit", Direction.closer_to(0.0), (-1, 1), "Random logit", unit="SSIM"),),
         measures=RANDOMIZATION,
         takes=("explain",),

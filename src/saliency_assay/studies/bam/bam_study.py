@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class IndependenceSettings(Settings):
-    """Measurement of [IIR](metrics.md#iir)."""
+    """Measurement of [IIR](metrics/bam.md#iir)."""
 
     model: str = Field(description="The explained model. In the paper, it is trained on `NAME_0s`.")
     images: Positive = Field(

@@ -28,7 +28,7 @@ class FidelityStudy(ScoredStudy):
     printed: dict[str, dict[str, Number]] = Field(
         {},
         description="Printed means for comparison: `{METHOD: {SCORE: value}}` "
-        "([names of scores](metrics.md#tables)).",
+        "([names of scores](metrics.md#names-of-scores)).",
     )
     printed_alpha: dict[str, Annotated[dict[BaselineSubset, Alpha], Field(min_length=1)]] = Field(
         {},
