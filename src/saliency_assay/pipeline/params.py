@@ -387,6 +387,7 @@ class Params(EntrySettings):
             "data": study.data,
             "variants": kind.variants,
             "directions": self.studies.directions(study.name),
+            "baselines": self.studies.baselines(study.name),
         }
         return self.settings(
             "plot_gallery",
@@ -500,7 +501,7 @@ class Params(EntrySettings):
         study = wildcards["study"]
         return self.settings(
             "summarize",
-            self._cautions(study),
+            self._sentences(study),
             study=self.descriptions.study(study),
         )
 
@@ -544,7 +545,7 @@ class Params(EntrySettings):
         ]
         return self.settings(
             "overview",
-            self._cautions(*self.studies.all),
+            self._sentences(*self.studies.all),
             studies=studies,
             sets=[] if studies else self.studies.gallery_sets,
             models=list(self.config.models),
@@ -579,9 +580,10 @@ class Params(EntrySettings):
             configuration=self.configuration,
         )
 
-    def _cautions(self, *studies: str) -> list[str]:
-        """Return the references to the functions that list the limits of the studies' ranks."""
-        return sorted({self.studies.kind(name).cautions for name in studies} - {""})
+    def _sentences(self, *studies: str) -> list[str]:
+        """Return the references to the functions that return the sentences on studies of their kinds."""
+        kinds = [self.studies.kind(name) for name in studies]
+        return sorted({text for kind in kinds for text in (kind.answer, kind.cautions, kind.notes)} - {""})
 
     def export_scores(self, wildcards: Wildcards) -> Settings:
         study, kind = self.studies.study(wildcards["study"]), self.studies.kind(wildcards["study"])

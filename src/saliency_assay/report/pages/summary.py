@@ -1,8 +1,8 @@
 """Sentences about all metrics of a study, with the conditions under which they are written."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,13 @@ import pandas as pd
 
 from saliency_assay.plotting.text import joined
 from saliency_assay.reliability import verdicts
+from saliency_assay.reliability.order_tables import BETTER
 from saliency_assay.reliability.verdicts import Verdict, verdict
 from saliency_assay.report.pages import words
 
 MOST_NAMED = 3  # most methods that the answer of a study names
+MOST_LEADS = 2  # most metrics of a method for which the answer states the size of the lead
+MOST_METRICS = 4  # most metrics that a short sentence names
 
 
 @dataclass(frozen=True)
@@ -30,63 +33,144 @@ class Finding:
         return verdict(self.rows, self.pairs, self.alpha, at_chance=at_chance)
 
 
-def answer_words(findings: Sequence[Finding]) -> str:
-    """Return the answer of a study in one sentence: on how many metrics each method is better than all others.
+@dataclass(frozen=True)
+class Lead:
+    """Method that is significantly better than every other one that uses the model, under one metric."""
 
-    - A method is counted under a metric if it alone has the rank set 1, which is significant at ``words.CONFIDENCE``;
-      baselines are marked.
-    - Only the ``MOST_NAMED`` methods with the most metrics are named. One that is ranked under only some of the metrics
-      is counted out of these.
-    - Under the remaining metrics, no single method ranks first.
+    method: str
+    metric: str
+    others: tuple[str, ...]
+    """The other methods that use the model; baselines are no competitors."""
+    second: str
+    """The best of them."""
+    size: float
+    """Difference of the means of the two on the same images, positive if the method is better; NaN without one."""
+    low: float
+    high: float
+    wins: float
+    """Probability that the method has the better score of the two on an image, ties half."""
+
+    @property
+    def text(self) -> str:
+        """The metric with size and strength of the lead in parentheses."""
+        interval = "" if np.isnan(self.low) else f" [{words.number(self.low)}, {words.number(self.high)}]"
+        size = f"by {words.number(self.size)}{interval} over {self.second}, " if self.size > 0 else ""
+        over = "" if size else f" than {self.second}"
+        strength = f"better{over} on {words.percent(self.wins)} of images"
+        return f"{self.metric} ({size}{strength})"
+
+
+def lead_of(finding: Finding) -> Lead | None:
+    """Return the lead under a metric; None if no method is better than every other one that uses the model.
+
+    Baselines are left out. The comparisons are those of the rank sets, whose confidence is simultaneous.
+    """
+    rows = words.ranked(finding.rows)
+    models = [name for name in words.best_first(finding.rows) if not _is_baseline(rows, name)]
+    compared = verdicts.both_ways(finding.pairs, by_means=verdicts.is_by_means(rows))
+    for method in models:
+        others = [name for name in models if name != method]
+        if others and all(compared.get((method, name), {}).get("finding") == BETTER for name in others):
+            pair = compared[method, others[0]]
+            numbers = (pair[name] for name in ("difference", "difference_low", "difference_high", "wins"))
+            return Lead(method, finding.name, tuple(others), others[0], *map(float, numbers))
+    return None
+
+
+def leads(findings: Sequence[Finding]) -> dict[str, list[Lead]]:
+    """Return the leads of each method, the method with the most first."""
+    by_method: dict[str, list[Lead]] = {}
+    for lead in filter(None, map(lead_of, _compared(findings))):
+        by_method.setdefault(lead.method, []).append(lead)
+    return dict(sorted(by_method.items(), key=lambda item: -len(item[1])))
+
+
+def answer_words(findings: Sequence[Finding]) -> str:
+    """Return the answer of a study in one sentence: which method leads, on which metrics, by how much and over whom.
+
+    - A method leads on a metric if it is significantly better than every other method that uses the model (see
+      ``lead_of``), with ``words.CONFIDENCE``; baselines are no competitors.
+    - The ``MOST_NAMED`` methods that lead on the most metrics are named; of each, size and strength of the lead are
+      stated for ``MOST_LEADS`` metrics.
     - Metrics without ranks are left out; if there are no others, the answer says why.
     """
     compared = _compared(findings)
     if not compared:
         return _no_ranks_text(findings)
-    counts = first_counts(findings)
-    total, metrics = len(compared), f"{len(compared)} metric{'s' if len(compared) > 1 else ''}"
-    better, named = (
-        f"significantly better than {_others_text(compared)}",
-        counts[False].most_common(MOST_NAMED),
-    )
-    of_metrics = f" of {metrics}"
-    if named:
-        (best, most), *others = named
-        text = f"{best} is {better} on {most}{_count_text(compared, best) or of_metrics}"
-        text += "".join(f", {method} on {count}{_count_text(compared, method)}" for method, count in others)
-        if unnamed := len(counts[False]) - len(named):
-            rest = counts[False].total() - sum(count for _, count in named)
-            text += f", {unnamed} other method{'s' if unnamed > 1 else ''} on {rest}"
-    elif counts[True]:
-        text = f"No method that uses the model is {better} (0 of {metrics})"
-    else:
-        text = f"No method is {better} on {'the only metric' if total == 1 else f'any of {metrics}'}"
-    if counts[True]:
-        names = joined(
-            f"{method} on {count}{_count_text(compared, method)}"
-            for method, count in counts[True].most_common()
-        )
-        text += f"{',' if named else ';'} the baseline{'s' if len(counts[True]) > 1 else ''} {names}"
-    leading = counts[False].total() + counts[True].total()
-    if leading and total > leading:
-        rest_text = (
-            f"{total - leading if total - leading > 1 else 'one'}{'' if of_metrics in text else of_metrics}"
-        )
-        text += f"; on the other {rest_text}, no method is"
+    if not any(_models(finding) for finding in compared):
+        return "Only baseline methods are ranked, so no method is compared."
+    by_method, metrics = leads(findings), f"{len(compared)} metric{'s' if len(compared) > 1 else ''}"
+    if not by_method:
+        if all(len(_models(finding)) < 2 for finding in compared):
+            (name,) = dict.fromkeys(name for finding in compared for name in _models(finding)) or ("",)
+            return f"{name} is the only ranked method that uses the model, so it has no competitor."
+        where = joined(finding.name for finding in compared) if len(compared) <= MOST_METRICS else f"any of {metrics}"
+        return f"No method is significantly better than all others that use the model on {where}."
+    texts = []
+    for method, of_method in list(by_method.items())[:MOST_NAMED]:
+        named = [lead.text for lead in of_method[:MOST_LEADS]]
+        if unnamed := len(of_method) - len(named):
+            names = [lead.metric for lead in of_method[MOST_LEADS:]]
+            named.append(joined(names) if unnamed <= MOST_METRICS else f"{unnamed} other metrics")
+        texts.append(f"{method} {_better_text(of_method) if not texts else 'leads'} on {joined(named)}")
+    text = "; ".join(texts)
+    if others := list(by_method.values())[MOST_NAMED:]:
+        count = sum(map(len, others))
+        text += f"; {len(others)} other method{'s' if len(others) > 1 else ''} on {count}"
+    leading = {lead.metric for of_method in by_method.values() for lead in of_method}
+    if rest := [finding.name for finding in compared if finding.name not in leading]:
+        named_rest = joined(rest) if len(rest) <= MOST_METRICS else f"the other {len(rest)} of {metrics}"
+        text += f"; no method leads on {named_rest}"
     return f"{text}."
 
 
-def _ranked_count(findings: Sequence[Finding], method: str) -> int:
-    """Return the number of metrics that rank a method."""
-    return sum(method in set(words.ranked(finding.rows)["method"]) for finding in findings)
+def _better_text(of_method: Sequence[Lead]) -> str:
+    others = dict.fromkeys(name for lead in of_method for name in lead.others)
+    if len(others) <= MOST_NAMED:
+        return f"is significantly better than {joined(others)}"
+    return f"is significantly better than all {len(others)} other methods that use the model"
 
 
-def _count_text(findings: Sequence[Finding], method: str) -> str:
-    """Return the number of metrics that rank a method, to follow a number of metrics; empty if all do."""
-    count = _ranked_count(findings, method)
-    if count == len(findings):
-        return ""
-    return f" of the {count} metrics that rank it" if count > 1 else " (the only metric that ranks it)"
+def _models(finding: Finding) -> list[str]:
+    """Return the ranked methods that use the model."""
+    rows = words.ranked(finding.rows)
+    return list(rows.loc[~rows["baseline"].astype(bool), "method"])
+
+
+def _is_baseline(rows: pd.DataFrame, method: str) -> bool:
+    return bool(rows.loc[rows["method"] == method, "baseline"].iloc[0])
+
+
+def disagreements(findings: Sequence[Finding]) -> list[str]:
+    """Return a sentence for each two metrics that order two methods that use the model in opposite ways.
+
+    Both differences are significant. Pairs of metrics with the most such pairs of methods are first.
+    """
+    better = {finding.name: _better_pairs(finding) for finding in _compared(findings)}
+    opposite = {
+        (one, other): [pair for pair in better[one] if pair[::-1] in better[other]]
+        for one, other in combinations(better, 2)
+    }
+    by_count = sorted(opposite.items(), key=lambda item: -len(item[1]))
+    return [_disagreement_text(*metrics, pairs) for metrics, pairs in by_count if pairs]
+
+
+def _disagreement_text(one: str, other: str, pairs: Sequence[tuple[str, str]]) -> str:
+    better, worse = pairs[0]
+    text = f"{one} and {other}: {better} is significantly better than {worse} on {one}, and worse on {other}"
+    if more := len(pairs) - 1:
+        text += f" ({more} more pair{'s' if more > 1 else ''} of methods)"
+    return f"{text}."
+
+
+def _better_pairs(finding: Finding) -> list[tuple[str, str]]:
+    """Return the pairs of methods that use the model of which the first is significantly better."""
+    models, by_means = set(_models(finding)), verdicts.is_by_means(words.ranked(finding.rows))
+    return [
+        names
+        for names, pair in verdicts.both_ways(finding.pairs, by_means=by_means).items()
+        if pair["finding"] == BETTER and models.issuperset(names)
+    ]
 
 
 def _no_ranks_text(findings: Sequence[Finding]) -> str:
@@ -95,44 +179,32 @@ def _no_ranks_text(findings: Sequence[Finding]) -> str:
     return "Fewer than two methods have a score under any metric, so there are no ranks."
 
 
-def first_counts(findings: Sequence[Finding]) -> dict[bool, Counter[str]]:
-    """Return the number of metrics on which each method ranks first, of methods (False) and of baselines (True)."""
-    leading = [row for finding in _compared(findings) if (row := words.first(finding.rows)) is not None]
-    return {
-        kind: Counter(row["method"] for row in leading if bool(row["baseline"]) == kind)
-        for kind in (False, True)
-    }
-
-
-def _others_text(findings: Sequence[Finding]) -> str:
-    """Return the methods with which one is compared, with their number if it is the same under all metrics."""
-    counts = {len(words.ranked(finding.rows)) - 1 for finding in findings}
-    if counts in ({1}, {2}):
-        return "the other method" if counts == {1} else "both others"
-    return f"all {counts.pop()} others" if len(counts) == 1 else "all others"
-
-
 def warning_words(findings: Sequence[Finding]) -> list[str]:
-    """Return short warnings about the ranks of a study, with the number of metrics that each concerns.
+    """Return short warnings about the ranks of a study, each with its metrics, the most important one first.
 
     - The verdict is ``NOT_SEPARATED``: it is shown that baselines are not outperformed.
     - The verdict is ``TOO_FEW``: too few images to tell.
     - ``verdicts.images_agree`` is False: the whole interval is below the limit of agreement.
     - A method lacks more than ``UNDEFINED`` of its scores.
     """
-    kinds = Counter(finding.verdict().kind for finding in findings)
-    counts = {
-        "Methods are not separated from baselines": kinds[verdicts.NOT_SEPARATED],
-        "Too few images to tell": kinds[verdicts.TOO_FEW],
-        f"Images rank methods differently (whole CI of α < {words.RELIABLE})": sum(
+    kinds = [finding.verdict().kind for finding in findings]
+    conditions = {
+        "Does not separate methods from baseline methods": [kind == verdicts.NOT_SEPARATED for kind in kinds],
+        "Too few images to tell": [kind == verdicts.TOO_FEW for kind in kinds],
+        f"Images rank methods differently (α < {words.RELIABLE})": [
             verdicts.images_agree(finding.alpha) is False for finding in findings
-        ),
-        "Scores are missing": sum(
-            (finding.rows["undefined"] > words.UNDEFINED).any() for finding in findings
-        ),
+        ],
+        "Scores are missing": [
+            bool((finding.rows["undefined"] > words.UNDEFINED).any()) for finding in findings
+        ],
     }
-    metrics = f"{len(findings)} metric{'s' if len(findings) > 1 else ''}"
-    return [f"{text} on {count} of {metrics}." for text, count in counts.items() if count]
+    texts = []
+    for text, applies in conditions.items():
+        names = [finding.name for finding, is_concerned in zip(findings, applies, strict=True) if is_concerned]
+        if names:
+            total = f"{len(names)} of {len(findings)} metrics"
+            texts.append(f"{text}: {joined(names) if len(names) <= MOST_METRICS else total}.")
+    return texts
 
 
 def color_words(findings: Sequence[Finding], colors: Mapping[str, str]) -> list[str]:

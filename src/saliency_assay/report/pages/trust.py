@@ -20,6 +20,8 @@ from saliency_assay.report.pages.summary import one_seed_words
 
 LEVELS = {kind: 2 if kind == verdicts.RELIABLE else int(kind in verdicts.SHOWN) for kind in KINDS}
 """Color of each verdict: 0 if no order was shown, 1 if it is clear on average, 2 if it is reliable."""
+ADVICE = ("Ignore", "Use for means only", "Use")
+"""What to do with a metric, by its level."""
 CONCLUSIONS = (evidence.SUPPORTED, evidence.NOT_SHOWN, evidence.CONTRADICTED)
 CONCLUSION_RULES = {
     evidence.SUPPORTED: "Reliability and a comparison with a known answer (known order, or truth on designed "
@@ -137,6 +139,7 @@ def trust_page(results: Sequence[StudyResult], evidence_rows: pd.DataFrame | Non
         metrics=sorted(metrics, key=lambda metric: metric.place),
         counts=verdict_counts(scored),
         summary=counts_text(verdict_counts(scored)),
+        use=metrics_to_use(scored),
         one_seed=one_seed_words({result.label: result.findings for result in scored}),
         alpha_head=f"α with {100 * scored[0].level:.4g} % CI" if scored else "",
         levels=[LEVELS[kind] for kind in KINDS],
@@ -212,6 +215,30 @@ def _evidence_cell(
         None if kind.range is None else _place(numbers, kind.range, kind.threshold),
         source,
     )
+
+
+def metrics_to_use(results: Sequence[StudyResult]) -> dict[str, str]:
+    """Return the names of the metrics to use, to use with caution and to ignore, by this advice and verdict.
+
+    A metric with verdicts in several studies is followed by their labels.
+    """
+    scored = [result for result in results if result.tables]
+    metrics = [
+        (finding.name, result.label, verdict.kind)
+        for result in scored
+        for finding, verdict in zip(result.findings, result.verdicts, strict=True)
+    ]
+    studies = Counter(name for name, *_ in metrics)
+    advice: dict[str, dict[str, list[str]]] = {}
+    for kind in reversed(KINDS):
+        for name, study, of_metric in metrics:
+            if of_metric == kind:
+                text = f"{name} ({study})" if studies[name] > 1 else name
+                advice.setdefault(ADVICE[LEVELS[kind]], {}).setdefault(kind, []).append(text)
+    return {
+        name: "; ".join(f"{', '.join(texts)} ({kind})" for kind, texts in kinds.items())
+        for name, kinds in advice.items()
+    }
 
 
 def verdict_counts(results: Sequence[StudyResult]) -> dict[str, int]:
