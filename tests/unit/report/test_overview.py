@@ -180,7 +180,7 @@ def test_a_method_that_is_not_above_the_baselines_is_hatched_whatever_its_ranks(
     text = heat(order_rows({"a": (1, 1), "b": (1, 1), "random": (2, 2)}, above_baselines={"b": 0.0}))
     assert "hatched" not in cell(text, "a")
     assert 'class="hatched"' in cell(text, "b")
-    assert Page(text).text.count("not significantly better than every baseline") == 1
+    assert Page(text).text.count("not significantly better than every baseline method") == 1
 
 
 def test_the_heat_map_shows_missing_scores_ranks_and_intervals() -> None:
@@ -234,7 +234,7 @@ def test_warnings_name_the_number_of_metrics() -> None:
         "Scores are missing on 1 of 2 metrics.",
     ]
     better = order_rows({"a": (2, 2), "random": (1, 1)}, above_baselines={"a": 0.0})
-    assert study(tables_of(better)).warnings == ["Methods are not separated from baselines on 1 of 1 metric."]
+    assert study(tables_of(better)).warnings == ["Methods are not separated from baseline methods on 1 of 1 metric."]
     few = named(order_rows({"a": (1, 1), "b": (2, 2)}, images=29), "bad")
     assert study(tables_of(pd.concat([CLEAR, few]))).warnings == []  # a small number alone is no warning
 

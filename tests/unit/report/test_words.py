@@ -59,7 +59,7 @@ def order_words(rows: pd.DataFrame, pairs: pd.DataFrame | None = None) -> str:
     ("rows", "phrases"),
     [
         (CLEAR, ["a ranks first (mean 9, 95 % CI 8.5 to 9.5). ", " 60 images and account for ", ONE_SEED]),
-        (CLEAR, ["Every other method is significantly better than the baseline (random)."]),
+        (CLEAR, ["Every other method is significantly better than the baseline method (random)."]),
         (CLEAR.assign(ranked_by="means"), ["Rank sets compare means on 60 images"]),
         (TIED, ["No method ranks first: a and b are not distinguishable (rank sets 1–2 and 1–3)."]),
         (
@@ -69,10 +69,10 @@ def order_words(rows: pd.DataFrame, pairs: pd.DataFrame | None = None) -> str:
         (ALONE, ["a may rank first (rank set 1–2) but is not distinguishable from at least one other"]),
         (CIRCLE, ["No method ranks first: every method is significantly worse than another one"]),
         (UNRANKED, ["Fewer than two methods have a score"]),
-        (EVEN, ["random is a baseline, which does not use the model, and no method is shown to be better"]),
-        (LED, ["random is a baseline, which does not use the model, and significantly better"]),
-        (MIXED, ["Not significantly better than the baseline (random): m."]),
-        (TWO_BASELINES, ["Not significantly better than every baseline (random and edge): m."]),
+        (EVEN, ["random is a baseline method, which does not use the model, and no method is shown to be better"]),
+        (LED, ["random is a baseline method, which does not use the model, and significantly better"]),
+        (MIXED, ["Not significantly better than the baseline method (random): m."]),
+        (TWO_BASELINES, ["Not significantly better than every baseline method (random and edge): m."]),
     ],
 )
 def test_the_order_in_words(rows: pd.DataFrame, phrases: list[str]) -> None:
@@ -146,7 +146,7 @@ def test_the_summary_counts_metrics_with_the_errors_to_expect() -> None:
     assert multiplicity_words(1) == ""
     assert "of 40 metrics, up to 2 are" in multiplicity_words(40)
     assert "no ranks" in first_words([finding("X", UNRANKED, None)])
-    assert "On 1 metric, a baseline ranks first: random on Y." in first_words([finding("Y", LED, None)])
+    assert "On 1 metric, a baseline method ranks first: random on Y." in first_words([finding("Y", LED, None)])
 
 
 # ---- baselines
@@ -155,9 +155,9 @@ def test_the_summary_counts_metrics_with_the_errors_to_expect() -> None:
 @pytest.mark.parametrize(
     ("rows", "phrase"),
     [
-        (EVEN, "No method is shown to be better than these baselines: random on X."),
-        (LED, "These baselines are significantly better than every method that uses the model: random"),
-        (MIXED, "Not significantly better than every baseline: m (X)."),
+        (EVEN, "No method is shown to be better than these baseline methods: random on X."),
+        (LED, "These baseline methods are significantly better than every method that uses the model: random"),
+        (MIXED, "Not significantly better than every baseline method: m (X)."),
     ],
 )
 def test_baselines_in_the_summary(rows: pd.DataFrame, phrase: str) -> None:

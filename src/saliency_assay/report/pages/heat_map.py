@@ -40,7 +40,7 @@ class ScoreCell:
     mean: str = ""  # mean with its interval; empty if no image has a score
     background: str = "#ffffff"  # CSS colors
     color: str = "#000000"
-    hatched: bool = False  # true if the method is not significantly better than every baseline
+    hatched: bool = False  # true if the method is not significantly better than every baseline method
     key: str = ""  # sort key: twice the middle of the rank set, or the mean without one
     saved: str = ""  # content of the cell in a CSV file
     notes: Sequence[str] = ()
@@ -163,7 +163,7 @@ def heat_map(
     """Return the rank sets of one study, methods in the order of ``order``, metrics grouped by what they measure.
 
     The lightness of a cell follows the middle of its rank set, and its saturation decreases with the size of the set,
-    so that uncertain ranks are gray. A cell is hatched if the method is not significantly better than every baseline.
+    so that uncertain ranks are gray. A cell is hatched if the method is not significantly better than every baseline method.
 
     Args:
         order: result of ``reliability.order_tables.order_tables`` for one set and model.
@@ -232,7 +232,7 @@ def _score_cell(scores: pd.DataFrame, method: str) -> ScoreCell | None:
         return ScoreCell()
     notes = []
     if row["above_baselines"] == 0:
-        notes.append("not significantly better than every baseline")
+        notes.append("not significantly better than every baseline method")
     if row["undefined"] > UNDEFINED:
         notes.append(f"{percent(row['undefined'])} of scores missing")
     mean, saved_mean = number(row["mean"]), f"{row['mean']:.6g}"

@@ -210,7 +210,7 @@ def warning_words(findings: Sequence[Finding]) -> list[str]:
 def color_words(findings: Sequence[Finding], colors: Mapping[str, str]) -> list[str]:
     """Return a sentence for each method that may be no better than baselines because of its reference color.
 
-    Under no metric is it significantly better than every baseline, under which another method is at least once, so that
+    Under no metric is it significantly better than every baseline method, under which another method is at least once, so that
     the images are not too few.
 
     Args:
@@ -223,7 +223,7 @@ def color_words(findings: Sequence[Finding], colors: Mapping[str, str]) -> list[
         return []
     metrics = f"any of {len(findings)} metrics" if len(findings) > 1 else "the metric"
     return [
-        f"{method} is not significantly better than every baseline on {metrics} of faithfulness, unlike other methods;"
+        f"{method} is not significantly better than every baseline method on {metrics} of faithfulness, unlike other methods;"
         f" its reference color, {color}, may be too similar to the pixels that it hides: compare another color."
         for method, color in colors.items()
         if best.get(method) == 0
@@ -294,7 +294,7 @@ def first_words(findings: Sequence[Finding]) -> str:
         text = f"On {total}, a method that uses the model ranks first: {_list_by_method(methods)}."
     if of_baselines:
         total = f"{of_baselines} metric{'s' if of_baselines > 1 else ''}"
-        text += f" On {total}, a baseline ranks first: {_list_by_method(baselines)}."
+        text += f" On {total}, a baseline method ranks first: {_list_by_method(baselines)}."
     return f"{text} {_basis_text(compared)}{multiplicity_words(len(compared))}"
 
 
@@ -371,23 +371,23 @@ def baseline_words(findings: Sequence[Finding]) -> list[str]:
     texts = []
     if better:
         texts.append(
-            f"These baselines are significantly better than every method that uses the model: {'; '.join(better)}."
+            f"These baseline methods are significantly better than every method that uses the model: {'; '.join(better)}."
             " On these metrics, a good score is not evidence that a map explains the model."
         )
     if leading:
         texts.append(
-            f"No method is shown to be better than these baselines: {'; '.join(leading)}. So far, a good score on these"
+            f"No method is shown to be better than these baseline methods: {'; '.join(leading)}. So far, a good score on these"
             " metrics is not evidence that a map explains the model."
         )
     if not_better:
-        texts.append(f"Not significantly better than every baseline: {'; '.join(not_better)}.")
+        texts.append(f"Not significantly better than every baseline method: {'; '.join(not_better)}.")
     return texts
 
 
 def single_images_words(findings: Sequence[Finding]) -> list[str]:
     """Return the sentences on the metrics for which images agree on the ranking and the first method is best on most.
 
-    Metrics under which a baseline ranks first are left out, because α is computed without baselines. Empty if no metric
+    Metrics under which a baseline method ranks first are left out, because α is computed without baselines. Empty if no metric
     has ranks.
 
     - Images agree (``verdicts.images_agree``), and ``best_share`` of the method that ranks first is above ``MOST``.

@@ -71,7 +71,7 @@ class TrustedMetric:
     axis: Axis | None
     images: Number  # images with a score, of all images
     seeds: int
-    baselines: Number  # number of methods that are better than every baseline
+    baselines: Number  # number of methods that are better than every baseline method
     agreeing: Number  # number of metrics that order the methods of single images similarly
     verdict: Verdict
 
@@ -312,12 +312,12 @@ def _images(rows: pd.DataFrame) -> Number:
 
 
 def _baselines(rows: pd.DataFrame) -> Number:
-    """Return how many of the ranked methods are significantly better than every baseline."""
+    """Return how many of the ranked methods are significantly better than every baseline method."""
     if verdicts.is_untested(rows):
         return Number(NOT_COMPARED, None, "one training seed")
     compared = words.ranked(rows)["above_baselines"].dropna()
     if compared.empty:
-        return Number(NOT_COMPARED, None, "no baseline")
+        return Number(NOT_COMPARED, None, "no baseline method")
     return Number(f"{int(compared.sum())} of {len(compared)}", round(compared.mean(), 4))
 
 
