@@ -399,11 +399,17 @@ class Params(EntrySettings):
             images=min(self.config.report.gallery_images, self.config.sets[data].max_explained_images),
             order=self.config.sets[data].explanation_order,
             where=self._explained_where(data),
+            outlined=self._outlined(data),
             seed=self.config.seeds[0],
             labels=self.descriptions.labels(
                 study.name, only=("methods", "models", "scores", "entry_scores", "sub_variants")
             ),
         )
+
+    def _outlined(self, data: str) -> str:
+        """Return what the masks of a set show; empty if it has none."""
+        entry = self.config.sets[data]
+        return ("caption" if entry.kind == "caption" else "object") if entry.has_masks else ""
 
     def plot_training(self, wildcards: Wildcards) -> Settings:
         models = self.studies.models
