@@ -351,5 +351,5 @@ def study_of(result: Benchmark) -> StudyResult:
         methods=[each.label for each in result.methods],
         tables=tables,
         level=LEVEL,
-        cautions=sweep_words(tables["order"]),
+        notes=sweep_words(tables["order"]),
     )

@@ -584,12 +584,19 @@ METRICS: tuple[Metric, ...] = (
         "share of the positive attribution, and share of the most relevant pixels, on the object",
         formula="mass = Σ_M max(s, 0) / Σ max(s, 0); rank = |(the |M| pixels of greatest s) ∩ M| / |M|",
         scores=(
-            Score("relevance_mass_accuracy", HIGHER, (0, 1), "Relevance mass accuracy"),
+            Score(
+                "relevance_mass_accuracy",
+                HIGHER,
+                (0, 1),
+                "Relevance mass accuracy",
+                summary="share of the positive attribution that is on the object",
+            ),
             Score(
                 "relevance_rank_accuracy",
                 HIGHER,
                 (0, 1),
                 "Relevance rank accuracy",
+                summary="share of the |M| most relevant pixels that are on the object, which has |M| pixels",
             ),
         ),
         measures=LOCALIZATION,
