@@ -19,7 +19,6 @@ from saliency_assay.report.pages.summary import (
     top_words,
 )
 from saliency_assay.report.pages.words import (
-    ONE_SEED,
     alpha_words,
     joined,
     number,
@@ -58,9 +57,8 @@ def order_words(rows: pd.DataFrame, pairs: pd.DataFrame | None = None) -> str:
 @pytest.mark.parametrize(
     ("rows", "phrases"),
     [
-        (CLEAR, ["a ranks first (mean 9, 95 % CI 8.5 to 9.5). ", " 60 images and account for ", ONE_SEED]),
+        (CLEAR, ["a ranks first (mean 9, 95 % CI 8.5 to 9.5). "]),
         (CLEAR, ["Every other method is significantly better than the baseline method (random)."]),
-        (CLEAR.assign(ranked_by="means"), ["Rank sets compare means on 60 images"]),
         (TIED, ["No method ranks first: a and b are not distinguishable (rank sets 1–2 and 1–3)."]),
         (
             order_rows(dict.fromkeys("abc", (1, 3))),
@@ -99,10 +97,10 @@ def test_summaries_have_images_variation_and_seeds(seeds: int) -> None:
     basis = "3 training seeds" if seeds > 1 else "retraining may change the order of the methods"
     for rows in (CLEAR, TIED):
         changed = rows.assign(seeds=seeds, over=over, images=[40, 60, 60])
-        for words in (order_words(changed), first_words([finding("X", changed, None)])):
-            assert " on 40–60 images and" in words
-            assert f"account for variation over {over}." in words
-            assert basis in words
+        words = first_words([finding("X", changed, None)])
+        assert " on 40–60 images and" in words
+        assert f"account for variation over {over}." in words
+        assert basis in words
 
 
 def test_the_images_that_would_distinguish_the_best_methods_are_stated() -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from saliency_assay.report.pages.summary import Finding, leads
+from saliency_assay.report.pages.words import first as first_row
 from saliency_assay.report.pages.words import ranked
 
 MOST_IMAGES = 4
@@ -59,6 +60,7 @@ def selected_methods(findings: Sequence[Finding]) -> dict[str, str]:
     no metric has no role; its key is then its name. Ranks are not averaged over metrics.
     """
     first, last = Counter[str](), Counter[str]()
+    leading = [first_row(rows) for finding in findings if len(rows := ranked(finding.rows)) > 1]
     baselines: dict[str, None] = {}
     for rows in (ranked(finding.rows) for finding in findings):
         if len(rows) < 2:
@@ -72,6 +74,8 @@ def selected_methods(findings: Sequence[Finding]) -> dict[str, str]:
     if not first:
         return {}
     counts = Counter({method: len(of_method) for method, of_method in leads(findings).items()})
+    if not counts:  # a method without competitors leads nobody
+        counts = Counter(row["method"] for row in leading if row is not None and not row["baseline"])
     (best, wins) = (counts or first).most_common(1)[0]
     selected = {FIRST if wins else best: best}
     if others := [(name, count) for name, count in last.most_common() if name != best]:

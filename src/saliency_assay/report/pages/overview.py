@@ -6,7 +6,7 @@ import pandas as pd
 
 from saliency_assay.plotting.html import table_of
 from saliency_assay.reliability.verdicts import alpha_row
-from saliency_assay.report.export.export import study_tex, tidy_table
+from saliency_assay.report.export.export import STATISTICS, study_tex, tidy_table
 from saliency_assay.report.pages import words
 from saliency_assay.report.pages.examples import Examples, examples
 from saliency_assay.report.pages.heat_map import HeatMap, heat_map
@@ -160,7 +160,8 @@ def numbers_table(result: StudyResult) -> pd.DataFrame:
 
 def _latex(result: StudyResult) -> str:
     order, reliability = result.tables["order"], result.tables["reliability"]
-    scores = tidy_table(result.name, "", order, reliability)
+    missing = {name: float("nan") for name in STATISTICS if name not in reliability}
+    scores = tidy_table(result.name, "", order, reliability.assign(**missing))
     return study_tex(result.name, scores, [], level=result.level, labels=result.labels)
 
 

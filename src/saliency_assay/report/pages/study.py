@@ -42,8 +42,6 @@ class StudyResult:
     """Description of its data set."""
     models: Sequence[str]
     """Descriptions of its models with their accuracy."""
-    accuracy: str = ""
-    """Test accuracies of its models in one sentence."""
     labels: Labels
     score_summaries: Mapping[str, str]
     """Summary of each score, by name."""
@@ -60,6 +58,8 @@ class StudyResult:
     """Kind of the variants of a score: ``variants`` of a metric, or ``models``, all of which have sentences."""
     reference_colors: Mapping[str, str] = field(default_factory=dict)
     """Color that stands for absence, by the labels of the methods that have such a color."""
+    accuracy: str = ""
+    """Test accuracies of its models in one sentence."""
     kind_answer: str = ""
     """Answer that its kind of study has in place of the one from ranks; empty if it has none."""
     cautions: Sequence[str] = ()
