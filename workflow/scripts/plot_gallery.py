@@ -81,10 +81,10 @@ with run_job(snakemake, needs=("data", "maps")) as job:
             all_scores.chunks("metric", "variant"),
             settings["methods"],
             rated["directions"],
-            baselines=rated["baselines"],
+            left_out=rated["left_out"],
             variants=rated["variants"],
         )
-        if worst:
+        if worst and not rated["retrained"]:
             shown = models
             if rated["variants"] == "models":  # the score is that of the maps of one model
                 shown = [worst.variant.partition(" ")[2]]

@@ -387,7 +387,8 @@ class Params(EntrySettings):
             "data": study.data,
             "variants": kind.variants,
             "directions": self.studies.directions(study.name),
-            "baselines": self.studies.baselines(study.name),
+            "left_out": self._not_compared(study.name),
+            "retrained": kind.retrains_models,
         }
         return self.settings(
             "plot_gallery",
@@ -405,6 +406,12 @@ class Params(EntrySettings):
                 study.name, only=("methods", "models", "scores", "entry_scores", "sub_variants")
             ),
         )
+
+    def _not_compared(self, study: str) -> list[str]:
+        """Return the baselines of a study and the methods that are the best possible map under a metric."""
+        upper = self.studies.controls(study)["upper"].values()
+        controls = {method for of_score in upper for methods in of_score.values() for method in methods}
+        return [*self.studies.baselines(study), *sorted(controls)]
 
     def _outlined(self, data: str) -> str:
         """Return what the masks of a set show; empty if it has none."""

@@ -200,22 +200,29 @@ def test_the_heat_map_shows_missing_scores_ranks_and_intervals() -> None:
 
 
 def test_the_answer_names_metrics_size_and_strength_of_a_lead_and_its_competitors() -> None:
-    led = order_rows({"a": (2, 2), "b": (3, 3), "random": (1, 1)})
+    led = order_rows({"a": (2, 2), "b": (3, 3), "random": (1, 1)}, above_baselines={"a": 0.0, "b": 0.0})
     orders = {"x": CLEAR, "y": CLEAR, "z": order_rows({"a": (2, 2), "b": (1, 1)}), "v": TIED, "w": led}
     order = pd.concat([named(rows, name) for name, rows in orders.items()])
     firsts = [{name: (1, 1) if name == best else (2, 5) for name in "abcde"} for best in "aaabbcccde"]
     many = pd.concat([named(order_rows(ranks), f"m{place}") for place, ranks in enumerate(firsts)])
-    lead = "by 1 [0.5, 1.5] over b, better on 97\u00a0% of images"
+    lead = "by 1 [0.5, 1.5] over b, better on 97\u00a0% of images, ties half"
     for rows, phrases in (
         (CLEAR, [f"a is significantly better than b on good ({lead})."]),
         (
-            order,  # under w, random is better than a, which is no competitor
-            [f"a is significantly better than b on x ({lead}), y ({lead}) and w; b leads on z (", "no method leads on v."],
+            order,  # w does not separate methods from baseline methods
+            [
+                f"a is significantly better than b on x and y (x: {lead}); b leads on z; no method leads on v.",
+            ],
         ),
         (
             many,
-            ["a is significantly better than all 4 other methods that use the model on m0 (", "c leads on", "; b leads on", "; 2 other methods on 2."],
+            [
+                "a is significantly better than all 4 other methods that use the model on m0, m1 and m2 (m0: ",
+                "; c leads on ",
+                "; 2 other methods on 2.",
+            ],
         ),
+        (led, ["No metric separates the methods from baseline methods"]),
         (TIED, ["No method is significantly better than all others that use the model on good."]),
         (order_rows({"a": (1, 1)}), ["no ranks"]),
         (order_rows({"a": (1, 1), "random": (2, 2)}), ["a is the only ranked method that uses the model"]),
@@ -337,8 +344,8 @@ def test_the_overview_summarizes_ranks_baselines_and_reliability() -> None:
         "1 study, 3 scored methods, 1 training seed; 0.2 hours of computing on cpu.",
         result.answer,
         *result.warnings,
-        "good (reliable)",
-        "bad (too few images to tell)",
+        "good: images agree on the order of the methods",
+        "bad: too few images to tell",
         "of K metrics, up to about K × 5 %",
     ):
         assert words in page.text, words

@@ -24,8 +24,8 @@ class Failures:
     method: str
     metric: str
     variant: str
-    direction: str
-    """Better direction in words."""
+    arrow: str
+    """Better direction."""
     images: Array
     """Indices of the images in the set, the worst first."""
     scores: Sequence[str]
@@ -39,10 +39,10 @@ def failures(
     methods: Sequence[str],
     directions: Mapping[str, str],
     *,
-    baselines: Collection[str] = (),
+    left_out: Collection[str] = (),
     variants: str = "variants",
 ) -> Failures | None:
-    """Return the images with the worst scores of the best method; None if no method that uses the model has scores.
+    """Return the images with the worst scores of the best method; None if no other method has different scores.
 
     The best method has the best mean, over images and seeds, under the most metrics that pages name. Of these metrics
     the first one with different scores selects the images. Images with the same score keep their order.
@@ -51,10 +51,10 @@ def failures(
         scores: rated scores of a study of all images, or chunks by metric and variant.
         methods: methods of the study.
         directions: for each metric the direction of its scores.
-        baselines: methods that do not use the model.
+        left_out: methods that are not compared, such as baselines and upper controls.
         variants: kind of the variants of a score, see ``StudyResult.variants``.
     """
-    candidates = [method for method in methods if method not in set(baselines)]
+    candidates = [method for method in methods if method not in set(left_out)]
     oriented_scores, raw_scores = {}, {}
     for keys, table in groups(scores, SCORED):
         pair = str(keys["metric"]), str(keys["variant"])
@@ -77,7 +77,7 @@ def failures(
         return Failures(
             method,
             *pair,
-            Direction(directions[pair[0]]).phrase,
+            Direction(directions[pair[0]]).arrow,
             np.asarray(worst, dtype=np.int64),
             [number(value) for value in values],
             len(oriented),
@@ -98,8 +98,7 @@ def failures_content(
     """
     method, metric = labels.method(found.method), labels.score(found.metric, found.variant)
     return {
-        "title": f"Where {method} fails",
-        "text": f"its {len(found.images)} worst of {found.total} images on {metric} ({found.direction})",
+        "title": f"Where {method} fails: {len(found.images)} worst of {found.total} images",
         "titles": [
             f"image {name} ({title})" for name, title in zip(names, small["titles"], strict=True)
         ],
@@ -108,6 +107,6 @@ def failures_content(
             f"{method}, {model}" if len(small["maps"]) > 1 else method: of_model[method]
             for model, of_model in small["maps"].items()
         },
-        "metric": metric,
+        "metric": f"{metric} {found.arrow}",
         "scores": list(found.scores),
     }

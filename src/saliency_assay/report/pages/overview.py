@@ -132,7 +132,7 @@ def _heat_map(result: StudyResult) -> HeatMap | None:
 
 def numbers_table(result: StudyResult) -> pd.DataFrame:
     """Return means, intervals, ranks, leads and α of all methods and metrics as numbers, for a paper."""
-    order, alphas = result.tables["order"], result.tables["reliability"]
+    order, alphas = _named(result, result.tables["order"]), result.tables["reliability"]
     alpha_rows = [
         alpha_row(alphas, *pair) or {}
         for pair in order[["metric", "variant"]].itertuples(index=False, name=None)
@@ -158,8 +158,14 @@ def numbers_table(result: StudyResult) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
+def _named(result: StudyResult, table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of the metrics and variants that pages name."""
+    pairs = zip(table["metric"], table["variant"], strict=True)
+    return table[[pair in result.names for pair in pairs]].reset_index(drop=True)
+
+
 def _latex(result: StudyResult) -> str:
-    order, reliability = result.tables["order"], result.tables["reliability"]
+    order, reliability = _named(result, result.tables["order"]), result.tables["reliability"]
     missing = {name: float("nan") for name in STATISTICS if name not in reliability}
     scores = tidy_table(result.name, "", order, reliability.assign(**missing))
     return study_tex(result.name, scores, [], level=result.level, labels=result.labels)

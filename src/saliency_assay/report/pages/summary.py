@@ -15,7 +15,6 @@ from saliency_assay.reliability.verdicts import Verdict, verdict
 from saliency_assay.report.pages import words
 
 MOST_NAMED = 3  # most methods that the answer of a study names
-MOST_LEADS = 2  # most metrics of a method for which the answer states the size of the lead
 MOST_METRICS = 4  # most metrics that a short sentence names
 
 
@@ -52,12 +51,16 @@ class Lead:
 
     @property
     def text(self) -> str:
-        """The metric with size and strength of the lead in parentheses."""
+        """The metric with size and strength of the lead."""
+        return f"{self.metric}: {self.size_text}"
+
+    @property
+    def size_text(self) -> str:
+        """Size and strength of the lead."""
         interval = "" if np.isnan(self.low) else f" [{words.number(self.low)}, {words.number(self.high)}]"
         size = f"by {words.number(self.size)}{interval} over {self.second}, " if self.size > 0 else ""
         over = "" if size else f" than {self.second}"
-        strength = f"better{over} on {words.percent(self.wins)} of images"
-        return f"{self.metric} ({size}{strength})"
+        return f"{size}better{over} on {words.percent(self.wins)} of images, ties half"
 
 
 def lead_of(finding: Finding) -> Lead | None:
@@ -90,45 +93,59 @@ def answer_words(findings: Sequence[Finding]) -> str:
 
     - A method leads on a metric if it is significantly better than every other method that uses the model (see
       ``lead_of``), with ``words.CONFIDENCE``; baselines are no competitors.
-    - The ``MOST_NAMED`` methods that lead on the most metrics are named; of each, size and strength of the lead are
-      stated for ``MOST_LEADS`` metrics.
-    - Metrics without ranks are left out; if there are no others, the answer says why.
+    - The ``MOST_NAMED`` methods that lead on the most metrics are named. Of the first one, size and strength of its
+      lead on its first metric are stated.
+    - Metrics that do not separate methods from baselines are left out, and so are those without ranks. If there are no
+      others, the answer says why.
     """
     compared = _compared(findings)
     if not compared:
         return _no_ranks_text(findings)
     if not any(_models(finding) for finding in compared):
         return "Only baseline methods are ranked, so no method is compared."
-    by_method, metrics = leads(findings), f"{len(compared)} metric{'s' if len(compared) > 1 else ''}"
+    compared = [finding for finding in compared if finding.verdict().kind != verdicts.NOT_SEPARATED]
+    if not compared:
+        return "No metric separates the methods from baseline methods, so no method leads."
+    by_method = leads(compared)
     if not by_method:
-        if all(len(_models(finding)) < 2 for finding in compared):
-            (name,) = dict.fromkeys(name for finding in compared for name in _models(finding)) or ("",)
-            return f"{name} is the only ranked method that uses the model, so it has no competitor."
-        where = joined(finding.name for finding in compared) if len(compared) <= MOST_METRICS else f"any of {metrics}"
-        return f"No method is significantly better than all others that use the model on {where}."
+        return _no_lead_text(compared)
     texts = []
     for method, of_method in list(by_method.items())[:MOST_NAMED]:
-        named = [lead.text for lead in of_method[:MOST_LEADS]]
-        if unnamed := len(of_method) - len(named):
-            names = [lead.metric for lead in of_method[MOST_LEADS:]]
-            named.append(joined(names) if unnamed <= MOST_METRICS else f"{unnamed} other metrics")
-        texts.append(f"{method} {_better_text(of_method) if not texts else 'leads'} on {joined(named)}")
+        metrics = [lead.metric for lead in of_method]
+        listed = metrics[:MOST_METRICS] if len(metrics) > MOST_METRICS + 1 else metrics
+        if unnamed := len(metrics) - len(listed):
+            listed.append(f"{unnamed} other metrics")
+        if texts:
+            texts.append(f"{method} leads on {joined(listed)}")
+        else:
+            texts.append(f"{method} is significantly better than {_others_text(of_method)} on {joined(listed)}")
+            texts[0] += f" ({of_method[0].size_text if len(metrics) == 1 else of_method[0].text})"
     text = "; ".join(texts)
     if others := list(by_method.values())[MOST_NAMED:]:
         count = sum(map(len, others))
         text += f"; {len(others)} other method{'s' if len(others) > 1 else ''} on {count}"
     leading = {lead.metric for of_method in by_method.values() for lead in of_method}
     if rest := [finding.name for finding in compared if finding.name not in leading]:
-        named_rest = joined(rest) if len(rest) <= MOST_METRICS else f"the other {len(rest)} of {metrics}"
+        named_rest = joined(rest) if len(rest) <= MOST_METRICS else f"the other {len(rest)} metrics"
         text += f"; no method leads on {named_rest}"
     return f"{text}."
 
 
-def _better_text(of_method: Sequence[Lead]) -> str:
+def _no_lead_text(compared: Sequence[Finding]) -> str:
+    """Return the answer if no method leads on any of the metrics."""
+    if all(len(_models(finding)) < 2 for finding in compared):
+        (name, *_) = [name for finding in compared for name in _models(finding)]
+        return f"{name} is the only ranked method that uses the model, so it has no competitor."
+    names = [finding.name for finding in compared]
+    where = joined(names) if len(names) <= MOST_METRICS else f"any of {len(names)} metrics"
+    return f"No method is significantly better than all others that use the model on {where}."
+
+
+def _others_text(of_method: Sequence[Lead]) -> str:
     others = dict.fromkeys(name for lead in of_method for name in lead.others)
     if len(others) <= MOST_NAMED:
-        return f"is significantly better than {joined(others)}"
-    return f"is significantly better than all {len(others)} other methods that use the model"
+        return joined(others)
+    return f"all {len(others)} other methods that use the model"
 
 
 def _models(finding: Finding) -> list[str]:

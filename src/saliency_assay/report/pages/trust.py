@@ -22,6 +22,11 @@ LEVELS = {kind: 2 if kind == verdicts.RELIABLE else int(kind in verdicts.SHOWN) 
 """Color of each verdict: 0 if no order was shown, 1 if it is clear on average, 2 if it is reliable."""
 ADVICE = ("Ignore", "Use with caution", "Use")
 """What to do with a metric, by its level."""
+REASONS = {
+    verdicts.RELIABLE: "images agree on the order of the methods",
+    verdicts.CLEAR: "the order of the means is clear, but single images may differ from it",
+}
+"""Reasons of the advice in place of the verdict."""
 CONCLUSIONS = (evidence.SUPPORTED, evidence.NOT_SHOWN, evidence.CONTRADICTED)
 CONCLUSION_RULES = {
     evidence.SUPPORTED: "Reliability and a comparison with a known answer (known order, or truth on designed "
@@ -217,8 +222,8 @@ def _evidence_cell(
     )
 
 
-def metrics_to_use(results: Sequence[StudyResult]) -> dict[str, str]:
-    """Return the names of the metrics to use, to use with caution and to ignore, by this advice and verdict.
+def metrics_to_use(results: Sequence[StudyResult]) -> dict[str, dict[str, list[str]]]:
+    """Return the names of the metrics to use, to use with caution and to ignore, each with the reason.
 
     A metric with verdicts in several studies is followed by their labels.
     """
@@ -234,11 +239,9 @@ def metrics_to_use(results: Sequence[StudyResult]) -> dict[str, str]:
         for name, study, of_metric in metrics:
             if of_metric == kind:
                 text = f"{name} ({study})" if studies[name] > 1 else name
-                advice.setdefault(ADVICE[LEVELS[kind]], {}).setdefault(kind, []).append(text)
-    return {
-        name: "; ".join(f"{', '.join(texts)} ({kind})" for kind, texts in kinds.items())
-        for name, kinds in advice.items()
-    }
+                reason = REASONS.get(kind, kind)
+                advice.setdefault(ADVICE[LEVELS[kind]], {}).setdefault(reason, []).append(text)
+    return advice
 
 
 def verdict_counts(results: Sequence[StudyResult]) -> dict[str, int]:

@@ -192,18 +192,27 @@ def answer(tables: Mapping[str, pd.DataFrame], labels: Labels = UNLABELED) -> st
             continue
         columns = ["share", "share_error"]
         means = rows.groupby("method", sort=False)[columns].mean().sort_values("share", ascending=False)
+        above = [labels.method(str(name)) for name, *row in means.itertuples(name=None) if _low(*row) > 0.5]
         shares = [
             f"{labels.method(str(method))} {_share_text(share, error)}"
             for method, share, error in means.itertuples(name=None)
         ]
-        texts.append(f"{name} uses {HALVES[halves[0]]}, and the share of attribution there is {joined(shares)}")
-    return f"{'; '.join(texts)} (50 % is no preference; brackets: 95 % CI)."
+        who = "no method is shown to highlight" if not above else f"only {joined(above)} highlight{'s' * (len(above) == 1)}"
+        who = "all methods highlight" if len(above) == len(means) else who
+        texts.append(f"for {name}, {who} {HALVES[halves[0]]}, which it uses ({', '.join(shares)})")
+    text = f"{'; '.join(texts)} (shares of attribution with 95 % CI; 50 % is no preference)."
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def _low(share: float, error: float) -> float:
+    """Return the lower end of the 95 % confidence interval of a share; NaN if undefined."""
+    return share - 1.96 * error
 
 
 def _share_text(share: float, error: float) -> str:
     if np.isnan(share):
         return "undefined"
-    ends = [min(max(100 * (share + sign * 1.96 * error), 0), 100) for sign in (-1, 1)]
+    ends = 100 * max(_low(share, error), 0), 100 * min(share + 1.96 * error, 1)
     interval = "" if np.isnan(error) else f" [{ends[0]:.0f}, {ends[1]:.0f} %]"
     return f"{100 * share:.0f} %{interval}"
 
