@@ -11,7 +11,11 @@ each_kind = pytest.mark.parametrize("kind", STUDY_KINDS.values(), ids=lambda kin
 
 @each_kind
 def test_all_that_a_record_names_exists(kind: StudyKind) -> None:
-    references = [name for name in (kind.settings, kind.rated_scores, kind.latex, kind.answer, kind.cautions, kind.notes) if name]
+    references = [
+        name
+        for name in (kind.settings, kind.rated_scores, kind.latex, kind.answer, kind.cautions, kind.notes)
+        if name
+    ]
     assert all(name.startswith("saliency_assay.studies.") for name in references)
     assert all(callable(resolve(name)) for name in (*references, kind.inputs, kind.params))
     assert kind.variants in ("variants", "models")

@@ -83,8 +83,8 @@ def verdict(
     - ``AT_CHANCE``: ``at_chance``.
     - ``TRAINING_NOISE``: nothing is tested, because there is a single training seed.
     - ``NOT_SEPARATED``: it is shown that baselines are not outperformed; see ``_not_separated``.
-    - ``TOO_FEW``: neither this is shown, nor that a method is better than every baseline method; or fewer than half of the
-      pairs of methods that use the model are decided (one is better, or both are equivalent).
+    - ``TOO_FEW``: neither this is shown, nor that a method is better than every baseline method; or fewer than half of
+      the pairs of methods that use the model are decided (one is better, or both are equivalent).
     - ``CLEAR``: the order is clear, but something restricts its use; see ``_restrictions``.
     - ``RELIABLE``: the order is clear, and images agree on the ranking.
 
@@ -308,7 +308,8 @@ def _restrictions(ranked: pd.DataFrame, compared: Pairs, alpha: Mapping[str, Any
         texts.append("no baseline method to compare with")
     elif all(any(_is_negligible(compared, model, name) for name in baselines) for model in models):
         texts.append(
-            f"the advantage over baseline methods is negligible (CI of the probability of a better score ≤ {NEGLIGIBLE})"
+            "the advantage over baseline methods is negligible"
+            f" (CI of the probability of a better score ≤ {NEGLIGIBLE})"
         )
     lacking = set(ranked.loc[ranked["undefined"] > MISSING, "method"])
     open_pairs = [

@@ -99,9 +99,7 @@ def failures_content(
     method, metric = labels.method(found.method), labels.score(found.metric, found.variant)
     return {
         "title": f"Where {method} fails: {len(found.images)} worst of {found.total} images",
-        "titles": [
-            f"image {name} ({title})" for name, title in zip(names, small["titles"], strict=True)
-        ],
+        "titles": [f"image {name} ({title})" for name, title in zip(names, small["titles"], strict=True)],
         "images": small["images"],
         "maps": {
             f"{method}, {model}" if len(small["maps"]) > 1 else method: of_model[method]

@@ -163,7 +163,7 @@ def heat_map(
     """Return the rank sets of one study, methods in the order of ``order``, metrics grouped by what they measure.
 
     The lightness of a cell follows the middle of its rank set, and its saturation decreases with the size of the set,
-    so that uncertain ranks are gray. A cell is hatched if the method is not significantly better than every baseline method.
+    so that uncertain ranks are gray. A cell is hatched if the method is not significantly better than every baseline.
 
     Args:
         order: result of ``reliability.order_tables.order_tables`` for one set and model.

@@ -13,10 +13,12 @@ from saliency_assay.report.pages.heat_map import HeatMap, heat_map
 from saliency_assay.report.pages.preview import preview
 from saliency_assay.report.pages.render import render
 from saliency_assay.report.pages.study import MOST_WARNINGS, StudyResult, rows_of
-from saliency_assay.report.pages.summary import one_seed_words, summary_words
+from saliency_assay.report.pages.summary import basis_words, one_seed_words
 from saliency_assay.report.pages.trust import metrics_to_use
 
-MOST_DISAGREEMENTS = 5  # most pairs of metrics that disagree on a study's page that are not folded
+MOST_DISAGREEMENTS = (
+    3  # most pairs of methods on which metrics disagree, on a study's page, that are not folded
+)
 
 
 def overview_page(
@@ -106,7 +108,7 @@ def summary_page(result: StudyResult, *, not_computed: Sequence[str] = ()) -> st
         most_disagreements=MOST_DISAGREEMENTS,
         numbers=table_of(numbers_table(result), f"{result.label}: results", 4) if result.tables else None,
         latex=_latex(result) if result.tables else "",
-        sentences=summary_words(result.findings) if result.tables else [],
+        basis=basis_words(result.findings) if result.tables else "",
         metrics=metrics,
         variants={name: text for name, text in variants.items() if text},
     )
@@ -138,7 +140,9 @@ def numbers_table(result: StudyResult) -> pd.DataFrame:
         for pair in order[["metric", "variant"]].itertuples(index=False, name=None)
     ]
     columns: dict[str, object] = {
-        "metric": [result.labels.score(*pair) for pair in zip(order["metric"], order["variant"], strict=True)],
+        "metric": [
+            result.labels.score(*pair) for pair in zip(order["metric"], order["variant"], strict=True)
+        ],
         **{name: order[name] for name in ("method", "direction", "images", "mean")},
         "CI low": order["low"],
         "CI high": order["high"],

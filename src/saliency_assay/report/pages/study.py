@@ -119,7 +119,7 @@ class StudyResult:
 
     @cached_property
     def disagreements(self) -> list[str]:
-        """Sentences on the metrics that order methods in opposite ways; none if variants are models."""
+        """Sentences on the methods that metrics order in opposite ways; none if variants are models."""
         return [] if self.variants == "models" or not self.tables else disagreements(self.findings)
 
     @property

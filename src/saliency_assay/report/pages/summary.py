@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -111,15 +110,12 @@ def answer_words(findings: Sequence[Finding]) -> str:
         return _no_lead_text(compared)
     texts = []
     for method, of_method in list(by_method.items())[:MOST_NAMED]:
-        metrics = [lead.metric for lead in of_method]
-        listed = metrics[:MOST_METRICS] if len(metrics) > MOST_METRICS + 1 else metrics
-        if unnamed := len(metrics) - len(listed):
-            listed.append(f"{unnamed} other metrics")
+        listed = _listed([lead.metric for lead in of_method])
         if texts:
-            texts.append(f"{method} leads on {joined(listed)}")
+            texts.append(f"{method} leads on {listed}")
         else:
-            texts.append(f"{method} is significantly better than {_others_text(of_method)} on {joined(listed)}")
-            texts[0] += f" ({of_method[0].size_text if len(metrics) == 1 else of_method[0].text})"
+            texts.append(f"{method} is significantly better than {_others_text(of_method)} on {listed}")
+            texts[0] += f" ({of_method[0].size_text if len(of_method) == 1 else of_method[0].text})"
     text = "; ".join(texts)
     if others := list(by_method.values())[MOST_NAMED:]:
         count = sum(map(len, others))
@@ -159,25 +155,33 @@ def _is_baseline(rows: pd.DataFrame, method: str) -> bool:
 
 
 def disagreements(findings: Sequence[Finding]) -> list[str]:
-    """Return a sentence for each two metrics that order two methods that use the model in opposite ways.
+    """Return a sentence for each pair of methods that use the model of which metrics prefer different ones.
 
-    Both differences are significant. Pairs of metrics with the most such pairs of methods are first.
+    All differences are significant. Metrics that do not separate methods from baselines are left out. Pairs on which
+    the most metrics disagree are first.
     """
-    better = {finding.name: _better_pairs(finding) for finding in _compared(findings)}
-    opposite = {
-        (one, other): [pair for pair in better[one] if pair[::-1] in better[other]]
-        for one, other in combinations(better, 2)
-    }
-    by_count = sorted(opposite.items(), key=lambda item: -len(item[1]))
-    return [_disagreement_text(*metrics, pairs) for metrics, pairs in by_count if pairs]
+    compared = [each for each in _compared(findings) if each.verdict().kind != verdicts.NOT_SEPARATED]
+    better: dict[tuple[str, str], list[str]] = {}
+    for finding in compared:
+        for pair in _better_pairs(finding):
+            better.setdefault(pair, []).append(finding.name)
+    pairs = [pair for pair in better if pair[::-1] in better and len(better[pair]) >= len(better[pair[::-1]])]
+    pairs = [
+        pair for place, pair in enumerate(pairs) if pair[::-1] not in pairs[:place]
+    ]  # ties of the counts
+    pairs.sort(key=lambda pair: -len(better[pair[::-1]]))
+    return [
+        f"{pair[0]} is significantly better than {pair[1]} on {_listed(better[pair])}, and significantly worse on"
+        f" {_listed(better[pair[::-1]])}."
+        for pair in pairs
+    ]
 
 
-def _disagreement_text(one: str, other: str, pairs: Sequence[tuple[str, str]]) -> str:
-    better, worse = pairs[0]
-    text = f"{one} and {other}: {better} is significantly better than {worse} on {one}, and worse on {other}"
-    if more := len(pairs) - 1:
-        text += f" ({more} more pair{'s' if more > 1 else ''} of methods)"
-    return f"{text}."
+def _listed(metrics: Sequence[str]) -> str:
+    """Return the names of metrics as text, at most ``MOST_METRICS`` and one."""
+    if len(metrics) <= MOST_METRICS + 1:
+        return joined(metrics)
+    return joined([*metrics[:MOST_METRICS], f"{len(metrics) - MOST_METRICS} other metrics"])
 
 
 def _better_pairs(finding: Finding) -> list[tuple[str, str]]:
@@ -217,7 +221,9 @@ def warning_words(findings: Sequence[Finding]) -> list[str]:
     }
     texts = []
     for text, applies in conditions.items():
-        names = [finding.name for finding, is_concerned in zip(findings, applies, strict=True) if is_concerned]
+        names = [
+            finding.name for finding, is_concerned in zip(findings, applies, strict=True) if is_concerned
+        ]
         if names:
             total = f"{len(names)} of {len(findings)} metrics"
             texts.append(f"{text}: {joined(names) if len(names) <= MOST_METRICS else total}.")
@@ -227,7 +233,7 @@ def warning_words(findings: Sequence[Finding]) -> list[str]:
 def color_words(findings: Sequence[Finding], colors: Mapping[str, str]) -> list[str]:
     """Return a sentence for each method that may be no better than baselines because of its reference color.
 
-    Under no metric is it significantly better than every baseline method, under which another method is at least once, so that
+    Under no metric is it significantly better than every baseline, under which another method is at least once, so that
     the images are not too few.
 
     Args:
@@ -240,8 +246,8 @@ def color_words(findings: Sequence[Finding], colors: Mapping[str, str]) -> list[
         return []
     metrics = f"any of {len(findings)} metrics" if len(findings) > 1 else "the metric"
     return [
-        f"{method} is not significantly better than every baseline method on {metrics} of faithfulness, unlike other methods;"
-        f" its reference color, {color}, may be too similar to the pixels that it hides: compare another color."
+        f"{method} is not significantly better than every baseline method on {metrics} of faithfulness, unlike other"
+        f" methods; its reference color, {color}, may be too similar to the pixels that it hides: compare another color."
         for method, color in colors.items()
         if best.get(method) == 0
     ]
@@ -265,90 +271,10 @@ def one_seed_words(findings: Mapping[str, Sequence[Finding]]) -> str:
     return f"One training seed or weights file{where}: retraining may change the order of the methods."
 
 
-def summary_words(findings: Sequence[Finding]) -> list[str]:
-    """Return all applicable sentences on the metrics of a study."""
-    return [
-        first_words(findings),
-        *top_words(findings),
-        *baseline_words(findings),
-        *missing_words(findings),
-        *single_images_words(findings),
-    ]
-
-
-def missing_words(findings: Sequence[Finding]) -> list[str]:
-    """Return the sentences on missing scores, one for each group of metrics with the same incomplete methods."""
-    groups: dict[tuple[tuple[str, float, int], ...], list[Finding]] = {}
-    for finding in findings:
-        lacking = finding.rows[finding.rows["undefined"] > words.UNDEFINED]
-        key = tuple(lacking[["method", "undefined", "seeds"]].itertuples(index=False, name=None))
-        groups.setdefault(key, []).append(finding)
-    return [
-        text
-        for group in groups.values()
-        for text in words.undefined_words(group[0].rows, joined(finding.name for finding in group))
-    ]
-
-
-def first_words(findings: Sequence[Finding]) -> str:
-    """Return the sentences on the methods, and the baselines, that rank first on a metric (rank set 1).
-
-    ``basis_words`` and ``multiplicity_words`` follow.
-    """
+def basis_words(findings: Sequence[Finding]) -> str:
+    """Return the sentences on what the rank sets of a study compare, and on their confidence; empty without ranks."""
     compared = _compared(findings)
-    if not compared:
-        return _no_ranks_text(findings)
-    metrics: dict[bool, dict[str, list[str]]] = {False: {}, True: {}}
-    for finding in compared:
-        if (row := words.first(finding.rows)) is not None:
-            metrics[bool(row["baseline"])].setdefault(row["method"], []).append(finding.name)
-    (methods, count), (baselines, of_baselines) = (
-        (by_method, sum(map(len, by_method.values()))) for by_method in metrics.values()
-    )
-    text = f"No method that uses the model ranks first on any metric (0 of {len(compared)})."
-    if count:
-        total = f"{count} of {len(compared)} metric{'s' if len(compared) > 1 else ''}"
-        text = f"On {total}, a method that uses the model ranks first: {_list_by_method(methods)}."
-    if of_baselines:
-        total = f"{of_baselines} metric{'s' if of_baselines > 1 else ''}"
-        text += f" On {total}, a baseline method ranks first: {_list_by_method(baselines)}."
-    return f"{text} {_basis_text(compared)}{multiplicity_words(len(compared))}"
-
-
-def top_words(findings: Sequence[Finding]) -> list[str]:
-    """Return the sentences on the metrics under which no method ranks first.
-
-    - Several methods have ``rank_low`` 1, a baseline among them or not: they are not distinguishable.
-    - One has: it is not distinguishable from at least one other method.
-    - None has: every method is worse than another one.
-
-    ``basis_words`` follow a sentence only if they differ from those of ``first_words``.
-    """
-    compared = _compared(findings)
-    several: dict[str, Finding] = {}
-    alone: dict[str, Finding] = {}
-    none: dict[str, Finding] = {}
-    for finding in compared:
-        leading = words.top(words.ranked(finding.rows))
-        if words.first(finding.rows) is not None:
-            continue
-        if len(leading) > 1:
-            several[f"{words.leading_words(leading)} on {finding.name} {words.sets_words(leading)}"] = finding
-        elif len(leading):
-            alone[words.open_words(leading, f" on {finding.name}")] = finding
-        else:
-            none[finding.name] = finding
-    texts = {
-        f"The best methods are not distinguishable on these metrics: {'; '.join(several)}.": several,
-        f"{'; '.join(alone)}.": alone,
-        f"No method ranks first on {joined(none)}: {words.CIRCLE}.": none,
-    }
-    basis = _basis_text(compared) if compared else ""
-    return [
-        text if (group_basis := _basis_text(list(group.values()))) == basis else f"{text} {group_basis}"
-        for text, group in texts.items()
-        if group
-    ]
+    return f"{_basis_text(compared)}{multiplicity_words(len(compared))}" if compared else ""
 
 
 def multiplicity_words(metrics: int) -> str:
@@ -366,90 +292,9 @@ def multiplicity_words(metrics: int) -> str:
     )
 
 
-def baseline_words(findings: Sequence[Finding]) -> list[str]:
-    """Return the sentences on metrics under which baselines are not outperformed.
-
-    - Baselines are better than every method that uses the model: a good score is not evidence.
-    - Else a baseline has ``rank_low`` 1, so no method is shown to be better: a good score is not evidence so far.
-    - Else a method has ``above_baselines`` 0: it is not significantly better than at least one baseline.
-    """
-    better, leading, not_better = [], [], []
-    for finding in _compared(findings):
-        rows = words.ranked(finding.rows)
-        models, baselines = (list(rows.loc[rows["baseline"] == kind, "method"]) for kind in (False, True))
-        first = list(rows.loc[rows["baseline"] & (rows["rank_low"] == 1), "method"])
-        compared = verdicts.both_ways(finding.pairs, by_means=verdicts.is_by_means(rows))
-        if names := verdicts.better_baselines(compared, models, baselines):
-            better.append(f"{joined(names)} on {finding.name}")
-        elif first:
-            leading.append(f"{joined(first)} on {finding.name}")
-        elif names := words.weak_methods(finding.rows):
-            not_better.append(f"{joined(names)} ({finding.name})")
-    texts = []
-    if better:
-        texts.append(
-            f"These baseline methods are significantly better than every method that uses the model: {'; '.join(better)}."
-            " On these metrics, a good score is not evidence that a map explains the model."
-        )
-    if leading:
-        texts.append(
-            f"No method is shown to be better than these baseline methods: {'; '.join(leading)}. So far, a good score on these"
-            " metrics is not evidence that a map explains the model."
-        )
-    if not_better:
-        texts.append(f"Not significantly better than every baseline method: {'; '.join(not_better)}.")
-    return texts
-
-
-def single_images_words(findings: Sequence[Finding]) -> list[str]:
-    """Return the sentences on the metrics for which images agree on the ranking and the first method is best on most.
-
-    Metrics under which a baseline method ranks first are left out, because α is computed without baselines. Empty if no metric
-    has ranks.
-
-    - Images agree (``verdicts.images_agree``), and ``best_share`` of the method that ranks first is above ``MOST``.
-    - The same with a smaller share: the sentence of ``single_image_words``.
-    - α has no interval: too few images.
-    - No metric of the first kind: the sentence does not claim that the order differs from image to image.
-    """
-    agreeing, texts, no_interval, units = [], [], [], "images"
-    for finding in (compared := _compared(findings)):
-        row, alpha = words.first(finding.rows), finding.alpha
-        if alpha is not None and not np.isnan(alpha["alpha"]) and np.isnan(alpha["alpha_low"]):
-            no_interval.append(f"{finding.name} (α = {words.two(alpha['alpha'])})")
-            units = verdicts.units_text(alpha)
-        text = words.single_image_words(finding.rows, alpha)
-        if row is None or row["baseline"] or not text:
-            continue
-        if row["best_share"] > words.MOST:
-            agreeing.append(f"{finding.name} ({row['method']}, {words.percent(row['best_share'])})")
-        else:
-            texts.append(f"On {finding.name}, images agree on the ranking, but {text}")
-    if agreeing:
-        texts.insert(
-            0,
-            "Images agree on the ranking, and the method that ranks first has the best score on most of them (methods"
-            f" that tie share an image): {joined(agreeing)}.",
-        )
-    elif compared:
-        texts.insert(
-            0,
-            "No metric is shown to meet all three conditions: images agree on the ranking"
-            f" (CI of α ≥ {words.RELIABLE}), a method that uses the model ranks first, and it has the best score on"
-            " most images.",
-        )
-    if no_interval:
-        texts.append(f"Too few {units} for a confidence interval of α: {joined(no_interval)}.")
-    return texts
-
-
 def _compared(findings: Sequence[Finding]) -> list[Finding]:
     """Return the findings with ranks."""
     return [finding for finding in findings if not words.no_order_words(finding.rows)]
-
-
-def _list_by_method(metrics: Mapping[str, Sequence[str]]) -> str:
-    return "; ".join(f"{method} on {joined(names)}" for method, names in metrics.items())
 
 
 def _basis_text(findings: Sequence[Finding]) -> str:

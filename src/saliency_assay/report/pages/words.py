@@ -87,7 +87,9 @@ def top_words(rows: pd.DataFrame) -> str:
         interval = "" if np.isnan(low) else f", 95 % CI {number(low)} to {number(high)}"
         return f"{row['method']} ranks first (mean {number(mean)}{interval})."
     if len(leading) > 1:
-        return f"No method ranks first: {leading_words(leading)} are not distinguishable {sets_words(leading)}."
+        return (
+            f"No method ranks first: {leading_words(leading)} are not distinguishable {sets_words(leading)}."
+        )
     if len(leading):
         return f"{open_words(leading)}."
     return f"No method ranks first: {CIRCLE}."

@@ -197,7 +197,11 @@ def answer(tables: Mapping[str, pd.DataFrame], labels: Labels = UNLABELED) -> st
             f"{labels.method(str(method))} {_share_text(share, error)}"
             for method, share, error in means.itertuples(name=None)
         ]
-        who = "no method is shown to highlight" if not above else f"only {joined(above)} highlight{'s' * (len(above) == 1)}"
+        who = (
+            "no method is shown to highlight"
+            if not above
+            else f"only {joined(above)} highlight{'s' * (len(above) == 1)}"
+        )
         who = "all methods highlight" if len(above) == len(means) else who
         texts.append(f"for {name}, {who} {HALVES[halves[0]]}, which it uses ({', '.join(shares)})")
     text = f"{'; '.join(texts)} (shares of attribution with 95 % CI; 50 % is no preference)."
@@ -236,7 +240,9 @@ def statements(
     means = compare_with_printed(table, methods, labels)[["method", "INFD, mean of both", "INFD, published"]]
     order = [row for row in means.itertuples(index=False, name=None) if not np.isnan(row[2])]
     rows += [_optimal_claim(order), _order_claim(order)]
-    rows = [[*row, f"{verdict} {setting}".strip() if verdict in DECIDED else verdict] for *row, verdict in rows]
+    rows = [
+        [*row, f"{verdict} {setting}".strip() if verdict in DECIDED else verdict] for *row, verdict in rows
+    ]
     return pd.DataFrame(rows, columns=["claim", "source", "measured", "verdict"])
 
 

@@ -314,7 +314,13 @@ def test_the_script_writes_tables_a_page_and_figures(tmp_path: Path) -> None:
     files = {"scores": [tmp_path / "scores.parquet"], "predictions": [tmp_path / "predictions.parquet"]}
     tables = {name: output.pop(name) for name in ("premise", "table")}
     run_script("tabulate_caption", tmp_path, {**MODELS, "data": DATA}, files, tables)
-    run_script("plot_caption", tmp_path, {"study": "c", "methods": METHODS, "labels": {}, "setting": ""}, tables, output)
+    run_script(
+        "plot_caption",
+        tmp_path,
+        {"study": "c", "methods": METHODS, "labels": {}, "setting": ""},
+        tables,
+        output,
+    )
     table = pd.read_csv(tables["table"])
     assert table["infidelity"].tolist() == pytest.approx(
         caption_table(scored(), checks())["infidelity"].tolist()
