@@ -247,7 +247,7 @@ def color_words(findings: Sequence[Finding], colors: Mapping[str, str]) -> list[
     metrics = f"any of {len(findings)} metrics" if len(findings) > 1 else "the metric"
     return [
         f"{method} is not significantly better than every baseline method on {metrics} of faithfulness, unlike other"
-        f" methods; its reference color, {color}, may be too similar to the pixels that it hides: compare another color."
+        f" methods; its reference color, {color}, may be too similar to the pixels that it hides."
         for method, color in colors.items()
         if best.get(method) == 0
     ]
