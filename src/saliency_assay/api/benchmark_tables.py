@@ -251,7 +251,7 @@ def sentences(result: Benchmark) -> list[str]:
     """Return the answer of a benchmark in one sentence, and sentences on failures and on its limits."""
     if result.scores.empty:
         return missing_texts(result)
-    return [result.study.answer, *missing_texts(result), *result.study.warnings]
+    return [result.study.answer, *missing_texts(result), *result.study.warnings, *result.study.notes]
 
 
 def heat_map_of(result: Benchmark) -> HeatMap:

@@ -94,7 +94,7 @@ class StudyResult:
     def warnings(self) -> list[str]:
         """Short sentences on the limits of its ranks, the most important first."""
         if not self.tables:
-            return [*self.at_chance, *self.cautions, *self.notes]
+            return [*self.at_chance, *self.cautions]
         of_faithfulness = [
             finding
             for finding in self.findings
@@ -106,7 +106,6 @@ class StudyResult:
             *self.cautions,
             *warning_words(self.findings),
             *of_colors,
-            *self.notes,
         ]
 
     @property

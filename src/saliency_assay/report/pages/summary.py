@@ -57,7 +57,8 @@ class Lead:
     def size_text(self) -> str:
         """Size and strength of the lead."""
         interval = "" if np.isnan(self.low) else f" [{words.number(self.low)}, {words.number(self.high)}]"
-        size = f"by {words.number(self.size)}{interval} over {self.second}, " if self.size > 0 else ""
+        over = f" over {self.second}" if len(self.others) > 1 else ""
+        size = f"by {words.number(self.size)}{interval}{over}, " if self.size > 0 else ""
         over = "" if size else f" than {self.second}"
         return f"{size}better{over} on {words.percent(self.wins)} of images, ties half"
 
