@@ -109,7 +109,7 @@ def answer_words(findings: Sequence[Finding]) -> str:
     by_method = leads(compared)
     if not by_method:
         return _no_lead_text(compared)
-    texts = []
+    texts: list[str] = []
     for method, of_method in list(by_method.items())[:MOST_NAMED]:
         listed = _listed([lead.metric for lead in of_method])
         if texts:
