@@ -272,8 +272,8 @@ def test_the_answer_is_the_share_of_attribution_on_the_used_half() -> None:
     table = pd.DataFrame(rows, columns=["model", "seed", "method", "used", "share", "share_error"])
     assert answer({"table": table}) == (
         "For looks, only g highlights the picture, which it uses (g 90 % [88, 92 %], e 50 % [30, 70 %]); for reads, all"
-        " methods highlight the caption, which it uses (g 80 % [70, 90 %], e 60 % [56, 64 %]); both does not use one half"
-        " in all seeds, so its maps are not judged (shares of attribution with 95 % CI; 50 % is no preference)."
+        " methods highlight the caption, which it uses (g 80 % [70, 90 %], e 60 % [56, 64 %]); both does not use one"
+        " half in all seeds, so its maps are not judged (shares of attribution with 95 % CI; 50 % is no preference)."
     )
 
 
