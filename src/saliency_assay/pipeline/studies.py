@@ -221,7 +221,7 @@ class Studies:
             if name in self.rated
             else []
         )
-        return [*rated, *(table for table in self.kind(name).caution_tables if table in self.tables(name))]
+        return [*rated, *(table for table in self.kind(name).summary_tables if table in self.tables(name))]
 
     def tables(self, name: str) -> list[str]:
         """Return the names of all exported tables of a study."""
