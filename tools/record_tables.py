@@ -44,10 +44,11 @@ SEPARATOR = "; "
 
 def data_table() -> Rows:
     """Yield the header and the rows of the table of data sets."""
-    yield "kind", "images", "labels", "parameters", "source"
+    yield "kind", "images", "labels", "parameters"
     for kind in DATA_KINDS:
-        parameters = f"[below](#{kind.name})" if kind.table else _parameter_text(kind.parameters)
-        yield kind.name, kind.summary, ", ".join(kind.labels), parameters, kind.reference
+        own = {name: each for name, each in kind.parameters.items() if name != "seed"}
+        parameters = _parameter_text(own) if len(own) < 6 else f"[below](#{kind.name})"
+        yield kind.name, kind.summary, ", ".join(kind.labels), parameters
 
 
 def architecture_table() -> Rows:
