@@ -165,9 +165,10 @@ def _read_sentences(function: str, files: Mapping[str, Path], labels: Labels) ->
 
 
 def _read_answer(function: str, files: Mapping[str, Path], labels: Labels) -> str:
-    if not function or "order" not in files:  # no method is scored
+    tables = _kind_tables(files) if function else {}
+    if not tables or any(table.empty for table in tables.values()):  # no method is scored
         return ""
-    return str(resolve(function)(_kind_tables(files), labels))
+    return str(resolve(function)(tables, labels))
 
 
 def _kind_tables(files: Mapping[str, Path]) -> dict[str, pd.DataFrame]:

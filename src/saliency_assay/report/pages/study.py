@@ -84,11 +84,9 @@ class StudyResult:
     @property
     def answer(self) -> str:
         """Its result in one sentence; empty if no method is scored."""
-        if not self.tables:
-            return ""
-        if self.at_chance:
+        if self.at_chance and (self.tables or self.kind_answer):
             return f"Not interpretable: {CHANCE_REASON}."
-        return self.kind_answer or answer_words(self.findings)
+        return self.kind_answer or (answer_words(self.findings) if self.tables else "")
 
     @cached_property
     def warnings(self) -> list[str]:

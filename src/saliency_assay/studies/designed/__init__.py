@@ -14,4 +14,6 @@ DESIGNED = StudyKind(
             ("method_truth", "metric_truth"), ("method_truth.svg", "metric_truth.svg", "truth_tables.html")
         ),
     ),
+    answer="saliency_assay.studies.designed.designed_tables:answer",
+    summary_tables=("method_truth", "metric_truth"),
 )

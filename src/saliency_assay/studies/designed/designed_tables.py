@@ -5,6 +5,9 @@ from collections.abc import Collection, Mapping
 import numpy as np
 import pandas as pd
 
+from saliency_assay.plotting.text import joined
+from saliency_assay.registry.labels import UNLABELED, Labels
+from saliency_assay.reliability.evidence import TRUTH
 from saliency_assay.reliability.order_tables import Rule, order_tables
 from saliency_assay.reliability.raters import paired_correlations
 from saliency_assay.reliability.reliability_tables import SCORED, by_method, groups
@@ -38,6 +41,8 @@ METRIC_TRUTH = [
 ]
 METRIC_TRUTH += ["rho", "rho_low", "rho_high"]
 LEVEL = 0.95
+ROUNDING = 0.005
+"""Difference from 1 below which a mean correlation counts as exact; it is printed as 1.00."""
 BY_WINS = Rule()
 """Rule by which methods are ranked by default."""
 
@@ -140,3 +145,36 @@ def _agreement(better: pd.DataFrame, closeness: pd.DataFrame) -> np.ndarray:
     """Return Spearman's ρ over methods of each image with both tables of images × methods, ``[images]``."""
     first, second = better.align(closeness[list(better)], join="inner")
     return paired_correlations(first.to_numpy(), second.to_numpy())
+
+
+def answer(tables: Mapping[str, pd.DataFrame], labels: Labels = UNLABELED) -> str:
+    """Return which methods are exact, which other one is closest, and which metrics rank a method above the exact maps.
+
+    Metrics of properties that exact maps need not have, such as simplicity, are left out.
+
+    Args:
+        tables: ``method_truth`` and ``metric_truth``.
+        labels: labels of methods, models and scores.
+    """
+    methods, metrics = tables["method_truth"], tables["metric_truth"]
+    closeness = methods[methods["metric"] == CLOSENESS].pivot(index="method", columns="model", values="mean")
+    closeness = closeness.dropna().loc[lambda table: table.mean(axis=1).sort_values(ascending=False).index]
+    exact = (closeness > 1 - ROUNDING).all(axis=1)
+    networks = f"all {closeness.shape[1]} networks" if closeness.shape[1] > 1 else "the network"
+    texts = [f"Exact on {networks}: {joined(map(labels.method, closeness.index[exact])) or 'no method'}"]
+    if not exact.all():
+        best, row = next(closeness[~exact].iterrows())
+        texts.append(
+            f"closest of the others is {labels.method(str(best))} (mean correlation with the exact importance "
+            f"{row.mean():.2f}, lowest {row.min():.2f} on {labels.model(str(row.idxmin()))})"
+        )
+    wrong = metrics[(metrics["rank_low"] > 1) & ~metrics["measures"].isin(TRUTH.untested)]
+    counts = wrong.groupby(["metric", "variant"], sort=False).size()
+    total = metrics["model"].nunique()
+    names = joined(f"{labels.score(*pair)} ({count} of {total} networks)" for pair, count in counts.items())
+    texts.append(
+        f"metrics that rank another method significantly above the exact maps: {names}"
+        if names
+        else "no metric ranks another method significantly above the exact maps"
+    )
+    return f"{'; '.join(texts)}."

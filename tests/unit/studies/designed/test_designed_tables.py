@@ -8,6 +8,7 @@ from saliency_assay.registry.labels import Labels
 from saliency_assay.studies.designed.designed_tables import (
     METHOD_TRUTH,
     METRIC_TRUTH,
+    answer,
     method_truth_table,
     metric_truth_table,
 )
@@ -80,6 +81,20 @@ def test_metrics_that_follow_or_contradict_the_truth(tables: tuple[pd.DataFrame,
     assert np.isnan([none["rank_low"], none["rho"]]).all()
     assert none["images"] == 0
     assert "truth_correlation" not in set(tables[1]["metric"])
+
+
+def test_the_answer_names_exact_maps_the_closest_others_and_metrics_against_them(
+    tables: tuple[pd.DataFrame, pd.DataFrame],
+) -> None:
+    exact, closest, metrics = answer(dict(zip(("method_truth", "metric_truth"), tables, strict=True))).split(
+        ";"
+    )
+    assert exact == "Exact on all 2 networks: truth"
+    assert "good" in closest
+    assert "0.80" in closest
+    assert "down" in metrics
+    assert "2 of 2" in metrics
+    assert "up up" not in metrics
 
 
 @pytest.mark.parametrize(("images", "low"), [(1, np.nan), (5, np.nan), (6, 1.0)])
