@@ -1,8 +1,8 @@
 """Methods on 60 networks of timm, torchvision, Hugging Face and hand-written code: which run, and whether sums hold.
 
-    python benchmarks/coverage.py                     # measure what is missing, write build/coverage.json and the page
+    python benchmarks/coverage.py                     # measure what is missing, write build/coverage.json
     python benchmarks/coverage.py --networks timm/    # measure these again
-    python benchmarks/coverage.py --table             # write docs/coverage.md from build/coverage.json alone
+    python benchmarks/coverage.py --table             # only write the table of docs/methods.md, as expected
 
 Each network has random weights, runs in a process of its own, and is saved when it is done. Each method explains two
 random images through the Python API. Three methods are also checked in float64:
@@ -38,7 +38,6 @@ from types import ModuleType
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-import jinja2
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -56,9 +55,8 @@ from saliency_assay.models.classifier import Classifier, main_output
 from saliency_assay.models.families import family_of
 
 ROOT = Path(__file__).resolve().parents[1]
-RESULTS, PAGE, TEMPLATE = (
-    ROOT / name for name in ("build/coverage.json", "docs/coverage.md", "benchmarks/coverage.md.jinja")
-)
+RESULTS, PAGE = ROOT / "build/coverage.json", ROOT / "docs/methods.md"
+BEGIN, END = "<!-- coverage, written by benchmarks/coverage.py -->\n", "<!-- end of coverage -->\n"
 CLASSES, COUNT, MINUTES = 10, 2, 10
 TOLERANCE, CLOSE = 1e-5, 1e-4
 """Largest relative error of a sum, and largest relative difference from a peer: ε is not 0, and sums may be near it."""
@@ -80,30 +78,27 @@ GROUPS: Mapping[str, Mapping[str, dict[str, Any]]] = {
         "transformer_attribution": {},
     },
 }
-"""For each column of the table the methods, with parameters that need few passes."""
+"""Methods by the heading of their column in the table, with parameters that need few passes."""
 
 REASONS = {
-    "no ReLU": (r"found no ReLU in ", "The network has no ReLU."),
-    "other activation": (
-        r"the rule is defined for ReLU",
-        "The network has other activation functions beside ReLUs.",
-    ),
+    "no ReLU": (r"found no ReLU in ", "no ReLU"),
+    "other activation": (r"the rule is defined for ReLU", "other activation functions beside ReLUs"),
     "no rule": (
         r"found \w+ \('.*'\) in \w+, which has no rule; .*use lrp_epsilon",
-        "The network has layers other than convolutions, linear layers, ReLUs, poolings and additions.",
+        "layers other than convolutions, linear layers, ReLUs, poolings and additions",
     ),
     "offset": (
         r"whose offset is not a bias|expected one vector|which permutes dimensions|joins a constant",
-        "The network has layers other than convolutions, linear layers of one vector per image, activation functions, "
-        "poolings and additions.",
+        "layers other than convolutions, linear layers of one vector per image, activation functions, poolings and "
+        "additions",
     ),
-    "no attention": (r"found no attention in ", "The network has no attention."),
+    "no attention": (r"found no attention in ", "no attention"),
     "other attention": (
         r"(expected \[\d+, heads, tokens, tokens\] with|expected one attention after the other|found no attention in )",
-        "The network has no attention of all tokens of an image in each layer.",
+        "no attention of all tokens of an image in each layer",
     ),
 }
-"""Pattern of the message and sentence of the page for each property of a network with which a method refuses it."""
+"""Pattern of the message and words of the table for each property of a network with which a method refuses it."""
 
 _SIGNS, _ATTENTION = GROUPS["LRP-αβ, deep Taylor"], GROUPS["Attention"]
 KINDS: Mapping[str, Mapping[str, str]] = {
@@ -822,46 +817,38 @@ def summary(results: Results) -> str:
     return f"of {len(results)}: {', '.join(counts)}"
 
 
-def _reason(network: Network, result: Mapping[str, Any], method: str) -> str:
-    """Return why a method does not explain a network; empty if it does."""
-    message: str = result["methods"][method]
-    key = network.expected.get(method)
-    if message and key and re.search(REASONS[key][0], message):
-        return REASONS[key][1]
-    if message or _is_right(result, method):
-        message = re.sub(r"; (valid: .*|expected .*|or use .*)$", "", message)
-        message = re.sub(r"^[a-z_]+: (\w+: )?", "", message)
-        return re.sub(r" \('?[\w.]+'?\)| in [A-Z]\w+(?=[,;])", "", message)
-    return f"Sums are wrong: {result['sums'][method]}"
-
-
-def page(results: Results) -> str:
-    """Return the page for the results of networks."""
+def table() -> str:
+    """Return the table of library networks × methods that refuse some of them, with numbered reasons below it."""
+    networks = [network for network in NETWORKS if network.library != "hand-written"]
+    columns = [
+        name for name, group in GROUPS.items() if any(set(group) & set(each.expected) for each in networks)
+    ]
     numbers: dict[str, int] = {}
-    rows = []
-    for network in NETWORKS:
-        if network.name not in results:
-            continue
-        cells = []
-        for group in GROUPS.values():
-            reasons = [_reason(network, results[network.name], method) for method in group]
-            notes = sorted({numbers.setdefault(reason, len(numbers) + 1) for reason in reasons if reason})
-            mark = "✓" if not notes else "" if all(reasons) else "partly "
-            cells.append(mark + ", ".join(map(str, notes)))
-        rows.append((network.name, cells))
-    counts = [str(sum(cells[i] == "✓" for _, cells in rows)) for i in range(len(GROUPS))]
-    environment = jinja2.Environment(
-        autoescape=False, keep_trailing_newline=True, undefined=jinja2.StrictUndefined
-    )
-    return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
-        groups=list(GROUPS),
-        rows=rows,
-        counts=counts,
-        reasons=list(numbers),
-        sums=_largest_errors(results, "sums"),
-        peers=_largest_errors(results, "peers"),
-        minutes=sum(result["seconds"] for result in results.values()) / 60,
-    )
+    rows: dict[tuple[str, ...], list[Network]] = {}
+    for network in networks:
+        reasons = ({network.expected.get(method, "") for method in GROUPS[name]} for name in columns)
+        cells = (
+            ", ".join(str(numbers.setdefault(key, len(numbers) + 1)) for key in sorted(keys - {""})) or "✓"
+            for keys in reasons
+        )
+        rows.setdefault(tuple(cells), []).append(network)
+    lines = [f"| networks | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
+    lines += [f"| {_names(group)} | {' | '.join(cells)} |" for cells, group in rows.items()]
+    lines += ["", *(f"{number}. {REASONS[key][1]}" for key, number in numbers.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _names(networks: Sequence[Network]) -> str:
+    by_library: dict[str, list[str]] = {}
+    for network in networks:
+        by_library.setdefault(network.library, []).append(network.name.partition("/")[2])
+    return "; ".join(f"{library}: {', '.join(names)}" for library, names in by_library.items())
+
+
+def page() -> str:
+    """Return the text of docs/methods.md with the table up to date."""
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    return before + BEGIN + table() + END + rest.partition(END)[2]
 
 
 def _largest_errors(results: Results, kind: str) -> dict[str, tuple[int, float]]:
@@ -881,17 +868,19 @@ def main() -> None:
     parser.add_argument(
         "--networks", default="", metavar="PATTERN", help="measure the matching networks again"
     )
-    parser.add_argument("--table", action="store_true", help="write the page without measuring")
+    parser.add_argument("--table", action="store_true", help="write the table without measuring")
     parser.add_argument("--results", type=Path, default=RESULTS, help="file of the results")
-    parser.add_argument("--page", type=Path, default=PAGE, help="file of the page")
     parser.add_argument("--only", help=argparse.SUPPRESS)  # for ``run``
     options = parser.parse_args()
     if options.only:
         [network] = [network for network in NETWORKS if network.name == options.only]
         print(json.dumps(examine(network), ensure_ascii=False))
         return
+    if options.table:
+        PAGE.write_text(page(), encoding="utf-8")
+        return
     stored: Results = json.loads(options.results.read_text()) if options.results.exists() else {}
-    for network in () if options.table else NETWORKS:
+    for network in NETWORKS:
         selected = (
             bool(re.search(options.networks, network.name))
             if options.networks
@@ -916,8 +905,10 @@ def main() -> None:
             sep="\n  ",
             flush=True,
         )
-    options.page.write_text(page(stored), encoding="utf-8")
-    print(f"{options.page}: written\n{summary(stored)}")
+    print(summary(stored))
+    for kind in ("sums", "peers"):
+        for name, (count, error) in _largest_errors(stored, kind).items():
+            print(f"{kind}: {name}: {count} networks, largest error {error:.0e}")
 
 
 if __name__ == "__main__":

@@ -101,7 +101,7 @@ def run(measurement: Measurement, device: str, seconds: float) -> dict[str, Any]
     """Run a benchmark and return its JSON, or the reason why there is none."""
     options = measurement.gpu if device == "cuda" else measurement.cpu
     if not options:
-        return {"missing": "not measured on a CPU"}
+        return {"missing": "not measured"}
     command = [sys.executable, str(ROOT / f"benchmarks/{measurement.program}.py"), *options]
     try:
         done = subprocess.run(

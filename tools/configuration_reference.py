@@ -71,42 +71,36 @@ TOP = (
 )  # fmt: skip
 """Models whose section is on the top level of headings."""
 
+COMMON = ("label", "sweep")
+"""Keys of many models that have sections of their own."""
+
 INTRODUCTION = """# Configuration reference
 
-This page lists every key of a configuration, which is one YAML file. For examples, see the demo's `config/config.yaml`
-and the shorter file in the [tutorial](tutorial.md#a-first-study).
+All keys of a configuration, which is one YAML file, such as the demo's `config/config.yaml`. Parameters of single
+[data sets](data.md), [architectures](models.md), [methods](methods.md) and [metrics](metrics.md) are on their pages.
 
-Pass the file to `make` as `CONFIG=path/to/configuration.yaml`, or to Snakemake with `--configfile`. The workflow checks
-the configuration before any job runs. An error message is one line with the file, the key, the value and the valid
-values; [Troubleshooting](troubleshooting.md#configuration-errors) explains the most common ones.
+Pass the file to `make` as `CONFIG=path/to/configuration.yaml`, or to Snakemake with `--configfile`. It is checked
+before any job runs.
 
-- Unknown keys and duplicate keys are errors.
+- `kind` of data sets and studies is required; headings state it.
+- Unknown keys and duplicate keys are errors, and so are `.nan`, `.inf` and integers of more than 64 bits.
 - Types are not converted: 3.0 is not an integer, and `true` is not a number.
-- Integers have at most 64 bits. `.nan` and `.inf` are errors.
 - Relative paths are relative to the working directory of the command.
-- Parameters of individual [data sets](data.md), [architectures and training](models.md), [methods](methods.md) and
-  [metrics](metrics.md) are on separate pages.
 
-`config/schema.yaml` is a JSON Schema, which many editors use to complete and check keys. To enable it, begin a
-configuration in the folder `config` with the line `# yaml-language-server: $schema=schema.yaml`.
+Editors complete and check keys by `config/schema.yaml` if a file in `config` begins with the line
+`# yaml-language-server: $schema=schema.yaml`.
 
 ## Display names
 
-Every data set, model, method, metric and study has a name and a label. The name is part of file paths. The label is
-shown in figures, tables and the report.
-
-To set the label, use the optional key `label`. The default depends on the name of the entry:
-
-- If it is the name of a registered object, such as `gradcam`, the label is that of the object, such as *Grad-CAM*.
-- Otherwise, the label is the name with spaces for underscores and a capital first letter.
-
-A label is one line of text without the signs `$`, `{` and `}`. No two entries of a section may have the same label.
-The key `label` is unrelated to the label of an image, which is its class.
+Every entry has a name, which is part of file paths, and a display name, which figures, tables and the report show. The
+key `label` sets the display name: one line without `$`, `{` and `}`, different from those of other entries of the
+section. By default, it is that of the registered object of this name, such as *Grad-CAM* for `gradcam`, or the name
+with spaces for underscores and a capital first letter.
 
 ## Sweeps
 
-The key `sweep` of a method or metric lists several values of a parameter. The entry is then a family, with one member
-for each value or, for several parameters, each combination:
+The key `sweep` of a method or metric, but not of [maps from another program](#maps-from-another-program), lists two or
+more values of parameters. The entry is then a family, with one member for each value or combination of values:
 
 ```yaml
 methods:
@@ -115,16 +109,14 @@ metrics:
   deletion: {sweep: {fill: [black, mean]}}
 ```
 
-Members are ordinary methods and metrics, here `smoothgrad_noise_0.05` with the label *SmoothGrad (noise 0.05)* and so
-on; another value adds only its own jobs. In the lists of a study, the name of the family stands for all members.
+Members, here `smoothgrad_noise_0.05` and so on, are ordinary methods and metrics. In the lists of a study, the family's
+name stands for all.
 
-- Methods: under each score, half of the explained images (at least 4) select the best member, and ranks, tables and
-  heat maps show the family by this member on the other half. The halves are the same in each run; images of a group are
-  in the same half. The best member has the highest win rate among the members or, with `ranks: means`, the best mean.
-  `order.csv` names it (`selected`), `sweeps.csv` has all members, and a figure shows the means over the values.
+- Methods: under each score, one half of the explained images (at least 4, groups undivided) selects the member of the
+  highest win rate or, with `ranks: means`, the best mean. Ranks, tables and heat maps show it on the other half.
+  `order.csv` names it (`selected`), `sweeps.csv` has all members, and a figure shows the means.
 - Metrics: `metric_sweeps.csv` has Spearman's ρ and Kendall's τ of the orders of methods under every two values, with
-  95 % intervals, and the pairs of methods that flip: one is significantly better under one value, the other under the
-  other value. A figure shows the ranks over the values.
+  95 % intervals, and the pairs of methods whose significant order flips. A figure shows the ranks.
 """
 
 LINK = re.compile(r"\[([^]]+)\]\([^)]+\)")
@@ -201,16 +193,14 @@ def _section(model: type[Settings]) -> str:
     schema = _schema_of(model)
     level = "##" if model in TOP else "###"
     base = model.__bases__[0]
-    inherited = (
-        f" The keys of [{HEADINGS[base]}]({_anchor(base)}) are also valid." if base in HEADINGS else ""
-    )
+    inherited = f" Also valid: keys of [{HEADINGS[base]}]({_anchor(base)})." if base in HEADINGS else ""
     rows = [
         _row(key, schema["properties"][key], schema.get("required", []), schema.get("$defs", {}))
         for key in model.__annotations__
-        if key in schema["properties"]
+        if key in schema["properties"] and key not in COMMON and "const" not in schema["properties"][key]
     ]
-    table = ["| key | value | default | meaning |", "|---|---|---|---|", *rows] if rows else []
-    return "\n".join([f"{level} {HEADINGS[model]}", "", f"{model.__doc__}{inherited}", "", *table, ""])
+    table = ["", "| key | value | default | meaning |", "|---|---|---|---|", *rows] if rows else []
+    return "\n".join([f"{level} {HEADINGS[model]}", "", f"{model.__doc__}{inherited}", *table, ""])
 
 
 def _row(key: str, schema: Mapping[str, Any], required: list[str], definitions: Mapping[str, Any]) -> str:
@@ -233,9 +223,12 @@ def _definition_of(schema: Mapping[str, Any], definitions: Mapping[str, Any]) ->
 def _value(schema: Mapping[str, Any], definitions: Mapping[str, Any], *, plural: bool = False) -> str:
     """Return a description of the type and range of a value, in the plural if ``plural``."""
     if "$ref" in schema:
-        model = next(model for model in HEADINGS if model.__name__ == schema["$ref"].rpartition("/")[2])
+        model = _model_of(schema["$ref"])
         return f"[{HEADINGS[model].lower()}]({_anchor(model)})"
     if members := schema.get("oneOf", schema.get("anyOf")):
+        tops = {_top(member["$ref"]) if "$ref" in member else None for member in members}
+        if len(members) > 1 and len(tops) == 1 and (top := tops.pop()):
+            return f"[{HEADINGS[top].lower()}]({_anchor(top)})"
         *others, last = (_value(member, definitions, plural=plural) for member in members)
         return f"{', '.join(others)} or {last}" if others else last
     if "const" in schema or "enum" in schema:
@@ -246,9 +239,9 @@ def _value(schema: Mapping[str, Any], definitions: Mapping[str, Any], *, plural:
     if kind == "array":
         entries = _value(schema["items"], definitions, plural=True) if schema["items"] else "values"
         least, most = schema.get("minItems", 0), schema.get("maxItems")
-        count = f"exactly {least}" if least and least == most else f"at least {least}" if least else ""
-        conditions = ", ".join(filter(None, [count, "no duplicates" if schema.get("uniqueItems") else ""]))
-        return f"{'lists' if plural else 'list'} of {entries}{f' ({conditions})' if conditions else ''}"
+        count = "" if least < 2 else f"{least} " if least == most else f"at least {least} "
+        distinct = "distinct " if schema.get("uniqueItems") and "enum" not in schema["items"] else ""
+        return f"{'nonempty ' * (least == 1)}{'lists' if plural else 'list'} of {count}{distinct}{entries}"
     if kind == "object":
         levels, inner = 0, schema
         while inner.get("type") == "object" and isinstance(deeper := _values_of(inner), dict):
@@ -263,6 +256,16 @@ def _value(schema: Mapping[str, Any], definitions: Mapping[str, Any], *, plural:
         "number": ("number", "numbers"),
     }.get(str(kind), ("string", "strings"))
     return " ".join([many if plural else one, " and ".join(ranges).replace("-", "−")]).strip()
+
+
+def _model_of(reference: str) -> type[Settings]:
+    return next(model for model in HEADINGS if model.__name__ == reference.rpartition("/")[2])
+
+
+def _top(reference: str) -> type[Settings]:
+    """Return the model of the top-level section that contains the section of a model."""
+    models = list(HEADINGS)
+    return next(model for model in reversed(models[: models.index(_model_of(reference)) + 1]) if model in TOP)
 
 
 def _values_of(mapping: Mapping[str, Any]) -> Any:

@@ -17,79 +17,78 @@ from saliency_assay.methods.relevance import attnlrp, deep_taylor, lrp_alpha_bet
 from saliency_assay.metrics import METRICS
 from saliency_assay.models import ARCHITECTURES
 from saliency_assay.registry.records import Parameter
-from tools.metric_records import interval, yaml_text
+from tools.metric_records import cost, scores_text, yaml_text
 from tools.pages import DOCS, link_of
 
-NEEDS = {
-    "mask": "masks",
-    "explain": "the method",
-    "randomized_model": "new weights",
-    "finetuned_model": "fine-tuning",
-}
-"""Inputs of metrics that not every data set or caller provides, with their labels."""
 REQUIREMENTS = {
     "gradients": "gradients",
     "relu": "a ReLU",
     "layers": "supported layers",
     "cam_layer": "a CAM layer",
     "attention": "attention over all tokens",
-    "pool_linear_head": "a head of average pooling and one linear layer",
+    "pool_linear_head": "one linear layer after average pooling",
     "exact_importance": "a [designed network](designed.md)",
     "base": "`base`",
     "background": "`background`",
     "mask": "`mask`",
 }
 """Labels of the requirements of methods (``Method.needs``) and of their inputs in addition to parameters."""
+IMPLIED_BY_ATTENTION = ("gradients", "layers")
+"""Requirements of all methods that require attention."""
 PIPE = r"\|"
 """Escaped vertical bar in a table cell."""
 Rows = Iterable[tuple[str, ...]]
+SEPARATOR = "; "
+"""Separator of the names in the first cell of a row that several records share."""
 
 
 def data_table() -> Rows:
     """Yield the header and the rows of the table of data sets."""
-    yield "kind", "images", "labels", "parameters", "source"
+    yield "kind", "images", "labels", "parameters"
     for kind in DATA_KINDS:
-        parameters = f"[below](#{kind.name})" if kind.table else _parameter_text(kind.parameters)
-        yield kind.name, kind.summary, ", ".join(kind.labels), parameters, kind.reference
+        own = {name: each for name, each in kind.parameters.items() if name != "seed"}
+        parameters = _parameter_text(own) if len(own) < 6 else f"[below](#{kind.name})"
+        yield kind.name, kind.summary, ", ".join(kind.labels), parameters
 
 
 def architecture_table() -> Rows:
     """Yield the header and the rows of the table of architectures."""
     yield "architecture", "network", "CAM layer", "parameters", "source"
     for record in ARCHITECTURES:
-        parameters = _parameter_text(record.parameters)
-        yield record.name, record.summary, f"`{record.cam_layer}`", parameters, record.reference
+        if not record.is_designed:  # docs/designed.md describes these
+            parameters = _parameter_text(record.parameters)
+            yield record.name, record.summary, f"`{record.cam_layer}`", parameters, record.reference
 
 
 def metric_table() -> Rows:
-    """Yield the header and the rows of the table of metrics of single maps."""
-    yield "metric", "definition", "scores with direction and range", "needs", "source"
+    """Yield the header and the rows of the table of metrics."""
+    yield "metric", "property", "scores", "cost"
     for metric in METRICS:
-        if metric.scores_single_maps:
-            scores = (
-                f"`{each.name}` {each.direction.arrow} {interval(*each.range)}" for each in metric.scores
-            )
-            needs = [NEEDS[name] for name in metric.takes if name in NEEDS]
-            needs += [REQUIREMENTS[name] for name in metric.needs]
-            yield metric.name, metric.summary, ", ".join(scores), ", ".join(needs), metric.reference
+        yield metric.name, metric.measures, scores_text(metric, ranges=False), cost(metric)
 
 
 def method_table() -> Rows:
     """Yield the header and the rows of the table of methods."""
-    yield "method", "definition", "channels", "signed", "requires", "random"
+    yield "method", "definition", "map", "requires", "paper"
     for method in METHODS:
-        channels, signed = "1" if method.one_channel else "C", "yes" if method.signed else "no"
-        needs = ", ".join(REQUIREMENTS[name] for name in (*method.needs, *method.takes))
-        yield method.name, method.summary, channels, signed, needs, "yes" if method.stochastic else ""
+        maps = f"{'1' if method.one_channel else 'C'} {'±' if method.signed else '+'}"
+        implied = IMPLIED_BY_ATTENTION if "attention" in method.needs else ()
+        needs = ", ".join(
+            REQUIREMENTS[name] for name in (*method.needs, *method.takes) if name not in implied
+        )
+        yield method.name, method.summary, f"{maps}{', random' * method.stochastic}", needs, method.reference
 
 
 def support_table() -> Rows:
-    """Yield the header and the rows of the table of methods × trained architectures that support them."""
+    """Yield the header and the rows of the table of methods that do not support each trained architecture."""
+    yield "methods", "architectures"
     trained = [architecture for architecture in ARCHITECTURES if not architecture.is_designed]
-    yield "method", *(architecture.name for architecture in trained)
-    for method in METHODS:
-        if "exact_importance" not in method.needs:
-            yield method.name, *("" if unsupported(method.needs, each) else "✓" for each in trained)
+    supporting = (
+        (method.name, ", ".join(f"`{each.name}`" for each in trained if not unsupported(method.needs, each)))
+        for method in METHODS
+        if any(unsupported(method.needs, each) for each in trained) and "exact_importance" not in method.needs
+    )
+    yield from _merged(supporting)
 
 
 ACTIVATIONS: Mapping[str, nn.Module] = {
@@ -142,8 +141,18 @@ class _BesideReLU(nn.Module):
 def activation_table() -> Rows:
     """Yield the header and the rows of the table of activation functions × methods, from a run of each."""
     yield "activation", *RULE_METHODS
-    for name, activation in ACTIVATIONS.items():
-        yield name, *(_support(method, activation) for method in RULE_METHODS.values())
+    yield from _merged(
+        (name, *(_support(method, activation) for method in RULE_METHODS.values()))
+        for name, activation in ACTIVATIONS.items()
+    )
+
+
+def _merged(rows: Rows) -> Rows:
+    """Yield rows with the same cells as one, with the names of all of them in its first cell."""
+    names: dict[tuple[str, ...], list[str]] = {}
+    for name, *cells in rows:
+        names.setdefault(tuple(cells), []).append(name)
+    return ((SEPARATOR.join(each), *cells) for cells, each in names.items())
 
 
 def _support(method: Callable[..., Tensor], activation: nn.Module) -> str:
@@ -182,7 +191,9 @@ def generated() -> Iterator[tuple[Path, str]]:
 def _insert_table(path: Path, page: str, mark: str, table: Rows) -> str:
     """Return the page with the table; records are linked to the section of their name, if there is one."""
     head, *rows = table
-    linked = [(link_of(name, path), *rest) for name, *rest in rows]
+    linked = [
+        (", ".join(link_of(name, path) for name in names.split(SEPARATOR)), *rest) for names, *rest in rows
+    ]
     lines = [f"| {' | '.join(cell.replace('|', PIPE) for cell in line)} |\n" for line in [head, *linked]]
     text = "".join([lines[0], "|---" * len(head), "|\n", *lines[1:]])
     begin, end = f"<!-- {mark}, written by tools/record_tables.py -->\n", f"<!-- end of {mark} -->\n"

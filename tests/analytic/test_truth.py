@@ -183,6 +183,18 @@ def test_monotonicity_prefers_to_mix_signs_within_a_step() -> None:
     assert (exact_score["monotonicity"], mixed_score["monotonicity"]) == (0.5, 1.0)
 
 
+def test_n_ord_and_s_ord_reward_positive_relevance_of_ignored_pixels() -> None:
+    image, phi, diluted = torch.ones(3, 1, 4), torch.tensor([[1.0, 1, 0, 0]]), torch.tensor([[4.0, 3, 2, 1]])
+    setting = {"predict": linear_model([1, 1, 0, 0]), "steps": "exact", "output": "logit", "fill": "black"}
+    of_truth, of_diluted = (
+        scores_of("necessity_sufficiency", image, each, mean=torch.zeros(3), **setting)
+        for each in (phi, diluted)
+    )
+    # The outputs 2, 1, 0 without m of two pixels, and 2, 1, 0, 0, 0 without m of four.
+    assert (of_truth["n_ord"], of_diluted["n_ord"]) == pytest.approx((1, 0.6))  # lower is better
+    assert (of_truth["s_ord"], of_diluted["s_ord"]) == pytest.approx((1, 1.4))  # higher is better
+
+
 def test_sparseness_and_complexity_prefer_one_of_two_equal_pixels() -> None:
     image, phi, one = torch.ones(3, 1, 4), torch.tensor([[1.0, 1, 0, 0]]), torch.tensor([[1.0, 0, 0, 0]])
     predict = linear_model([1, 1, 0, 0])

@@ -9,6 +9,10 @@ IN_CI = {
 }
 
 
+def test_the_page_has_the_expected_refusals() -> None:
+    assert coverage.PAGE.read_text(encoding="utf-8") == coverage.page()
+
+
 def marked(network: coverage.Network) -> object:
     is_quick = network.name in IN_CI or network.library == "hand-written"
     marks = [pytest.mark.slow] if is_quick else [pytest.mark.slow, pytest.mark.exhaustive]

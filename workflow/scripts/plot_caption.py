@@ -20,7 +20,9 @@ with run_job(snakemake) as job:
         f"{title}: means over images and seeds, and published values (Table 3)": compare_with_printed(
             table, methods, labels
         ),
-        f"{title}: claims of Yeh et al. (2019)": statements(checks, table, methods, labels),
+        f"{title}: claims of Yeh et al. (2019)": statements(
+            checks, table, methods, labels, job.settings["setting"]
+        ),
         f"{title}: all scores": displayed(table.assign(used=table["used"].map(HALVES)), labels, HEADS),
     }
     page = tables_page(tables, title=f"{title}: picture or caption", digits=3)

@@ -13,6 +13,7 @@ from saliency_assay.plotting.style import save, styled
 from saliency_assay.plotting.thumbnails import gallery_page, thumbnails
 from saliency_assay.registry.labels import Labels
 from saliency_assay.registry.records import resolve
+from saliency_assay.report.pages.failures import failures, failures_content
 from saliency_assay.report.pages.image_details import image_predictions, image_scores
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import text, zarr_store
@@ -37,10 +38,12 @@ with run_job(snakemake, needs=("data", "maps")) as job:
         expect = {"data": data.attributes["digest"]}
     maps = {model: {} for model in settings["models"]}
     targets = {}  # class that the maps of a model explain, the same for all methods
-    paths = iter(grouped(job.input.maps, len(settings["models"]) * len(settings["methods"])))
+    files_of_maps = grouped(job.input.maps, len(settings["models"]) * len(settings["methods"]))
+    arms = [(model, method) for model in settings["models"] for method in settings["methods"]]
+    map_files = dict(zip(arms, files_of_maps, strict=True))
     for model in settings["models"]:
         for method in settings["methods"]:
-            with open_stores(next(paths), kind="maps", expect=expect) as store:
+            with open_stores(map_files[model, method], kind="maps", expect=expect) as store:
                 rows = zarr_store.rows_of("image", indices, store)
                 targets[model] = store["target"][rows]
                 maps[model][method] = reduce(torch.from_numpy(store["map"][rows]), "visual").numpy()
@@ -50,7 +53,6 @@ with run_job(snakemake, needs=("data", "maps")) as job:
         save(figure, job.output.image)
         save(figure, job.output.vector)
     small = thumbnails(images, maps, titles=captions, masks=masks, labels=display)
-    job.output.thumbnails.write_text(json.dumps(small), encoding="utf-8")
 
     # Only the rows of these images are read, because tables of scores and predictions may have millions.
     of_images = [("data", "==", settings["data"]), ("image", "in", indices.tolist())]
@@ -74,6 +76,33 @@ with run_job(snakemake, needs=("data", "maps")) as job:
             variants=rated["variants"],
             labels=display,
         )
+        all_scores = read_scores(job.input.scores, data=rated["data"], models=models)
+        worst = failures(
+            all_scores.chunks("metric", "variant"),
+            settings["methods"],
+            rated["directions"],
+            left_out=rated["left_out"],
+            variants=rated["variants"],
+        )
+        if worst and not rated["retrained"]:
+            shown = models
+            if rated["variants"] == "models":  # the score is that of the maps of one model
+                shown = [worst.variant.partition(" ")[2]]
+            with zarr_store.open_store(job.input.data, kind="data") as data:
+                worst_images = data["image"][worst.images]
+                worst_labels = {name: data[name][worst.images] for name in labels}
+                worst_files = text.decode(data["file"][worst.images]) if files else worst.images.tolist()
+            worst_maps = {}
+            for model in shown:
+                with open_stores(map_files[model, worst.method], kind="maps", expect=expect) as store:
+                    rows = zarr_store.rows_of("image", worst.images, store)
+                    visual = reduce(torch.from_numpy(store["map"][rows]), "visual").numpy()
+                worst_maps[model] = {worst.method: visual}
+            worst_small = thumbnails(
+                worst_images, worst_maps, titles=titles(worst_labels, classes), labels=display
+            )
+            small["failures"] = failures_content(worst, worst_small, worst_files, display)
+    job.output.thumbnails.write_text(json.dumps(small), encoding="utf-8")
     # An image file is known by its name; other images have only their number.
     named = zip(files or indices.tolist(), class_names(labels, classes), strict=True)
     explained = {

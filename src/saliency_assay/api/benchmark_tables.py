@@ -251,7 +251,7 @@ def sentences(result: Benchmark) -> list[str]:
     """Return the answer of a benchmark in one sentence, and sentences on failures and on its limits."""
     if result.scores.empty:
         return missing_texts(result)
-    return [result.study.answer, *missing_texts(result), *result.study.warnings]
+    return [result.study.answer, *missing_texts(result), *result.study.warnings, *result.study.notes]
 
 
 def heat_map_of(result: Benchmark) -> HeatMap:
@@ -351,5 +351,5 @@ def study_of(result: Benchmark) -> StudyResult:
         methods=[each.label for each in result.methods],
         tables=tables,
         level=LEVEL,
-        cautions=sweep_words(tables["order"]),
+        notes=sweep_words(tables["order"]),
     )

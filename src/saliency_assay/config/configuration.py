@@ -45,10 +45,10 @@ class ReliabilitySettings(Settings):
     """Statistics of the [reliability](reliability.md) of metrics."""
 
     resamples: Annotated[int, Field(ge=100, le=1_000_000), INTEGER] = Field(
-        10_000, description="Number of bootstrap resamples for the confidence interval of Krippendorff's α."
+        10_000, description="Bootstrap resamples for the confidence interval of Krippendorff's α."
     )
     level: Annotated[float, Field(gt=0, lt=1), NUMBER] = Field(
-        0.999, description="Level of the confidence intervals of α and of inter-method reliability."
+        0.999, description="Confidence level of α and of inter-method reliability."
     )
     ranks: Literal["wins", "means"] = Field(
         "wins",
@@ -62,7 +62,7 @@ class ReliabilitySettings(Settings):
     )
     margin_unit: Literal["sd", "score"] = Field(
         "sd",
-        description="Unit of `margin`: the standard deviation of all scores of a metric, or the score itself.",
+        description="Unit of `margin`: the standard deviation of a metric's scores, or the score itself.",
     )
 
 
@@ -76,31 +76,29 @@ class ReportSettings(Settings):
 
 STUDIES: Any = Field(
     {},
-    description="Studies, by name. Without studies, the workflow builds all data sets and trains all models.",
+    description="Studies, by name. Without studies, all data sets are built and all models trained.",
 )
 
 
 class Configuration(Settings):
-    """Sections and settings of a configuration."""
+    """Sections of a configuration."""
 
     model_config = ConfigDict(frozen=False)
 
     data: dict[Name, AnyData] = Field(min_length=1, description="Data sets, by name.")
     models: dict[Name, AnyModel] = Field({}, description="Models, by name; a study needs at least one.")
-    methods: dict[Name, AnyMethod] = Field(
-        {}, description="Attribution methods, by name; a study needs at least one."
-    )
+    methods: dict[Name, AnyMethod] = Field({}, description="Methods, by name; a study needs at least one.")
     metrics: dict[Name, AnyMetric] = Field({}, description="Metrics, by name.")
     studies: dict[str, Study] = STUDIES
     seeds: Distinct[Natural] = Field(
         (0,),
         min_length=1,
-        description="Training seeds. Every model is trained, explained and scored once for each seed.",
+        description="Training seeds. Every model is trained and explained once for each.",
     )
     results: Text = Field("results", description="Folder for all results.")
     device: Literal["auto", "cpu", "cuda"] = Field(
         "auto",
-        description="Device for the models; `auto` selects `cuda` if a GPU is available, and otherwise `cpu`.",
+        description="Device for the models; `auto` is `cuda` if a GPU is available.",
     )
     reliability: ReliabilitySettings = Field(
         ReliabilitySettings(), description="Statistics of the reliability of metrics."

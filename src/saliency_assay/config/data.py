@@ -52,26 +52,24 @@ class DataEntry(Entry):
     label: Line = Field("", description=LABEL)
     max_explained_images: Positive = Field(
         1000,
-        description="Maximum number of explained images: test images for which saliency maps are computed.",
+        description="Maximum number of explained images, which are test images.",
     )
     explanation_order: Literal["balanced", "first"] = Field(
         "balanced",
-        description="Selection of the explained images: balanced over the classes, or the first test images.",
+        description="Explained images: balanced over the classes, or the first.",
     )
     explained_classes: Distinct[Text] = Field(
         (),
         min_length=1,
-        description="Names of the classes whose test images are explained, for images with the label `class`; by "
-        "default all.",
+        description="Classes of the explained images, for the class label `class`; by default all.",
     )
     shards: Positive = Field(
         1,
-        description="Number of shards into which the explained images are divided. Each shard has its own jobs and at "
-        "least one block of 256 images.",
+        description="Number of shards of the explained images, each with its own jobs and at least one block of 256.",
     )
     resident_limit: Annotated[float, Field(gt=0), NUMBER] = Field(
         8,
-        description="Largest training set, in GB, that is kept on the device. Larger sets are loaded batch by batch.",
+        description="Largest training set, in GB, that is kept on the device.",
     )
 
     function: Derived[str] = ""
@@ -213,9 +211,7 @@ class FolderData(DataEntry):
         description=DATA_KIND,
         json_schema_extra={"enum": [name for name in FOLDERS if name not in ("folder", "coco")]},
     )
-    path: Text = Field(
-        description="The folder of the data. [Data](data.md) lists the files that each kind expects."
-    )
+    path: Text = Field(description="Folder of the [files](data.md) that the kind expects.")
 
 
 def _check_size(value: Any) -> Any:
@@ -376,12 +372,12 @@ class ComposedData(DataEntry):
 
     commonality: Distinct[Number] = Field(
         (),
-        description="Values of k, the share of scene classes whose images all contain the common object. Each value "
-        "adds a set `NAME_os_kNN`, where NN is the number of these classes.",
+        description="Values of k, the share of scene classes whose images all contain the common object. Each adds a "
+        "set `NAME_os_kNN`, where NN is the number of these classes.",
     )
     common_object: Text = Field(
         "dog",
-        description="The object in the sets `NAME_os_kNN`, in the patches for IIR, and in the TCAV concept.",
+        description="Object of the sets `NAME_os_kNN`, of IIR's patches and of TCAV's concept.",
     )
 
     def _common_sets(self, place: str) -> dict[str, str]:
@@ -406,7 +402,7 @@ class SyntheticData(ComposedData):
 
 
 class CocoSource(Settings):
-    """Annotated COCO images: an entry of the list under `coco`."""
+    """An entry of the list under `coco`."""
 
     annotations: Text = Field(description="JSON file of instance annotations.")
     images: Text = Field(description="Folder of the annotated images.")
@@ -423,8 +419,8 @@ Coco = Annotated[
 
 
 COCO = (
-    "The COCO folder, which contains `annotations/instances_SPLIT.json` and `SPLIT/` for each split; or a list of "
-    "annotation files, each with its image folder."
+    "COCO folder with `annotations/instances_SPLIT.json` and `SPLIT/` for each split, or a list of annotation files, "
+    "each with its image folder."
 )
 """Description of the key ``coco``."""
 
@@ -460,17 +456,14 @@ class BamData(ComposedData):
     kind: Literal["bam"] = Field(description=DATA_KIND)
     coco: Coco = Field(description=COCO)
     miniplaces: Text = Field(
-        description="The MiniPlaces folder (`images/train/b/bedroom/*.jpg`, `train.txt`, …), or a folder with one "
-        "subfolder for each scene."
+        description="The MiniPlaces folder, or a folder with one subfolder for each scene."
     )
     objects: Distinct[str] = Field(
         OBJECTS,
         min_length=2,
-        description="COCO categories of the pasted objects: the object labels.",
+        description="COCO categories of the objects: the object labels.",
     )
-    scenes: Distinct[str] = Field(
-        SCENES, min_length=2, description="Scene categories of the backgrounds: the scene labels."
-    )
+    scenes: Distinct[str] = Field(SCENES, min_length=2, description="Scene categories: the scene labels.")
 
     coco_sources: Derived[tuple[tuple[str, str], ...]] = ()
     """Pairs of an annotation file and its image folder."""
@@ -526,13 +519,13 @@ class CaptionData(DataEntry):
     """Images with captions. An entry `NAME` provides the sets `NAME_both`, `NAME_image` and `NAME_caption`."""
 
     kind: Literal["caption"] = Field(description=DATA_KIND)
-    source: str = Field(description="The data set from which the images are taken.")
+    source: str = Field(description="Data set of the images.")
     classes: Distinct[str] = Field(min_length=2, max_length=2, description="Two classes of `source`.")
     captions: Distinct[Text] = Field(
         (),
         min_length=2,
         max_length=2,
-        description="The caption of each class, in the order of `classes`; by default the class names.",
+        description="Captions, in the order of `classes`; by default the class names.",
     )
 
     def complete(self, name: str, catalog: Catalog, files: UserFiles) -> None:

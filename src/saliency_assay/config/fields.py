@@ -30,13 +30,10 @@ from saliency_assay.runtime.user_files import Source
 MARKUP = "${}"
 """Signs of matplotlib's formulas and of Snakemake's wildcards, which labels must not contain."""
 
-LABEL = "Name in figures, tables and the report; see [Display names](#display-names) for the default."
+LABEL = "[Display name](#display-names)."
 """Description of the key ``label``."""
-FUNCTION = "as `package.module:name`; the module is in the folder of the configuration or on `PYTHONPATH`."
-FILES = (
-    "Files that the function reads; relative paths are relative to the folder that the module is imported from. A "
-    "change of their content reruns the jobs that call the function."
-)
+FUNCTION = "as `package.module:name`, in the folder of the configuration or on `PYTHONPATH`."
+FILES = "Files that the function reads, relative to the folder of its module; tracked by content."
 WITHOUT_FUNCTION = ConfigDict(
     json_schema_extra={"additionalProperties": True, "not": {"required": ["function"]}}
 )

@@ -113,12 +113,9 @@ class RegisteredMethod(Method):
     label: Line = Field("", description=LABEL)
     base: OrAbsent[str] = Field(
         None,
-        description="Only for smoothing methods: the method to smooth, an entry under `methods` or a registered "
-        "method.",
+        description="Smoothing methods: the method to smooth, an entry under `methods` or a registered one.",
     )
-    background: Positive = Field(
-        100, description="Only for methods that use training images: the number of these images."
-    )
+    background: Positive = Field(100, description="Methods that use training images: their number.")
     sweep: Sweep = Field({}, description=SWEEP)
 
     def complete(self, name: str, others: Mapping[str, Method], catalog: Catalog) -> None:
@@ -169,14 +166,13 @@ class CaptumMethod(Method):
     """An attribution class of captum. Any other key is an argument of the class or of its `attribute`."""
 
     captum: Text = Field(
-        description="The class in `captum.attr`, such as `GradientShap`; requires `pip install captum`. Classes of "
-        "layers need `layer`, the path of a layer in the network."
+        description="Class in `captum.attr`, such as `GradientShap`; requires `pip install captum`. Classes of layers "
+        "need `layer`, the path of a layer."
     )
     label: Line = Field("", description=LABEL)
     background: Positive = Field(
         100,
-        description="Only for classes whose `baselines` have no default: the number of training images that are passed "
-        "as `baselines`.",
+        description="Classes whose `baselines` have no default: the number of training images that are passed.",
     )
     sweep: Sweep = Field({}, description=SWEEP)
 
@@ -214,7 +210,7 @@ class StoredMaps(Method):
 
     maps: Text = Field(
         description="The [file of maps](howto/own-maps.md) (`.npz`, `.npy`, `.zarr` or `.zarr.zip`). `{model}`, "
-        "`{data}` and `{seed}` in its path stand for the names of the model and of the set, and for the seed."
+        "`{data}` and `{seed}` stand for model, set and seed."
     )
     label: Line = Field("", description=LABEL)
 

@@ -121,7 +121,7 @@ class RegisteredMetric(Metric):
     label: Line = Field("", description=LABEL)
     training: dict[Any, Any] = Field(
         {},
-        description="Only for metrics that [fine-tune the model](metrics.md#f_fidelity): [training "
+        description="Only for metrics that [fine-tune the model](metrics/perturbation.md#f_fidelity): [training "
         "parameters](models.md#training) that differ from those of the model.",
     )
     sweep: Sweep = Field({}, description=SWEEP)
@@ -181,8 +181,7 @@ class CustomMetric(Metric):
     target: OrAbsent[Number] = Field(None, description="The ideal score; scores closer to it are better.")
     measures: Line = Field(
         OTHER,
-        description=f"Property of a map that it measures, such as `{FAITHFULNESS}` or `{COMPLEXITY}`, by which heat"
-        " maps group metrics.",
+        description=f"Property by which heat maps group metrics, such as `{FAITHFULNESS}` or `{COMPLEXITY}`.",
     )
     sweep: Sweep = Field({}, description=SWEEP)
 

@@ -117,12 +117,12 @@ class Model(Entry):
 
     data: str = Field(description="The training set.")
     trained_on: str = Field(
-        description="The label that the model learns, such as `object`, `scene` or `class`."
+        description="The class label that it learns, such as `object`, `scene` or `class`."
     )
     label: Line = Field("", description=LABEL)
     target: Literal["label", "predicted"] = Field(
         "label",
-        description="The class that maps explain: the image's label (`label`) or the predicted class (`predicted`).",
+        description="The explained class: the class label or the predicted class.",
     )
     weights: Text = Field(
         "",
@@ -136,7 +136,7 @@ class Model(Entry):
     class_map: OrAbsent[ClassMap] = Field(
         None,
         description="The model's class for each class of the data: a mapping, or a CSV file with the columns `class` "
-        "and `model_class`. By default, classes are matched by name.",
+        "and `model_class`; by default, that of the same name.",
     )
     output: Literal["logits", "logit", "sigmoid", "softmax"] = Field(
         "logits",
@@ -145,11 +145,11 @@ class Model(Entry):
     )
     multi_label: bool = Field(
         False,
-        description="True if an image can have several classes, each with its own logit or sigmoid.",
+        description="Images can have several classes, each with a logit or sigmoid.",
     )
     batch_size: Positive = Field(
         64,
-        description="Images per batch in evaluation, attribution and scoring; attribution uses at most 256.",
+        description="Images per batch, outside training; at most 256 for maps.",
     )
     normalization: OrAbsent[Normalization] = Field(
         None,
@@ -159,18 +159,18 @@ class Model(Entry):
     training: dict[Any, Any] = Field({}, description="[Training parameters](models.md#training).")
     cam_layer: Text = Field(
         "",
-        description="Path of the layer for Grad-CAM, as for `torch.nn.Module.get_submodule`; a negative number counts "
-        "from the end, as in `blocks.-1`. Registered architectures have a default.",
+        description="Path of the layer for Grad-CAM, such as `blocks.-1` (numbers may count from the end); registered "
+        "architectures have a default.",
     )
     token_grid: Annotated[Sequence[Positive], Field(min_length=2, max_length=2)] = Field(
         (),
-        description="Rows and columns of the tokens that the CAM layer returns; by default, the largest grid of the "
-        "images' aspect ratio. The tokens before the grid, such as a class token, are dropped.",
+        description="Rows and columns of the CAM layer's last tokens; by default, the largest grid of the images' "
+        "aspect ratio.",
     )
     concept_layers: Distinct[Text] = Field(
         (),
         min_length=1,
-        description="Paths of the layers for TCAV, from first to last. Registered architectures have a default.",
+        description="Paths of the layers for TCAV, from first to last; registered architectures have a default.",
     )
     search: dict[Any, Annotated[Distinct[Any], Field(min_length=1)]] = Field(
         {},
@@ -434,10 +434,10 @@ class CustomModel(Model):
 
 
 class FinetunedModel(Settings):
-    """A model that is trained further: initial weights and all other keys are those of another model."""
+    """A model that is trained further; all other keys are those of another model."""
 
     finetuned_from: str = Field(
-        description="The model under `models` whose trained weights, of the same seed, are the initial weights."
+        description="The model whose trained weights, of the same seed, are the initial weights."
     )
     label: Line = Field("", description=LABEL)
     training: dict[Any, Any] = Field(

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 class MetricsStudy(Study):
-    """Keys of every study that scores the maps of its models by metrics of its choice."""
+    """Keys of studies with metrics of their choice."""
 
     metrics: Annotated[Distinct[str], Field(min_length=1)] = Field(
         (),
-        description="Entries under `metrics`, or registered metrics; by default all entries that score single maps.",
+        description="Entries under `metrics`, or registered ones; by default all that score single maps.",
     )
 
     def complete_metrics(self, config: "Configuration") -> None:
@@ -49,9 +49,9 @@ class MetricsStudy(Study):
 
 
 class ScoredStudy(MetricsStudy):
-    """Keys of every study that scores the maps of one model by metrics of its choice."""
+    """Keys of studies that score the maps of one model."""
 
-    model: str = Field(description="The model whose maps are scored, on the data set that it is trained on.")
+    model: str = Field(description="The explained model, on its own data set.")
 
     def complete_kind(self, config: "Configuration") -> None:
         """Check the model and the metrics.

@@ -26,7 +26,7 @@ Values = Annotated[
     ),
 ]
 Sweep = dict[str, Values]
-SWEEP = "Lists of values by parameter, in place of single values; see [Sweeps](#sweeps)."
+SWEEP = "Values of parameters to compare; see [Sweeps](#sweeps)."
 
 
 def expanded(section: str, entries: Mapping[str, E], records: Mapping[str, Any]) -> dict[str, E]:

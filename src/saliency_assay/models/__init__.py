@@ -54,10 +54,10 @@ class Architecture:
         )
 
 
-_HE = "He et al. 2016, Deep Residual Learning for Image Recognition"
+_HE = "He et al. 2016"
 _FOUR_BLOCKS = ("layer1", "layer2", "layer3", "layer4", "fc")
 _DESIGNED = "this project; Zhang et al. 2023, AttributionLab, for the idea"
-_VGG = "Simonyan & Zisserman 2014, Very Deep Convolutional Networks, configuration D"
+_VGG = "Simonyan & Zisserman 2014, configuration D"
 
 ARCHITECTURES = (
     Architecture(
@@ -94,7 +94,7 @@ ARCHITECTURES = (
         name="resnet50",
         label="ResNet-50",
         function="saliency_assay.models.resnet:resnet50",
-        reference=f"{_HE}, table 1; stride on the 3×3 convolution as in torchvision",
+        reference=f"{_HE}, table 1; stride on the 3×3 convolution",
         summary="torchvision's layout and state-dict names, for images of 64 pixels and more",
         cam_layer="layer4",
         concept_layers=_FOUR_BLOCKS,
@@ -122,7 +122,7 @@ ARCHITECTURES = (
         name="reliability_cnn",
         label="CNN of Tomsett et al.",
         function="saliency_assay.models.cnn:reliability_cnn",
-        reference="Tomsett et al. 2020, Sanity Checks for Saliency Metrics, Methods",
+        reference="Tomsett et al. 2020",
         summary="three blocks of two convolutions without biases, for images of 32 pixels",
         cam_layer="block3.relu2",
         concept_layers=("block1", "block2", "block3", "fc"),
@@ -131,7 +131,7 @@ ARCHITECTURES = (
         name="mnist_cnn",
         label="CNN of Yeh et al.",
         function="saliency_assay.models.cnn:mnist_cnn",
-        reference="Yeh et al. 2019, On the (In)fidelity and Sensitivity of Explanations, released code",
+        reference="Yeh et al. 2019, released code",
         summary="two 5×5 convolutions and a hidden layer, for images of 28 pixels",
         cam_layer="relu2",
         concept_layers=("pool1", "pool2", "relu3", "fc2"),
@@ -140,7 +140,7 @@ ARCHITECTURES = (
         name="lenet",
         label="LeNet",
         function="saliency_assay.models.cnn:lenet",
-        reference="LeCun et al. 1998, Gradient-based learning applied to document recognition",
+        reference="LeCun et al. 1998",
         summary="LeNet-5 with ReLU and max pooling, for images of 28 pixels",
         cam_layer="relu2",
         concept_layers=("pool1", "pool2", "relu3", "fc3"),
@@ -149,7 +149,7 @@ ARCHITECTURES = (
         name="vit",
         label="Vision transformer",
         function="saliency_assay.models.vit:vit",
-        reference="Dosovitskiy et al. 2021, An Image is Worth 16x16 Words",
+        reference="Dosovitskiy et al. 2021",
         summary="a small vision transformer, for images of `image_size` pixels",
         # Behind the attention of the last block, the class token no longer depends on the other tokens.
         cam_layer="blocks.-1.norm1",
@@ -161,7 +161,7 @@ ARCHITECTURES = (
         name="convnext",
         label="ConvNeXt",
         function="saliency_assay.models.convnext:convnext",
-        reference="Liu et al. 2022, A ConvNet for the 2020s",
+        reference="Liu et al. 2022",
         summary="a small ConvNeXt of three stages, for images of 16 to 64 pixels",
         cam_layer="stages",
         concept_layers=("stages.0", "stages.1", "stages.2", "head"),

@@ -11,6 +11,7 @@ from saliency_assay.config.labels import labels_of
 from saliency_assay.config.methods import Method
 from saliency_assay.config.metrics import Metric
 from saliency_assay.pipeline.studies import Studies
+from saliency_assay.plotting.text import joined
 from saliency_assay.registry.labels import Labels
 
 COLOR_PARAMETERS = ("fill", "baseline", "perturbation")
@@ -52,7 +53,9 @@ class Descriptions:
             "question": self.studies.study_question(name),
             "variants": kind.variants,
             "explains_all_images": kind.explains_all_images,
+            "answer": kind.answer,
             "cautions": kind.cautions,
+            "notes": kind.notes,
             "rule_labels": kind.rule_labels,
             "references": self._references(name),
             "data": self.studies.gallery_set(name),
@@ -86,15 +89,17 @@ class Descriptions:
         return record.label if record else architecture
 
     def _references(self, name: str) -> list[str]:
-        """Return a caution for each method that is the best possible map under one of the study's metrics."""
-        upper = self.studies.controls(name)["upper"].values()
-        best = dict.fromkeys(
-            (method, entry) for of_score in upper for entry, methods in of_score.items() for method in methods
-        )
+        """Return a caution for each method that is the best possible map under some of a rated study's metrics."""
+        if name not in self.studies.rated:
+            return []
+        best: dict[str, dict[str, None]] = {}
+        for of_score in self.studies.controls(name)["upper"].values():
+            for entry, methods in of_score.items():
+                for method in methods:
+                    best.setdefault(method, {})[self.config.metrics[entry].label] = None
         return [
-            f"{self.config.methods[method].label} is the best possible map under {self.config.metrics[entry].label}: "
-            "it is a control of this metric, which is not ranked."
-            for method, entry in best
+            f"{self.config.methods[method].label} is not ranked under {joined(entries)}: it is their best possible map."
+            for method, entries in best.items()
         ]
 
     def method(self, method: Method) -> dict[str, Any]:

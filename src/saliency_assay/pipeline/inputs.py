@@ -12,7 +12,7 @@ from saliency_assay.config.configuration import Configuration
 from saliency_assay.config.data import BamData
 from saliency_assay.config.models import Model
 from saliency_assay.pipeline.paths import Paths, expand, flatten
-from saliency_assay.pipeline.studies import EVIDENCE_TABLES, Studies
+from saliency_assay.pipeline.studies import Studies
 from saliency_assay.registry.records import resolve
 from saliency_assay.runtime.shards import shard_suffixes
 
@@ -246,19 +246,17 @@ class Inputs(Results):
         return expand(f"{self.paths.tables}/{table}.csv", study=self.studies.across_tasks)
 
     def all_trust(self) -> list[str]:
-        """Return the table of the evidence on metrics; nothing if no study rates methods."""
-        return [self.paths.trust] if self.studies.rated else []
+        """Return the table of the evidence on metrics; nothing if no study has any."""
+        return [self.paths.trust] if self.studies.evidenced else []
 
     def exported_trust(self) -> list[str]:
         """Return the copy of this table in the export."""
-        return [f"{self.paths.export}/trust.csv"] if self.studies.rated else []
+        return [f"{self.paths.export}/trust.csv"] if self.studies.evidenced else []
 
     def evidence_tables(self, study: str) -> dict[str, str]:
         """Return the tables of a study that contain evidence on its metrics, by name."""
-        names = ["reliability", "controls"] if study in self.studies.rated else []
-        names += [name for name in self.studies.tables(study) if name in EVIDENCE_TABLES]
         folder = self.paths.tables.format(study=study)
-        return {name: f"{folder}/{name}.csv" for name in names}
+        return {name: f"{folder}/{name}.csv" for name in self.studies.evidence(study)}
 
     def all_evidence(self) -> list[str]:
         """Return the tables of all studies that contain evidence on metrics, and that of the agreement of tasks."""
@@ -327,7 +325,7 @@ class Inputs(Results):
 
     def pages(self) -> list[str]:
         """Return the pages of the report in its order."""
-        names = ["overview.html", *(["trust.html"] if self.studies.rated else [])]
+        names = ["overview.html", *(["trust.html"] if self.studies.evidenced else [])]
         names += ["across.html"] if self.studies.across_tasks else []
         return [
             *(f"{self.paths.figures}/{name}" for name in names),

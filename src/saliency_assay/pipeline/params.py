@@ -387,6 +387,8 @@ class Params(EntrySettings):
             "data": study.data,
             "variants": kind.variants,
             "directions": self.studies.directions(study.name),
+            "left_out": self._not_compared(study.name),
+            "retrained": kind.retrains_models,
         }
         return self.settings(
             "plot_gallery",
@@ -398,11 +400,23 @@ class Params(EntrySettings):
             images=min(self.config.report.gallery_images, self.config.sets[data].max_explained_images),
             order=self.config.sets[data].explanation_order,
             where=self._explained_where(data),
+            outlined=self._outlined(data),
             seed=self.config.seeds[0],
             labels=self.descriptions.labels(
                 study.name, only=("methods", "models", "scores", "entry_scores", "sub_variants")
             ),
         )
+
+    def _not_compared(self, study: str) -> list[str]:
+        """Return the baselines of a study and the methods that are the best possible map under a metric."""
+        upper = self.studies.controls(study)["upper"].values()
+        controls = {method for of_score in upper for methods in of_score.values() for method in methods}
+        return [*self.studies.baselines(study), *sorted(controls)]
+
+    def _outlined(self, data: str) -> str:
+        """Return what the masks of a set show; empty if it has none."""
+        entry = self.config.sets[data]
+        return ("caption" if entry.kind == "caption" else "object") if entry.has_masks else ""
 
     def plot_training(self, wildcards: Wildcards) -> Settings:
         models = self.studies.models
@@ -500,7 +514,7 @@ class Params(EntrySettings):
         study = wildcards["study"]
         return self.settings(
             "summarize",
-            self._cautions(study),
+            self._sentences(study),
             study=self.descriptions.study(study),
         )
 
@@ -544,7 +558,7 @@ class Params(EntrySettings):
         ]
         return self.settings(
             "overview",
-            self._cautions(*self.studies.all),
+            self._sentences(*self.studies.all),
             studies=studies,
             sets=[] if studies else self.studies.gallery_sets,
             models=list(self.config.models),
@@ -579,9 +593,10 @@ class Params(EntrySettings):
             configuration=self.configuration,
         )
 
-    def _cautions(self, *studies: str) -> list[str]:
-        """Return the references to the functions that list the limits of the studies' ranks."""
-        return sorted({self.studies.kind(name).cautions for name in studies} - {""})
+    def _sentences(self, *studies: str) -> list[str]:
+        """Return the references to the functions that return the sentences on studies of their kinds."""
+        kinds = [self.studies.kind(name) for name in studies]
+        return sorted({text for kind in kinds for text in (kind.answer, kind.cautions, kind.notes)} - {""})
 
     def export_scores(self, wildcards: Wildcards) -> Settings:
         study, kind = self.studies.study(wildcards["study"]), self.studies.kind(wildcards["study"])

@@ -221,13 +221,23 @@ class Studies:
             if name in self.rated
             else []
         )
-        return [*rated, *(table for table in self.kind(name).caution_tables if table in self.tables(name))]
+        return [*rated, *(table for table in self.kind(name).summary_tables if table in self.tables(name))]
 
     def tables(self, name: str) -> list[str]:
         """Return the names of all exported tables of a study."""
         rated = RATED_TABLES if name in self.rated else ()
         swept = SWEEP_TABLES if name in self.swept else ()
         return [*self.kind(name).tables(self.study(name).options), *rated, *swept]
+
+    def evidence(self, name: str) -> list[str]:
+        """Return the names of a study's tables that contain evidence on its metrics."""
+        rated = ["reliability", "controls"] if name in self.rated else []
+        return [*rated, *(table for table in self.tables(name) if table in EVIDENCE_TABLES)]
+
+    @property
+    def evidenced(self) -> list[str]:
+        """Studies that contain evidence on metrics."""
+        return [name for name in self.all if self.evidence(name)]
 
     def figures(self, name: str) -> list[str]:
         """Return the files of a study's figures in the order of the report, relative to the study's folder."""

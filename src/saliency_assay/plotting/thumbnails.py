@@ -57,7 +57,8 @@ def gallery_page(content: Mapping[str, Any], details: Mapping[str, Any], *, titl
     """Return ``thumbnails`` as an HTML page: images below each other, each with its maps by model and method.
 
     Args:
-        content: result of ``thumbnails``.
+        content: result of ``thumbnails``, with ``failures`` from ``report.pages.failures.failures_content`` if the
+            study has some.
         details: texts beside an enlarged map: ``images``, a list of ``{id, classes: {label: name}}``, where ``id`` is
             the number of an image, or the name of its file, which the gallery shows, too; ``explained``,
             for each label of a model a list of the class that the maps explain; ``predictions``, for each label of a

@@ -86,8 +86,12 @@ class StudyKind:
     """``(study, tables) -> floats``: its additional LaTeX tables; empty if it has none."""
     cautions: str = ""
     """``(tables, labels) -> sentences`` on limits of the ranks; empty if there are none."""
-    caution_tables: tuple[str, ...] = ()
-    """Tables that ``cautions`` reads, as far as the study has them."""
+    notes: str = ""
+    """``(tables, labels) -> sentences`` that are folded on its page; empty if there are none."""
+    answer: str = ""
+    """``(tables, labels) -> sentence`` that answers its question; empty if the answer is that of the ranks."""
+    summary_tables: tuple[str, ...] = ()
+    """Tables that ``answer``, ``cautions`` and ``notes`` read, as far as the study has them."""
 
     @property
     def is_rated(self) -> bool:

@@ -19,7 +19,7 @@ from saliency_assay.reliability.order_tables import BETTER, EQUIVALENT, UNTESTED
 NO_RANKS = "no ranks"
 AT_CHANCE = "model may be at chance"
 TRAINING_NOISE = "training noise"
-NOT_SEPARATED = "does not separate methods from baselines"
+NOT_SEPARATED = "does not separate methods from baseline methods"
 TOO_FEW = "too few images to tell"
 CLEAR = "clear on average"
 RELIABLE = "reliable"
@@ -83,8 +83,8 @@ def verdict(
     - ``AT_CHANCE``: ``at_chance``.
     - ``TRAINING_NOISE``: nothing is tested, because there is a single training seed.
     - ``NOT_SEPARATED``: it is shown that baselines are not outperformed; see ``_not_separated``.
-    - ``TOO_FEW``: neither this is shown, nor that a method is better than every baseline; or fewer than half of the
-      pairs of methods that use the model are decided (one is better, or both are equivalent).
+    - ``TOO_FEW``: neither this is shown, nor that a method is better than every baseline method; or fewer than half of
+      the pairs of methods that use the model are decided (one is better, or both are equivalent).
     - ``CLEAR``: the order is clear, but something restricts its use; see ``_restrictions``.
     - ``RELIABLE``: the order is clear, and images agree on the ranking.
 
@@ -110,10 +110,10 @@ def verdict(
     if baselines and not above:
         if reason := _not_separated(compared, models, baselines):
             return Verdict(NOT_SEPARATED, (reason,))
-        reasons = ["no method is shown to be better than every baseline"]
+        reasons = ["no method is shown to be better than every baseline method"]
         reasons += _skew_texts(compared, [(model, name) for model in models for name in baselines])
         return _too_few(reasons, _images_for_baselines(compared, models, baselines, _rates(ranked)), *counts)
-    facts = [f"better than every baseline: {len(above)} of {len(models)}"] if baselines else []
+    facts = [f"better than every baseline method: {len(above)} of {len(models)}"] if baselines else []
     every = list(combinations(models, 2))
     open_pairs = [pair for pair in every if _finding(compared, *pair) not in DECIDED]
     decided = len(every) - len(open_pairs)
@@ -187,16 +187,16 @@ def round_up(number: float) -> int:
 def _not_separated(compared: Pairs, models: Sequence[str], baselines: Sequence[str]) -> str:
     """Return what shows that baselines are not outperformed; empty if nothing does.
 
-    - A baseline is better than every method that uses the model.
+    - A baseline method is better than every method that uses the model.
     - No method exceeds the baselines by more than a negligible amount: each is worse than a baseline, equivalent to
       one, or has a better score than one with a probability of at most ``NEGLIGIBLE`` (upper end of the interval).
     """
     if better_baselines(compared, models, baselines):
-        return "a baseline is significantly better than every method that uses the model"
+        return "a baseline method is significantly better than every method that uses the model"
     if all(any(_is_negligible(compared, model, name) for name in baselines) for model in models):
         return (
-            "no method exceeds every baseline by more than a negligible amount"
-            f" (CI of the probability of a better score ≤ {NEGLIGIBLE}, or a baseline is better or equivalent)"
+            "no method exceeds every baseline method by more than a negligible amount"
+            f" (CI of the probability of a better score ≤ {NEGLIGIBLE}, or a baseline method is better or equivalent)"
         )
     return ""
 
@@ -218,7 +218,7 @@ def _is_negligible(compared: Pairs, model: str, baseline: str) -> bool:
 def _images_for_baselines(
     compared: Pairs, models: Sequence[str], baselines: Sequence[str], rates: Mapping[str, float] | None
 ) -> float:
-    """Return the number of images that would show that a method is better than every baseline, or that none is.
+    """Return the number of images that would show that a method is better than every baseline method, or that none is.
 
     The first is that of the method for which the most demanding baseline demands least. The second is the number for
     which ``_not_separated`` would hold if intervals become shorter in proportion to 1 / √images.
@@ -305,10 +305,11 @@ def _restrictions(ranked: pd.DataFrame, compared: Pairs, alpha: Mapping[str, Any
     if images_agree(alpha) is not True:
         texts.append(agreement_text(alpha))
     if not baselines:
-        texts.append("no baseline to compare with")
+        texts.append("no baseline method to compare with")
     elif all(any(_is_negligible(compared, model, name) for name in baselines) for model in models):
         texts.append(
-            f"the advantage over baselines is negligible (CI of the probability of a better score ≤ {NEGLIGIBLE})"
+            "the advantage over baseline methods is negligible"
+            f" (CI of the probability of a better score ≤ {NEGLIGIBLE})"
         )
     lacking = set(ranked.loc[ranked["undefined"] > MISSING, "method"])
     open_pairs = [

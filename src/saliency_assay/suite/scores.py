@@ -197,6 +197,11 @@ class LoadedTask:
         targets = logits(model, torch.from_numpy(images.pixels), batch_size=64).argmax(1).numpy()
         return cls(task, model, images, targets)
 
+    @property
+    def data(self) -> tuple[torch.Tensor, Ints, Any]:
+        """Images ``[N, C, H, W]``, targets, and masks of the objects if there are any, as ``benchmark`` takes them."""
+        return torch.from_numpy(self.images.pixels), self.targets, self.images.mask
+
     def benchmark(
         self,
         methods: Mapping[str, Mapping[str, Any]],
@@ -215,7 +220,7 @@ class LoadedTask:
             warnings.simplefilter("ignore")
             result = benchmark(
                 self.model,
-                (torch.from_numpy(self.images.pixels), self.targets, self.images.mask),
+                self.data,
                 methods,
                 self.task.metrics if metrics is None else metrics,
                 seeds=seeds,

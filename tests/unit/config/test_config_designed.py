@@ -17,9 +17,9 @@ models:
   c: {architecture: designed/counting, data: other, trained_on: counting}
   d: {architecture: resnet8, data: digits, trained_on: class}
 methods: {truth: {}, gradient: {}, random: {}}
-metrics: {truth_agreement: {}, deletion: {}}
+metrics: {truth_agreement: {}, deletion: {}, slopes: {metric: infidelity_square, explanation: local}}
 studies:
-  s: {kind: designed, models: [a, b]}
+  s: {kind: designed, models: [a, b], metrics: [truth_agreement, deletion]}
 """
 
 WRONG_MODELS = """
@@ -43,6 +43,8 @@ methods: [gradient] => studies.s.methods: found 0 entries of truth, expected one
 metrics: [deletion] => studies.s.metrics: found 0 entries of truth_agreement, expected one
 metrics: [truth_agreement, emprt] => studies.s.metrics: emprt takes a model with other weights … (models.a)
 metrics: [truth_agreement, f_fidelity] => studies.s.metrics: f_fidelity takes a model with other weights
+metrics: [truth_agreement, infidelity_noisy_baseline] => studies.s.metrics: found infidelity_noisy_baseline … local
+metrics: [truth_agreement, slopes] => studies.s.metrics: found slopes … local explanations
 """
 
 

@@ -22,7 +22,7 @@ def tiny(**changes: Mapping[str, Any]) -> Configuration:
 def test_an_entry_of_a_registered_name_has_its_label() -> None:
     config = tiny()
     assert (config.methods["gradcam"].label, config.methods["edge"].label) == ("Grad-CAM", "Edge detection")
-    assert config.metrics["faithfulness"].label == "Faithfulness"
+    assert config.metrics["faithfulness"].label == "Faithfulness correlation estimate"
     assert config.data["digits"].label == "Digits"
     assert (config.studies["bam"].label, config.studies["retrain"].label) == ("BAM", "Retraining")
 

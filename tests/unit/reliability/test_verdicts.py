@@ -28,7 +28,7 @@ from saliency_assay.reliability.verdicts import (
 from saliency_assay.report.pages import words
 from saliency_assay.report.pages.summary import (
     answer_words,
-    summary_words,
+    basis_words,
     warning_words,
 )
 
@@ -58,7 +58,7 @@ def judged(
 def sentences(order: pd.DataFrame, pairs: pd.DataFrame, alpha: tuple[float, float, float] = AGREED) -> str:
     """Return all sentences on one metric, of its paragraph, of the summary and of the card."""
     metric = finding("X", order, alpha_of(alpha), pairs)
-    texts = [words.order_words(order, pairs), answer_words([metric]), *summary_words([metric])]
+    texts = [words.order_words(order, pairs), answer_words([metric]), basis_words([metric])]
     texts += [*warning_words([metric]), words.reliability_words(alpha_of(alpha), 0.95)]
     return " ".join([*texts, metric.verdict().text])
 
@@ -132,7 +132,7 @@ def test_5_equal_methods_that_are_all_better_than_random_are_separated_but_not_o
     order = order_rows({**dict.fromkeys("abcde", (1, 5)), "random": (6, 6)})
     result = judged(order, images_needed=331.0)
     assert result.kind == TOO_FEW
-    assert "better than every baseline: 5 of 5" in result.text
+    assert "better than every baseline method: 5 of 5" in result.text
     assert "0 of 10" in result.text
     assert "separate" not in sentences(order, pair_rows(order))
 
@@ -215,9 +215,9 @@ def test_14_more_images_do_not_make_a_method_better_than_a_baseline_that_is_ahea
 def test_15_without_a_baseline_a_ranking_is_at_most_clear() -> None:
     result = judged(order_rows({"a": (1, 1), "b": (2, 2)}))
     assert result.kind == CLEAR
-    assert "no baseline" in result.text
+    assert "no baseline method" in result.text
     missing = order_rows({"a": (1, 1), "b": (2, 2), "random": (NAN, NAN)}, above_baselines=NAN)
-    assert "no baseline" in judged(missing).text
+    assert "no baseline method" in judged(missing).text
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from saliency_assay.registry.labels import Labels
 from saliency_assay.reliability.verdicts import UNTESTED
 from saliency_assay.report.pages.examples import FIRST, LAST, Example, Examples, examples, selected_methods
 from saliency_assay.report.pages.heat_map import heat_map
-from saliency_assay.report.pages.overview import build_page, overview_page, summary_page
+from saliency_assay.report.pages.overview import build_page, numbers_table, overview_page, summary_page
 from saliency_assay.report.pages.provenance import data_facts
 from saliency_assay.report.pages.reader import with_reader
 from saliency_assay.report.pages.render import TEMPLATES
@@ -180,7 +180,7 @@ def test_a_method_that_is_not_above_the_baselines_is_hatched_whatever_its_ranks(
     text = heat(order_rows({"a": (1, 1), "b": (1, 1), "random": (2, 2)}, above_baselines={"b": 0.0}))
     assert "hatched" not in cell(text, "a")
     assert 'class="hatched"' in cell(text, "b")
-    assert Page(text).text.count("not significantly better than every baseline") == 1
+    assert Page(text).text.count("not significantly better than every baseline method") == 1
 
 
 def test_the_heat_map_shows_missing_scores_ranks_and_intervals() -> None:
@@ -199,42 +199,83 @@ def test_the_heat_map_shows_missing_scores_ranks_and_intervals() -> None:
 # --- the card of a study ------------------------------------------------------------------------------------
 
 
-def test_the_answer_counts_the_metrics_on_which_methods_rank_first() -> None:
-    led = order_rows({"a": (2, 2), "b": (3, 3), "random": (1, 1)})
+def test_the_answer_names_metrics_size_and_strength_of_a_lead_and_its_competitors() -> None:
+    led = order_rows({"a": (2, 2), "b": (3, 3), "random": (1, 1)}, above_baselines={"a": 0.0, "b": 0.0})
     orders = {"x": CLEAR, "y": CLEAR, "z": order_rows({"a": (2, 2), "b": (1, 1)}), "v": TIED, "w": led}
     order = pd.concat([named(rows, name) for name, rows in orders.items()])
     firsts = [{name: (1, 1) if name == best else (2, 5) for name in "abcde"} for best in "aaabbcccde"]
     many = pd.concat([named(order_rows(ranks), f"m{place}") for place, ranks in enumerate(firsts)])
+    lead = "by 1 [0.5, 1.5], better on 97\u00a0% of images, ties half"
     for rows, phrases in (
+        (CLEAR, [f"a is significantly better than b on good ({lead})."]),
         (
-            order,
-            ["all others on 2 of 5 metrics, b on 1, the baseline random on 1 of the 4 metrics that rank it"],
+            order,  # w does not separate methods from baseline methods
+            [
+                f"a is significantly better than b on x and y (x: {lead}); b leads on z; no method leads on v.",
+            ],
         ),
-        (pd.concat([led, named(TIED, "x")]), ["No method that uses the model", "0 of 2", "random on 1;"]),
-        (many, ["all 4 others on 3 of 10 metrics, c on 3, b on 2, 2 other methods on 2."]),
-        (CLEAR, ["a is significantly better than both others on 1 of 1 metric."]),
-        (TIED, ["No method is significantly better than both others on the only metric."]),
+        (
+            many,
+            [
+                "a is significantly better than all 4 other methods that use the model on m0, m1 and m2 (m0: ",
+                "; c leads on ",
+                "; 2 other methods on 2.",
+            ],
+        ),
+        (led, ["No metric separates the methods from baseline methods"]),
+        (TIED, ["No method is significantly better than all others that use the model on good."]),
         (order_rows({"a": (1, 1)}), ["no ranks"]),
+        (order_rows({"a": (1, 1), "random": (2, 2)}), ["a is the only ranked method that uses the model"]),
+        (order_rows({"random": (1, 1), "edge": (2, 2)}), ["Only baseline methods are ranked"]),
     ):
         answer = study(tables_of(rows)).answer
         for phrase in phrases:
             assert phrase in answer
     assert study({}).answer == ""
+    assert study(tables_of(), kind_answer="Yes.").answer == "Yes."
 
 
-def test_warnings_name_the_number_of_metrics() -> None:
+def test_metrics_that_order_methods_in_opposite_ways_are_named() -> None:
+    opposite = named(order_rows({"a": (2, 2), "b": (1, 1), "random": (3, 3)}), "bad")
+    result = study(tables_of(pd.concat([CLEAR, opposite])))
+    (text,) = result.disagreements
+    assert text == "a is significantly better than b on good, and significantly worse on bad."
+    assert text in Page(summary_page(result)).text
+    assert study(tables_of(pd.concat([CLEAR, named(TIED, "bad")]))).disagreements == []
+    assert study(tables_of(pd.concat([CLEAR, opposite])), variants="models").disagreements == []
+
+
+def test_the_numbers_for_a_paper_are_numeric() -> None:
+    table = numbers_table(study(tables_of()))
+    assert table.loc[0, ["mean", "CI low", "CI high", "rank low", "lead", "α"]].tolist() == [
+        9,
+        8.5,
+        9.5,
+        1,
+        1,
+        1,
+    ]
+    text = summary_page(study(tables_of()))
+    assert "Export for a paper" in text
+    assert "\\begin{tabular}" in text
+
+
+def test_warnings_name_the_metrics_and_the_most_important_is_first() -> None:
     agreed = tables_of(pd.concat([CLEAR, named(CLEAR, "bad")]))
     assert study(agreed, cautions=["Mind the gap."]).warnings == ["Mind the gap."]
     led = order_rows({"a": (1, 2), "random": (1, 2)}, undefined={"a": 0.06}, above_baselines={"a": 0.0})
     low = pd.concat([RELIABLE, named(reliability_rows((0.3, 0.1, 0.64)), "bad")])
-    result = study(tables_of(pd.concat([CLEAR, named(led, "bad")]), reliability=low))
+    result = study(tables_of(pd.concat([CLEAR, named(led, "bad")]), reliability=low), notes=["Note."])
     assert result.warnings == [
-        "Too few images to tell on 1 of 2 metrics.",
-        "Images rank methods differently (whole CI of α < 0.65) on 1 of 2 metrics.",
-        "Scores are missing on 1 of 2 metrics.",
+        "Too few images to tell: bad.",
+        "Images rank methods differently (α < 0.65): bad.",
+        "Scores are missing: bad.",
     ]
+    assert result.warnings_with_seed[2].startswith("The results are for one training seed")
+    page = summary_page(result)
+    assert page.index("More notes") < page.index("Note.")
     better = order_rows({"a": (2, 2), "random": (1, 1)}, above_baselines={"a": 0.0})
-    assert study(tables_of(better)).warnings == ["Methods are not separated from baselines on 1 of 1 metric."]
+    assert study(tables_of(better)).warnings == ["Does not separate methods from baseline methods: good."]
     few = named(order_rows({"a": (1, 1), "b": (2, 2)}, images=29), "bad")
     assert study(tables_of(pd.concat([CLEAR, few]))).warnings == []  # a small number alone is no warning
 
@@ -309,14 +350,15 @@ def test_the_overview_summarizes_ranks_baselines_and_reliability() -> None:
         "1 study, 3 scored methods, 1 training seed; 0.2 hours of computing on cpu.",
         result.answer,
         *result.warnings,
-        "2 metrics: reliable (1), too few images to tell (1)",
+        "good (images agree on the order of the methods)",
+        "bad (too few images to tell)",
         "of K metrics, up to about K × 5 %",
     ):
         assert words in page.text, words
     page = Page(summary_page(result))
     for words in (
         result.answer,
-        "On 1 of 2 metrics, a method that uses the model ranks first: a on good.",
+        "of 2 metrics, up to 0.1 are expected to contain an error.",
         "is at least 0.5 for: good and bad (60 images).",
         "Mind the gap.",
     ):

@@ -48,7 +48,7 @@ def consistency_rows(scores: tuple[tuple[str, str], ...] = SCORES, seeds: int = 
 
 
 def page(reliability: pd.DataFrame, consistency: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    others = {name: pd.DataFrame({name: [1]}) for name in ("agreement", "order", "variance")}
+    others = {name: pd.DataFrame({name: [1]}) for name in ("agreement", "variance")}
     others["controls"] = pd.DataFrame(
         {"metric": ["iou"], "variant": ["iou"], "upper": [""], "data": "", "model": ""}
     )
@@ -76,7 +76,7 @@ def test_the_page_begins_with_ours_beside_the_papers() -> None:
         "metrics": ["AOPC (L = 100) and Faithfulness"],
         "Edge detection": ["0.20 / 0.00"],
     }
-    assert len(others) == 7
+    assert len(others) == 6
 
 
 def test_of_many_variants_the_page_has_the_last_of_each_score() -> None:

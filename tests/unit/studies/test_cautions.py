@@ -44,8 +44,7 @@ def test_arms_without_significant_leakage_are_none() -> None:
 def test_claims_that_were_not_reproduced_are_counted(setting: str) -> None:
     reproduced, failed = claims.REPRODUCED + setting, claims.NOT_REPRODUCED + setting
     table = pd.DataFrame({"verdict": [reproduced, reproduced, claims.TOO_CLOSE, failed, claims.UNTESTED]})
-    assert claims.cautions({"claims": table}, Labels()) == [
-        f"1 of 4 checked claims of Yang & Kim (2019) was not reproduced{setting}; most checks compare values without a"
-        " significance test, see the table of claims."
+    assert claims.notes({"claims": table}, Labels()) == [
+        f"1 of 4 checked claims of Yang & Kim (2019) was not reproduced{setting}; see the table of claims."
     ]
-    assert claims.cautions({"claims": table[:3]}, Labels()) == []
+    assert claims.notes({"claims": table[:3]}, Labels()) == []

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from saliency_assay.report.pages.summary import Finding, first_counts
+from saliency_assay.report.pages.summary import Finding, leads
+from saliency_assay.report.pages.words import first as first_row
 from saliency_assay.report.pages.words import ranked
 
 MOST_IMAGES = 4
@@ -53,12 +54,13 @@ def examples(thumbnails: Mapping[str, Any], findings: Sequence[Finding], methods
 def selected_methods(findings: Sequence[Finding]) -> dict[str, str]:
     """Return a method that is ``most often first``, one that is ``most often last`` and a ``baseline``.
 
-    The first one has the rank set 1 on the most metrics, as in ``summary.answer_words``. The last one
+    The first one leads on the most metrics, see ``summary.leads``. The last one
     has, alone, the largest ``rank_low`` of the methods that use the model, and none has a larger ``rank_high``, on the
     most metrics. A method that does so on
     no metric has no role; its key is then its name. Ranks are not averaged over metrics.
     """
     first, last = Counter[str](), Counter[str]()
+    leading = [first_row(rows) for finding in findings if len(rows := ranked(finding.rows)) > 1]
     baselines: dict[str, None] = {}
     for rows in (ranked(finding.rows) for finding in findings):
         if len(rows) < 2:
@@ -71,7 +73,10 @@ def selected_methods(findings: Sequence[Finding]) -> dict[str, str]:
         last.update(dict(zip(methods["method"], worst.astype(int), strict=True)))
     if not first:
         return {}
-    (best, wins) = (first_counts(findings)[False] or first).most_common(1)[0]
+    counts = Counter({method: len(of_method) for method, of_method in leads(findings).items()})
+    if not counts:  # a method without competitors leads nobody
+        counts = Counter(row["method"] for row in leading if row is not None and not row["baseline"])
+    (best, wins) = (counts or first).most_common(1)[0]
     selected = {FIRST if wins else best: best}
     if others := [(name, count) for name, count in last.most_common() if name != best]:
         worst, losses = others[0]

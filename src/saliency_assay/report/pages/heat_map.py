@@ -40,7 +40,7 @@ class ScoreCell:
     mean: str = ""  # mean with its interval; empty if no image has a score
     background: str = "#ffffff"  # CSS colors
     color: str = "#000000"
-    hatched: bool = False  # true if the method is not significantly better than every baseline
+    hatched: bool = False  # true if the method is not significantly better than every baseline method
     key: str = ""  # sort key: twice the middle of the rank set, or the mean without one
     saved: str = ""  # content of the cell in a CSV file
     notes: Sequence[str] = ()
@@ -232,7 +232,7 @@ def _score_cell(scores: pd.DataFrame, method: str) -> ScoreCell | None:
         return ScoreCell()
     notes = []
     if row["above_baselines"] == 0:
-        notes.append("not significantly better than every baseline")
+        notes.append("not significantly better than every baseline method")
     if row["undefined"] > UNDEFINED:
         notes.append(f"{percent(row['undefined'])} of scores missing")
     mean, saved_mean = number(row["mean"]), f"{row['mean']:.6g}"

@@ -5,14 +5,20 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from saliency_assay.plotting.html import table_of
+from saliency_assay.reliability.verdicts import alpha_row
+from saliency_assay.report.export.export import STATISTICS, study_tex, tidy_table
 from saliency_assay.report.pages import words
 from saliency_assay.report.pages.examples import Examples, examples
 from saliency_assay.report.pages.heat_map import HeatMap, heat_map
 from saliency_assay.report.pages.preview import preview
 from saliency_assay.report.pages.render import render
-from saliency_assay.report.pages.study import StudyResult, rows_of
-from saliency_assay.report.pages.summary import has_one_seed, one_seed_words, summary_words
-from saliency_assay.report.pages.trust import counts_text, verdict_counts
+from saliency_assay.report.pages.study import MOST_WARNINGS, StudyResult, rows_of
+from saliency_assay.report.pages.summary import basis_words, one_seed_words
+from saliency_assay.report.pages.trust import metrics_to_use
+
+MOST_DISAGREEMENTS = (
+    3  # most pairs of methods on which metrics disagree, on a study's page, that are not folded
+)
 
 
 def overview_page(
@@ -48,7 +54,7 @@ def overview_page(
         one_seed=one_seed_words({result.label: result.findings for result in scored}),
         legends=[heat for heat in heat_maps if heat][:1],
         studies=studies,
-        verdicts=counts_text(verdict_counts(results)),
+        use=metrics_to_use(results),
         not_computed=not_computed,
     )
 
@@ -98,8 +104,11 @@ def summary_page(result: StudyResult, *, not_computed: Sequence[str] = ()) -> st
         result=result,
         not_computed=not_computed,
         heat=_heat_map(result),
-        one_seed=words.ONE_SEED if result.tables and has_one_seed(result.findings) else "",
-        sentences=summary_words(result.findings) if result.tables else [],
+        most_warnings=MOST_WARNINGS,
+        most_disagreements=MOST_DISAGREEMENTS,
+        numbers=table_of(numbers_table(result), f"{result.label}: results", 4) if result.tables else None,
+        latex=_latex(result) if result.tables else "",
+        basis=basis_words(result.findings) if result.tables else "",
         metrics=metrics,
         variants={name: text for name, text in variants.items() if text},
     )
@@ -121,6 +130,49 @@ def _heat_map(result: StudyResult) -> HeatMap | None:
         reasons={pair: verdict.text for pair, verdict in judged if not verdict.is_shown},
         controls=result.tables.get("controls"),
     )
+
+
+def numbers_table(result: StudyResult) -> pd.DataFrame:
+    """Return means, intervals, ranks, leads and α of all methods and metrics as numbers, for a paper."""
+    order, alphas = _named(result, result.tables["order"]), result.tables["reliability"]
+    alpha_rows = [
+        alpha_row(alphas, *pair) or {}
+        for pair in order[["metric", "variant"]].itertuples(index=False, name=None)
+    ]
+    columns: dict[str, object] = {
+        "metric": [
+            result.labels.score(*pair) for pair in zip(order["metric"], order["variant"], strict=True)
+        ],
+        **{name: order[name] for name in ("method", "direction", "images", "mean")},
+        "CI low": order["low"],
+        "CI high": order["high"],
+        "rank low": order["rank_low"],
+        "rank high": order["rank_high"],
+        "lead": order["lead"],
+        "lead CI low": order["lead_low"],
+        "lead CI high": order["lead_high"],
+        "lead over": order["lead_over"].fillna(""),
+        "p": order["lead_p"],
+        "α": [row.get("alpha", float("nan")) for row in alpha_rows],
+        "α CI low": [row.get("alpha_low", float("nan")) for row in alpha_rows],
+        "α CI high": [row.get("alpha_high", float("nan")) for row in alpha_rows],
+    }
+    if order["model"].nunique() > 1:
+        columns["model"] = order["model"].map(result.labels.model)
+    return pd.DataFrame(columns)
+
+
+def _named(result: StudyResult, table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of the metrics and variants that pages name."""
+    pairs = zip(table["metric"], table["variant"], strict=True)
+    return table[[pair in result.names for pair in pairs]].reset_index(drop=True)
+
+
+def _latex(result: StudyResult) -> str:
+    order, reliability = _named(result, result.tables["order"]), result.tables["reliability"]
+    missing = {name: float("nan") for name in STATISTICS if name not in reliability}
+    scores = tidy_table(result.name, "", order, reliability.assign(**missing))
+    return study_tex(result.name, scores, [], level=result.level, labels=result.labels)
 
 
 def _examples(result: StudyResult) -> Examples | None:

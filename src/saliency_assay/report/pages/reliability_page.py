@@ -27,7 +27,7 @@ def page_tables(
     """Return tables by title, comparisons with published values first.
 
     Args:
-        tables: ``reliability``, ``agreement``, ``order``, ``controls``, ``pairs``, ``rankings``, ``variance`` and
+        tables: ``reliability``, ``agreement``, ``controls``, ``pairs``, ``rankings``, ``variance`` and
             ``consistency``, the content of ``tables/{study}/{name}.csv``. Tables of pairs of scores are shortened to
             the pairs in figures, that of pairs of methods to the same scores and ``MOST_ROWS``.
         study: label of the study.
@@ -48,9 +48,6 @@ def page_tables(
         ),
         f"{study}: agreement between seeds, classes, variants and halves of the images": displayed(
             tables["agreement"], labels
-        ),
-        f"{study}: means with 95 % CI, and rank sets (95 % simultaneous confidence)": displayed(
-            tables["order"], labels, {"undefined": "share without score", "images": "images with a score"}
         ),
         **_controls(tables["controls"], study, labels),
         f"{study}: comparisons of two methods (95 % CI; p adjusted for all pairs){_note(tables['pairs'])}": displayed(

@@ -44,17 +44,18 @@ def study_result(
     Args:
         facts: ``name, label, page, labels, data, models`` (``{name: {label, architecture, trained_on, data}}``),
             ``methods, reference_colors, score_summaries, measured, references, level`` (of the intervals of α), and
-            from its kind ``question, variants, explains_all_images, cautions``.
+            from its kind ``question, variants, explains_all_images, answer, cautions, notes``.
         files: ``data``, the data set; ``TABLES``, if methods are scored; ``thumbnails``, if the page shows images; and
-            the tables that ``cautions`` takes.
+            the tables that ``answer``, ``cautions`` and ``notes`` take.
         maps: all shards of the maps of one method.
         evaluations: for each model the ``evaluation.json`` files of all seeds.
     """
     labels = Labels(**facts["labels"])
-    models, at_chance = [], []
+    models, accuracies, at_chance = [], [], []
     for name, model in facts["models"].items():
         splits = [json.loads(file.read_text(encoding="utf-8"))[model["data"]] for file in evaluations[name]]
         models.append(_model_text(model, splits))
+        accuracies.append(f"{model['label']} {_accuracy(splits):.1f} %")
         at_chance.append(chance_caution(model["label"], [split["test"] for split in splits]))
     tables = {name: read_table(files[name], "other", *TEXTS) for name in TABLES if name in files}
     if "order" in tables:
@@ -71,6 +72,7 @@ def study_result(
         variants=facts["variants"],
         data=_data_text(facts, labels.data_set(facts["data"]), files["data"], maps),
         models=models,
+        accuracy=f"Test accuracy: {', '.join(accuracies)}.",
         score_summaries=facts["score_summaries"],
         measured=facts["measured"],
         methods=list(map(labels.method, facts["methods"])),
@@ -79,10 +81,12 @@ def study_result(
         reference_colors={
             labels.method(method): color for method, color in facts["reference_colors"].items()
         },
-        cautions=[
+        kind_answer=_read_answer(facts["answer"], files, labels),
+        cautions=_read_sentences(facts["cautions"], files, labels),
+        notes=[
             *sweep_words(tables.get("order")),
             *facts["references"],
-            *_read_cautions(facts["cautions"], files, labels),
+            *_read_sentences(facts["notes"], files, labels),
         ],
         at_chance=list(filter(None, at_chance)),
         thumbnails=json.loads(files["thumbnails"].read_bytes()) if "thumbnails" in files else {},
@@ -141,7 +145,7 @@ def _model_text(model: Mapping[str, Any], splits: Sequence[Mapping[str, Evaluati
     if model.get("is_designed"):
         origin = "weights set by hand"
     tested = splits[0]["test"]
-    accuracy = 100 * fmean(split["test"]["accuracy"] for split in splits)
+    accuracy = _accuracy(splits)
     seeds = f", mean of {len(splits)} seeds" if len(splits) > 1 else ""
     return (
         f"{model['label']}: {model['architecture']}, {origin}; "
@@ -149,11 +153,26 @@ def _model_text(model: Mapping[str, Any], splits: Sequence[Mapping[str, Evaluati
     )
 
 
-def _read_cautions(function: str, files: Mapping[str, Path], labels: Labels) -> list[str]:
+def _accuracy(splits: Sequence[Mapping[str, Evaluation]]) -> float:
+    return 100 * fmean(split["test"]["accuracy"] for split in splits)
+
+
+def _read_sentences(function: str, files: Mapping[str, Path], labels: Labels) -> list[str]:
     if not function or "order" not in files:  # no method is scored
         return []
-    tables = {
-        name: read_table(path) for name, path in files.items() if name not in ("data", "thumbnails", *TABLES)
+    sentences: list[str] = resolve(function)(_kind_tables(files), labels)
+    return sentences
+
+
+def _read_answer(function: str, files: Mapping[str, Path], labels: Labels) -> str:
+    if not function or "order" not in files:  # no method is scored
+        return ""
+    return str(resolve(function)(_kind_tables(files), labels))
+
+
+def _kind_tables(files: Mapping[str, Path]) -> dict[str, pd.DataFrame]:
+    return {
+        name: read_table(path, "used")
+        for name, path in files.items()
+        if name not in ("data", "thumbnails", *TABLES)
     }
-    cautions: list[str] = resolve(function)(tables, labels)
-    return cautions

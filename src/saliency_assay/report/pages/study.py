@@ -13,10 +13,18 @@ from saliency_assay.registry.properties import FAITHFULNESS
 from saliency_assay.reliability.figures import scored_names
 from saliency_assay.reliability.verdicts import CHANCE_REASON, Verdict, alpha_row
 from saliency_assay.report.pages import words
-from saliency_assay.report.pages.summary import Finding, answer_words, color_words, warning_words
+from saliency_assay.report.pages.summary import (
+    Finding,
+    answer_words,
+    color_words,
+    disagreements,
+    has_one_seed,
+    warning_words,
+)
 
-MOST_WARNINGS = 3  # most warnings on the overview
+MOST_WARNINGS = 3  # most warnings that are not folded
 LONG = 100  # characters of a warning above which the overview shortens it
+BEFORE_SEED = 2  # place of the warning about a single training seed among the others
 
 
 @dataclass(frozen=True)
@@ -50,12 +58,23 @@ class StudyResult:
     """Kind of the variants of a score: ``variants`` of a metric, or ``models``, all of which have sentences."""
     reference_colors: Mapping[str, str] = field(default_factory=dict)
     """Color that stands for absence, by the labels of the methods that have such a color."""
+    accuracy: str = ""
+    """Test accuracies of its models in one sentence."""
+    kind_answer: str = ""
+    """Answer that its kind of study has in place of the one from ranks; empty if it has none."""
     cautions: Sequence[str] = ()
-    """Sentences on limitations of the ranks."""
+    """Sentences on limitations of the ranks, from its kind of study."""
+    notes: Sequence[str] = ()
+    """Sentences on its methods and images that limit no ranks."""
     at_chance: Sequence[str] = ()
     """Sentences on its models that are not shown to be better than chance, see ``chance.chance_caution``."""
     thumbnails: Mapping[str, Any] = field(default_factory=dict)
     """Images and maps for the overview, see ``plotting.thumbnails.thumbnails``; empty for the summary page."""
+
+    @property
+    def failures(self) -> Mapping[str, Any] | None:
+        """Images on which the best method has its worst scores, see ``failures.failures``; None without."""
+        return self.thumbnails.get("failures") or None
 
     @property
     def short_question(self) -> str:
@@ -69,11 +88,11 @@ class StudyResult:
             return ""
         if self.at_chance:
             return f"Not interpretable: {CHANCE_REASON}."
-        return answer_words(self.findings)
+        return self.kind_answer or answer_words(self.findings)
 
     @cached_property
     def warnings(self) -> list[str]:
-        """Short sentences on the limits of its ranks."""
+        """Short sentences on the limits of its ranks, the most important first."""
         if not self.tables:
             return [*self.at_chance, *self.cautions]
         of_faithfulness = [
@@ -82,7 +101,25 @@ class StudyResult:
             if self.measured.get(str(finding.rows["metric"].iloc[0])) == FAITHFULNESS
         ]
         of_colors = color_words(of_faithfulness, self.reference_colors)
-        return [*self.at_chance, *warning_words(self.findings), *of_colors, *self.cautions]
+        return [
+            *self.at_chance,
+            *self.cautions,
+            *warning_words(self.findings),
+            *of_colors,
+        ]
+
+    @property
+    def warnings_with_seed(self) -> list[str]:
+        """The warnings, with that about a single training seed or weights file among the first if it applies."""
+        texts = list(self.warnings)
+        if self.tables and has_one_seed(self.findings):
+            texts.insert(BEFORE_SEED, words.ONE_SEED)
+        return texts
+
+    @cached_property
+    def disagreements(self) -> list[str]:
+        """Sentences on the methods that metrics order in opposite ways; none if variants are models."""
+        return [] if self.variants == "models" or not self.tables else disagreements(self.findings)
 
     @property
     def short_warnings(self) -> list[str]:

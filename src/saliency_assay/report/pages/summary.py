@@ -1,6 +1,5 @@
 """Sentences about all metrics of a study, with the conditions under which they are written."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,10 +9,12 @@ import pandas as pd
 
 from saliency_assay.plotting.text import joined
 from saliency_assay.reliability import verdicts
+from saliency_assay.reliability.order_tables import BETTER
 from saliency_assay.reliability.verdicts import Verdict, verdict
 from saliency_assay.report.pages import words
 
 MOST_NAMED = 3  # most methods that the answer of a study names
+MOST_METRICS = 4  # most metrics that a short sentence names
 
 
 @dataclass(frozen=True)
@@ -30,63 +31,168 @@ class Finding:
         return verdict(self.rows, self.pairs, self.alpha, at_chance=at_chance)
 
 
-def answer_words(findings: Sequence[Finding]) -> str:
-    """Return the answer of a study in one sentence: on how many metrics each method is better than all others.
+@dataclass(frozen=True)
+class Lead:
+    """Method that is significantly better than every other one that uses the model, under one metric."""
 
-    - A method is counted under a metric if it alone has the rank set 1, which is significant at ``words.CONFIDENCE``;
-      baselines are marked.
-    - Only the ``MOST_NAMED`` methods with the most metrics are named. One that is ranked under only some of the metrics
-      is counted out of these.
-    - Under the remaining metrics, no single method ranks first.
-    - Metrics without ranks are left out; if there are no others, the answer says why.
+    method: str
+    metric: str
+    others: tuple[str, ...]
+    """The other methods that use the model; baselines are no competitors."""
+    second: str
+    """The best of them."""
+    size: float
+    """Difference of the means of the two on the same images, positive if the method is better; NaN without one."""
+    low: float
+    high: float
+    wins: float
+    """Probability that the method has the better score of the two on an image, ties half."""
+
+    @property
+    def text(self) -> str:
+        """The metric with size and strength of the lead."""
+        return f"{self.metric}: {self.size_text}"
+
+    @property
+    def size_text(self) -> str:
+        """Size and strength of the lead."""
+        interval = "" if np.isnan(self.low) else f" [{words.number(self.low)}, {words.number(self.high)}]"
+        over = f" over {self.second}" if len(self.others) > 1 else ""
+        size = f"by {words.number(self.size)}{interval}{over}, " if self.size > 0 else ""
+        over = "" if size else f" than {self.second}"
+        return f"{size}better{over} on {words.percent(self.wins)} of images, ties half"
+
+
+def lead_of(finding: Finding) -> Lead | None:
+    """Return the lead under a metric; None if no method is better than every other one that uses the model.
+
+    Baselines are left out. The comparisons are those of the rank sets, whose confidence is simultaneous.
+    """
+    rows = words.ranked(finding.rows)
+    models = [name for name in words.best_first(finding.rows) if not _is_baseline(rows, name)]
+    compared = verdicts.both_ways(finding.pairs, by_means=verdicts.is_by_means(rows))
+    for method in models:
+        others = [name for name in models if name != method]
+        if others and all(compared.get((method, name), {}).get("finding") == BETTER for name in others):
+            pair = compared[method, others[0]]
+            numbers = (pair[name] for name in ("difference", "difference_low", "difference_high", "wins"))
+            return Lead(method, finding.name, tuple(others), others[0], *map(float, numbers))
+    return None
+
+
+def leads(findings: Sequence[Finding]) -> dict[str, list[Lead]]:
+    """Return the leads of each method, the method with the most first."""
+    by_method: dict[str, list[Lead]] = {}
+    for lead in filter(None, map(lead_of, _compared(findings))):
+        by_method.setdefault(lead.method, []).append(lead)
+    return dict(sorted(by_method.items(), key=lambda item: -len(item[1])))
+
+
+def answer_words(findings: Sequence[Finding]) -> str:
+    """Return the answer of a study in one sentence: which method leads, on which metrics, by how much and over whom.
+
+    - A method leads on a metric if it is significantly better than every other method that uses the model (see
+      ``lead_of``), with ``words.CONFIDENCE``; baselines are no competitors.
+    - The ``MOST_NAMED`` methods that lead on the most metrics are named. Of the first one, size and strength of its
+      lead on its first metric are stated.
+    - Metrics that do not separate methods from baselines are left out, and so are those without ranks. If there are no
+      others, the answer says why.
     """
     compared = _compared(findings)
     if not compared:
         return _no_ranks_text(findings)
-    counts = first_counts(findings)
-    total, metrics = len(compared), f"{len(compared)} metric{'s' if len(compared) > 1 else ''}"
-    better, named = (
-        f"significantly better than {_others_text(compared)}",
-        counts[False].most_common(MOST_NAMED),
-    )
-    of_metrics = f" of {metrics}"
-    if named:
-        (best, most), *others = named
-        text = f"{best} is {better} on {most}{_count_text(compared, best) or of_metrics}"
-        text += "".join(f", {method} on {count}{_count_text(compared, method)}" for method, count in others)
-        if unnamed := len(counts[False]) - len(named):
-            rest = counts[False].total() - sum(count for _, count in named)
-            text += f", {unnamed} other method{'s' if unnamed > 1 else ''} on {rest}"
-    elif counts[True]:
-        text = f"No method that uses the model is {better} (0 of {metrics})"
-    else:
-        text = f"No method is {better} on {'the only metric' if total == 1 else f'any of {metrics}'}"
-    if counts[True]:
-        names = joined(
-            f"{method} on {count}{_count_text(compared, method)}"
-            for method, count in counts[True].most_common()
-        )
-        text += f"{',' if named else ';'} the baseline{'s' if len(counts[True]) > 1 else ''} {names}"
-    leading = counts[False].total() + counts[True].total()
-    if leading and total > leading:
-        rest_text = (
-            f"{total - leading if total - leading > 1 else 'one'}{'' if of_metrics in text else of_metrics}"
-        )
-        text += f"; on the other {rest_text}, no method is"
+    if not any(_models(finding) for finding in compared):
+        return "Only baseline methods are ranked, so no method is compared."
+    compared = [finding for finding in compared if finding.verdict().kind != verdicts.NOT_SEPARATED]
+    if not compared:
+        return "No metric separates the methods from baseline methods, so no method leads."
+    by_method = leads(compared)
+    if not by_method:
+        return _no_lead_text(compared)
+    texts: list[str] = []
+    for method, of_method in list(by_method.items())[:MOST_NAMED]:
+        listed = _listed([lead.metric for lead in of_method])
+        if texts:
+            texts.append(f"{method} leads on {listed}")
+        else:
+            texts.append(f"{method} is significantly better than {_others_text(of_method)} on {listed}")
+            texts[0] += f" ({of_method[0].size_text if len(of_method) == 1 else of_method[0].text})"
+    text = "; ".join(texts)
+    if others := list(by_method.values())[MOST_NAMED:]:
+        count = sum(map(len, others))
+        text += f"; {len(others)} other method{'s' if len(others) > 1 else ''} on {count}"
+    leading = {lead.metric for of_method in by_method.values() for lead in of_method}
+    if rest := [finding.name for finding in compared if finding.name not in leading]:
+        named_rest = joined(rest) if len(rest) <= MOST_METRICS else f"the other {len(rest)} metrics"
+        text += f"; no method leads on {named_rest}"
     return f"{text}."
 
 
-def _ranked_count(findings: Sequence[Finding], method: str) -> int:
-    """Return the number of metrics that rank a method."""
-    return sum(method in set(words.ranked(finding.rows)["method"]) for finding in findings)
+def _no_lead_text(compared: Sequence[Finding]) -> str:
+    """Return the answer if no method leads on any of the metrics."""
+    if all(len(_models(finding)) < 2 for finding in compared):
+        (name, *_) = [name for finding in compared for name in _models(finding)]
+        return f"{name} is the only ranked method that uses the model, so it has no competitor."
+    names = [finding.name for finding in compared]
+    where = joined(names) if len(names) <= MOST_METRICS else f"any of {len(names)} metrics"
+    return f"No method is significantly better than all others that use the model on {where}."
 
 
-def _count_text(findings: Sequence[Finding], method: str) -> str:
-    """Return the number of metrics that rank a method, to follow a number of metrics; empty if all do."""
-    count = _ranked_count(findings, method)
-    if count == len(findings):
-        return ""
-    return f" of the {count} metrics that rank it" if count > 1 else " (the only metric that ranks it)"
+def _others_text(of_method: Sequence[Lead]) -> str:
+    others = dict.fromkeys(name for lead in of_method for name in lead.others)
+    if len(others) <= MOST_NAMED:
+        return joined(others)
+    return f"all {len(others)} other methods that use the model"
+
+
+def _models(finding: Finding) -> list[str]:
+    """Return the ranked methods that use the model."""
+    rows = words.ranked(finding.rows)
+    return list(rows.loc[~rows["baseline"].astype(bool), "method"])
+
+
+def _is_baseline(rows: pd.DataFrame, method: str) -> bool:
+    return bool(rows.loc[rows["method"] == method, "baseline"].iloc[0])
+
+
+def disagreements(findings: Sequence[Finding]) -> list[str]:
+    """Return a sentence for each pair of methods that use the model of which metrics prefer different ones.
+
+    All differences are significant. Metrics that do not separate methods from baselines are left out. Pairs on which
+    the most metrics disagree are first.
+    """
+    compared = [each for each in _compared(findings) if each.verdict().kind != verdicts.NOT_SEPARATED]
+    better: dict[tuple[str, str], list[str]] = {}
+    for finding in compared:
+        for pair in _better_pairs(finding):
+            better.setdefault(pair, []).append(finding.name)
+    pairs = [pair for pair in better if pair[::-1] in better and len(better[pair]) >= len(better[pair[::-1]])]
+    pairs = [
+        pair for place, pair in enumerate(pairs) if pair[::-1] not in pairs[:place]
+    ]  # ties of the counts
+    pairs.sort(key=lambda pair: -len(better[pair[::-1]]))
+    return [
+        f"{pair[0]} is significantly better than {pair[1]} on {_listed(better[pair])}, and significantly worse on"
+        f" {_listed(better[pair[::-1]])}."
+        for pair in pairs
+    ]
+
+
+def _listed(metrics: Sequence[str]) -> str:
+    """Return the names of metrics as text, at most ``MOST_METRICS`` and one."""
+    if len(metrics) <= MOST_METRICS + 1:
+        return joined(metrics)
+    return joined([*metrics[:MOST_METRICS], f"{len(metrics) - MOST_METRICS} other metrics"])
+
+
+def _better_pairs(finding: Finding) -> list[tuple[str, str]]:
+    """Return the pairs of methods that use the model of which the first is significantly better."""
+    models, by_means = set(_models(finding)), verdicts.is_by_means(words.ranked(finding.rows))
+    return [
+        names
+        for names, pair in verdicts.both_ways(finding.pairs, by_means=by_means).items()
+        if pair["finding"] == BETTER and models.issuperset(names)
+    ]
 
 
 def _no_ranks_text(findings: Sequence[Finding]) -> str:
@@ -95,44 +201,34 @@ def _no_ranks_text(findings: Sequence[Finding]) -> str:
     return "Fewer than two methods have a score under any metric, so there are no ranks."
 
 
-def first_counts(findings: Sequence[Finding]) -> dict[bool, Counter[str]]:
-    """Return the number of metrics on which each method ranks first, of methods (False) and of baselines (True)."""
-    leading = [row for finding in _compared(findings) if (row := words.first(finding.rows)) is not None]
-    return {
-        kind: Counter(row["method"] for row in leading if bool(row["baseline"]) == kind)
-        for kind in (False, True)
-    }
-
-
-def _others_text(findings: Sequence[Finding]) -> str:
-    """Return the methods with which one is compared, with their number if it is the same under all metrics."""
-    counts = {len(words.ranked(finding.rows)) - 1 for finding in findings}
-    if counts in ({1}, {2}):
-        return "the other method" if counts == {1} else "both others"
-    return f"all {counts.pop()} others" if len(counts) == 1 else "all others"
-
-
 def warning_words(findings: Sequence[Finding]) -> list[str]:
-    """Return short warnings about the ranks of a study, with the number of metrics that each concerns.
+    """Return short warnings about the ranks of a study, each with its metrics, the most important one first.
 
     - The verdict is ``NOT_SEPARATED``: it is shown that baselines are not outperformed.
     - The verdict is ``TOO_FEW``: too few images to tell.
     - ``verdicts.images_agree`` is False: the whole interval is below the limit of agreement.
     - A method lacks more than ``UNDEFINED`` of its scores.
     """
-    kinds = Counter(finding.verdict().kind for finding in findings)
-    counts = {
-        "Methods are not separated from baselines": kinds[verdicts.NOT_SEPARATED],
-        "Too few images to tell": kinds[verdicts.TOO_FEW],
-        f"Images rank methods differently (whole CI of α < {words.RELIABLE})": sum(
+    kinds = [finding.verdict().kind for finding in findings]
+    conditions = {
+        "Does not separate methods from baseline methods": [kind == verdicts.NOT_SEPARATED for kind in kinds],
+        "Too few images to tell": [kind == verdicts.TOO_FEW for kind in kinds],
+        f"Images rank methods differently (α < {words.RELIABLE})": [
             verdicts.images_agree(finding.alpha) is False for finding in findings
-        ),
-        "Scores are missing": sum(
-            (finding.rows["undefined"] > words.UNDEFINED).any() for finding in findings
-        ),
+        ],
+        "Scores are missing": [
+            bool((finding.rows["undefined"] > words.UNDEFINED).any()) for finding in findings
+        ],
     }
-    metrics = f"{len(findings)} metric{'s' if len(findings) > 1 else ''}"
-    return [f"{text} on {count} of {metrics}." for text, count in counts.items() if count]
+    texts = []
+    for text, applies in conditions.items():
+        names = [
+            finding.name for finding, is_concerned in zip(findings, applies, strict=True) if is_concerned
+        ]
+        if names:
+            total = f"{len(names)} of {len(findings)} metrics"
+            texts.append(f"{text}: {joined(names) if len(names) <= MOST_METRICS else total}.")
+    return texts
 
 
 def color_words(findings: Sequence[Finding], colors: Mapping[str, str]) -> list[str]:
@@ -151,8 +247,8 @@ def color_words(findings: Sequence[Finding], colors: Mapping[str, str]) -> list[
         return []
     metrics = f"any of {len(findings)} metrics" if len(findings) > 1 else "the metric"
     return [
-        f"{method} is not significantly better than every baseline on {metrics} of faithfulness, unlike other methods;"
-        f" its reference color, {color}, may be too similar to the pixels that it hides: compare another color."
+        f"{method} is not significantly better than every baseline method on {metrics} of faithfulness, unlike other"
+        f" methods; its reference color, {color}, may be too similar to the pixels that it hides."
         for method, color in colors.items()
         if best.get(method) == 0
     ]
@@ -176,90 +272,10 @@ def one_seed_words(findings: Mapping[str, Sequence[Finding]]) -> str:
     return f"One training seed or weights file{where}: retraining may change the order of the methods."
 
 
-def summary_words(findings: Sequence[Finding]) -> list[str]:
-    """Return all applicable sentences on the metrics of a study."""
-    return [
-        first_words(findings),
-        *top_words(findings),
-        *baseline_words(findings),
-        *missing_words(findings),
-        *single_images_words(findings),
-    ]
-
-
-def missing_words(findings: Sequence[Finding]) -> list[str]:
-    """Return the sentences on missing scores, one for each group of metrics with the same incomplete methods."""
-    groups: dict[tuple[tuple[str, float, int], ...], list[Finding]] = {}
-    for finding in findings:
-        lacking = finding.rows[finding.rows["undefined"] > words.UNDEFINED]
-        key = tuple(lacking[["method", "undefined", "seeds"]].itertuples(index=False, name=None))
-        groups.setdefault(key, []).append(finding)
-    return [
-        text
-        for group in groups.values()
-        for text in words.undefined_words(group[0].rows, joined(finding.name for finding in group))
-    ]
-
-
-def first_words(findings: Sequence[Finding]) -> str:
-    """Return the sentences on the methods, and the baselines, that rank first on a metric (rank set 1).
-
-    ``basis_words`` and ``multiplicity_words`` follow.
-    """
+def basis_words(findings: Sequence[Finding]) -> str:
+    """Return the sentences on what the rank sets of a study compare, and on their confidence; empty without ranks."""
     compared = _compared(findings)
-    if not compared:
-        return _no_ranks_text(findings)
-    metrics: dict[bool, dict[str, list[str]]] = {False: {}, True: {}}
-    for finding in compared:
-        if (row := words.first(finding.rows)) is not None:
-            metrics[bool(row["baseline"])].setdefault(row["method"], []).append(finding.name)
-    (methods, count), (baselines, of_baselines) = (
-        (by_method, sum(map(len, by_method.values()))) for by_method in metrics.values()
-    )
-    text = f"No method that uses the model ranks first on any metric (0 of {len(compared)})."
-    if count:
-        total = f"{count} of {len(compared)} metric{'s' if len(compared) > 1 else ''}"
-        text = f"On {total}, a method that uses the model ranks first: {_list_by_method(methods)}."
-    if of_baselines:
-        total = f"{of_baselines} metric{'s' if of_baselines > 1 else ''}"
-        text += f" On {total}, a baseline ranks first: {_list_by_method(baselines)}."
-    return f"{text} {_basis_text(compared)}{multiplicity_words(len(compared))}"
-
-
-def top_words(findings: Sequence[Finding]) -> list[str]:
-    """Return the sentences on the metrics under which no method ranks first.
-
-    - Several methods have ``rank_low`` 1, a baseline among them or not: they are not distinguishable.
-    - One has: it is not distinguishable from at least one other method.
-    - None has: every method is worse than another one.
-
-    ``basis_words`` follow a sentence only if they differ from those of ``first_words``.
-    """
-    compared = _compared(findings)
-    several: dict[str, Finding] = {}
-    alone: dict[str, Finding] = {}
-    none: dict[str, Finding] = {}
-    for finding in compared:
-        leading = words.top(words.ranked(finding.rows))
-        if words.first(finding.rows) is not None:
-            continue
-        if len(leading) > 1:
-            several[f"{words.leading_words(leading)} on {finding.name} {words.sets_words(leading)}"] = finding
-        elif len(leading):
-            alone[words.open_words(leading, f" on {finding.name}")] = finding
-        else:
-            none[finding.name] = finding
-    texts = {
-        f"The best methods are not distinguishable on these metrics: {'; '.join(several)}.": several,
-        f"{'; '.join(alone)}.": alone,
-        f"No method ranks first on {joined(none)}: {words.CIRCLE}.": none,
-    }
-    basis = _basis_text(compared) if compared else ""
-    return [
-        text if (group_basis := _basis_text(list(group.values()))) == basis else f"{text} {group_basis}"
-        for text, group in texts.items()
-        if group
-    ]
+    return f"{_basis_text(compared)}{multiplicity_words(len(compared))}" if compared else ""
 
 
 def multiplicity_words(metrics: int) -> str:
@@ -277,90 +293,9 @@ def multiplicity_words(metrics: int) -> str:
     )
 
 
-def baseline_words(findings: Sequence[Finding]) -> list[str]:
-    """Return the sentences on metrics under which baselines are not outperformed.
-
-    - Baselines are better than every method that uses the model: a good score is not evidence.
-    - Else a baseline has ``rank_low`` 1, so no method is shown to be better: a good score is not evidence so far.
-    - Else a method has ``above_baselines`` 0: it is not significantly better than at least one baseline.
-    """
-    better, leading, not_better = [], [], []
-    for finding in _compared(findings):
-        rows = words.ranked(finding.rows)
-        models, baselines = (list(rows.loc[rows["baseline"] == kind, "method"]) for kind in (False, True))
-        first = list(rows.loc[rows["baseline"] & (rows["rank_low"] == 1), "method"])
-        compared = verdicts.both_ways(finding.pairs, by_means=verdicts.is_by_means(rows))
-        if names := verdicts.better_baselines(compared, models, baselines):
-            better.append(f"{joined(names)} on {finding.name}")
-        elif first:
-            leading.append(f"{joined(first)} on {finding.name}")
-        elif names := words.weak_methods(finding.rows):
-            not_better.append(f"{joined(names)} ({finding.name})")
-    texts = []
-    if better:
-        texts.append(
-            f"These baselines are significantly better than every method that uses the model: {'; '.join(better)}."
-            " On these metrics, a good score is not evidence that a map explains the model."
-        )
-    if leading:
-        texts.append(
-            f"No method is shown to be better than these baselines: {'; '.join(leading)}. So far, a good score on these"
-            " metrics is not evidence that a map explains the model."
-        )
-    if not_better:
-        texts.append(f"Not significantly better than every baseline: {'; '.join(not_better)}.")
-    return texts
-
-
-def single_images_words(findings: Sequence[Finding]) -> list[str]:
-    """Return the sentences on the metrics for which images agree on the ranking and the first method is best on most.
-
-    Metrics under which a baseline ranks first are left out, because α is computed without baselines. Empty if no metric
-    has ranks.
-
-    - Images agree (``verdicts.images_agree``), and ``best_share`` of the method that ranks first is above ``MOST``.
-    - The same with a smaller share: the sentence of ``single_image_words``.
-    - α has no interval: too few images.
-    - No metric of the first kind: the sentence does not claim that the order differs from image to image.
-    """
-    agreeing, texts, no_interval, units = [], [], [], "images"
-    for finding in (compared := _compared(findings)):
-        row, alpha = words.first(finding.rows), finding.alpha
-        if alpha is not None and not np.isnan(alpha["alpha"]) and np.isnan(alpha["alpha_low"]):
-            no_interval.append(f"{finding.name} (α = {words.two(alpha['alpha'])})")
-            units = verdicts.units_text(alpha)
-        text = words.single_image_words(finding.rows, alpha)
-        if row is None or row["baseline"] or not text:
-            continue
-        if row["best_share"] > words.MOST:
-            agreeing.append(f"{finding.name} ({row['method']}, {words.percent(row['best_share'])})")
-        else:
-            texts.append(f"On {finding.name}, images agree on the ranking, but {text}")
-    if agreeing:
-        texts.insert(
-            0,
-            "Images agree on the ranking, and the method that ranks first has the best score on most of them (methods"
-            f" that tie share an image): {joined(agreeing)}.",
-        )
-    elif compared:
-        texts.insert(
-            0,
-            "No metric is shown to meet all three conditions: images agree on the ranking"
-            f" (CI of α ≥ {words.RELIABLE}), a method that uses the model ranks first, and it has the best score on"
-            " most images.",
-        )
-    if no_interval:
-        texts.append(f"Too few {units} for a confidence interval of α: {joined(no_interval)}.")
-    return texts
-
-
 def _compared(findings: Sequence[Finding]) -> list[Finding]:
     """Return the findings with ranks."""
     return [finding for finding in findings if not words.no_order_words(finding.rows)]
-
-
-def _list_by_method(metrics: Mapping[str, Sequence[str]]) -> str:
-    return "; ".join(f"{method} on {joined(names)}" for method, names in metrics.items())
 
 
 def _basis_text(findings: Sequence[Finding]) -> str:

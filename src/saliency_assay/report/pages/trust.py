@@ -20,6 +20,15 @@ from saliency_assay.report.pages.summary import one_seed_words
 
 LEVELS = {kind: 2 if kind == verdicts.RELIABLE else int(kind in verdicts.SHOWN) for kind in KINDS}
 """Color of each verdict: 0 if no order was shown, 1 if it is clear on average, 2 if it is reliable."""
+ADVICE = ("Ignore in this run", "Use with caution", "Use")
+"""What to do with a metric, by its level."""
+REASONS = {
+    verdicts.RELIABLE: "images agree on the order of the methods",
+    verdicts.TRAINING_NOISE: "one training seed, so differences may be training noise",
+    verdicts.AT_CHANCE: verdicts.CHANCE_REASON,
+    verdicts.CLEAR: "the order of the means is clear, but single images may differ from it",
+}
+"""Reasons of the advice in place of the verdict."""
 CONCLUSIONS = (evidence.SUPPORTED, evidence.NOT_SHOWN, evidence.CONTRADICTED)
 CONCLUSION_RULES = {
     evidence.SUPPORTED: "Reliability and a comparison with a known answer (known order, or truth on designed "
@@ -69,7 +78,7 @@ class TrustedMetric:
     axis: Axis | None
     images: Number  # images with a score, of all images
     seeds: int
-    baselines: Number  # number of methods that are better than every baseline
+    baselines: Number  # number of methods that are better than every baseline method
     agreeing: Number  # number of metrics that order the methods of single images similarly
     verdict: Verdict
 
@@ -137,6 +146,7 @@ def trust_page(results: Sequence[StudyResult], evidence_rows: pd.DataFrame | Non
         metrics=sorted(metrics, key=lambda metric: metric.place),
         counts=verdict_counts(scored),
         summary=counts_text(verdict_counts(scored)),
+        use=metrics_to_use(scored),
         one_seed=one_seed_words({result.label: result.findings for result in scored}),
         alpha_head=f"α with {100 * scored[0].level:.4g} % CI" if scored else "",
         levels=[LEVELS[kind] for kind in KINDS],
@@ -214,6 +224,28 @@ def _evidence_cell(
     )
 
 
+def metrics_to_use(results: Sequence[StudyResult]) -> dict[str, dict[str, list[str]]]:
+    """Return the names of the metrics to use, to use with caution and to ignore, each with the reason.
+
+    A metric with verdicts in several studies is followed by their labels.
+    """
+    scored = [result for result in results if result.tables]
+    metrics = [
+        (finding.name, result.label, verdict.kind)
+        for result in scored
+        for finding, verdict in zip(result.findings, result.verdicts, strict=True)
+    ]
+    studies = Counter(name for name, *_ in metrics)
+    advice: dict[str, dict[str, list[str]]] = {}
+    for kind in reversed(KINDS):
+        for name, study, of_metric in metrics:
+            if of_metric == kind:
+                text = f"{name} ({study})" if studies[name] > 1 else name
+                reason = REASONS.get(kind, kind)
+                advice.setdefault(ADVICE[LEVELS[kind]], {}).setdefault(reason, []).append(text)
+    return advice
+
+
 def verdict_counts(results: Sequence[StudyResult]) -> dict[str, int]:
     """Return the number of metrics of all studies with each of ``verdicts.KINDS``."""
     counts = Counter(verdict.kind for result in results if result.tables for verdict in result.verdicts)
@@ -285,12 +317,12 @@ def _images(rows: pd.DataFrame) -> Number:
 
 
 def _baselines(rows: pd.DataFrame) -> Number:
-    """Return how many of the ranked methods are significantly better than every baseline."""
+    """Return how many of the ranked methods are significantly better than every baseline method."""
     if verdicts.is_untested(rows):
         return Number(NOT_COMPARED, None, "one training seed")
     compared = words.ranked(rows)["above_baselines"].dropna()
     if compared.empty:
-        return Number(NOT_COMPARED, None, "no baseline")
+        return Number(NOT_COMPARED, None, "no baseline method")
     return Number(f"{int(compared.sum())} of {len(compared)}", round(compared.mean(), 4))
 
 

@@ -77,22 +77,22 @@ def top_words(rows: pd.DataFrame) -> str:
     - Several have ``rank_low`` 1: they are not distinguishable.
     - One has ``rank_low`` 1 and ``rank_high`` above 1: it is not distinguishable from at least one other method.
     - None has ``rank_low`` 1, which is possible if scores are missing: no method ranks first.
-
-    Except in the first case, ``basis_words`` follow.
     """
     if text := no_order_words(rows):
         return text
     scored = ranked(rows)
-    leading, basis = top(scored), basis_words(scored)
+    leading = top(scored)
     if (row := first(scored)) is not None:
         mean, low, high = row["mean"], row["low"], row["high"]
         interval = "" if np.isnan(low) else f", 95 % CI {number(low)} to {number(high)}"
-        return f"{row['method']} ranks first (mean {number(mean)}{interval}). {basis}"
+        return f"{row['method']} ranks first (mean {number(mean)}{interval})."
     if len(leading) > 1:
-        return f"No method ranks first: {leading_words(leading)} are not distinguishable {sets_words(leading)}. {basis}"
+        return (
+            f"No method ranks first: {leading_words(leading)} are not distinguishable {sets_words(leading)}."
+        )
     if len(leading):
-        return f"{open_words(leading)}. {basis}"
-    return f"No method ranks first: {CIRCLE}. {basis}"
+        return f"{open_words(leading)}."
+    return f"No method ranks first: {CIRCLE}."
 
 
 def open_words(leading: pd.DataFrame, on: str = "") -> str:
@@ -183,7 +183,7 @@ def best_first(rows: pd.DataFrame) -> list[str]:
 def baseline_words(rows: pd.DataFrame, pairs: pd.DataFrame) -> str:
     """Return the sentence that compares the methods with the baselines, which do not use the model.
 
-    - A baseline is better than every other method that uses the model: a good score is not evidence.
+    - A baseline method is better than every other method that uses the model: a good score is not evidence.
     - Else a baseline has ``rank_low`` 1, so no method is shown to be better: a good score is not evidence so far.
     - Else ``above_baselines`` is 0: the method is not significantly better than at least one baseline.
     - Else ``above_baselines`` is 1 for every other ranked method: all are better.
@@ -199,24 +199,24 @@ def baseline_words(rows: pd.DataFrame, pairs: pd.DataFrame) -> str:
         verdicts.both_ways(pairs, by_means=verdicts.is_by_means(rows)),
     )
     if better := verdicts.better_baselines(compared, list(others["method"]), list(baselines["method"])):
-        are = "is a baseline, which does" if len(better) == 1 else "are baselines, which do"
+        are = "is a baseline method, which does" if len(better) == 1 else "are baseline methods, which do"
         return (
             f"{joined(better)} {are} not use the model, and significantly better than every method that does: a good"
             " score under this metric is not evidence that a map explains the model."
         )
     if leading := list(baselines.loc[baselines["rank_low"] == 1, "method"]):
-        are = "is a baseline, which does" if len(leading) == 1 else "are baselines, which do"
+        are = "is a baseline method, which does" if len(leading) == 1 else "are baseline methods, which do"
         return (
             f"{joined(leading)} {are} not use the model, and no method is shown to be better: so far, a good score"
             " under this metric is not evidence that a map explains the model."
         )
     if not_better := weak_methods(rows):
         if len(baselines) > 1:
-            return f"Not significantly better than every baseline ({names}): {joined(not_better)}."
-        return f"Not significantly better than the baseline ({names}): {joined(not_better)}."
+            return f"Not significantly better than every baseline method ({names}): {joined(not_better)}."
+        return f"Not significantly better than the baseline method ({names}): {joined(not_better)}."
     if len(others) and (others["above_baselines"] == 1).all():
         every = "every" if len(baselines) > 1 else "the"
-        return f"Every other method is significantly better than {every} baseline ({names})."
+        return f"Every other method is significantly better than {every} baseline method ({names})."
     return ""
 
 

@@ -41,6 +41,6 @@ BAM = StudyKind(
     },
     class_label="scene",  # MCS, IDR and IIR all use the model trained on scene labels
     latex="saliency_assay.studies.bam.latex_tables:latex_tables",
-    cautions="saliency_assay.studies.bam.claims:cautions",
-    caution_tables=("claims",),
+    notes="saliency_assay.studies.bam.claims:notes",
+    summary_tables=("claims",),
 )

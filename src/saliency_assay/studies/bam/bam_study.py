@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 
 class IndependenceSettings(Settings):
-    """Measurement of [IIR](metrics.md#iir)."""
+    """Measurement of [IIR](metrics/bam.md#iir)."""
 
-    model: str = Field(description="The model that is explained. In the paper, it is trained on `NAME_0s`.")
+    model: str = Field(description="The explained model. In the paper, it is trained on `NAME_0s`.")
     images: Positive = Field(
         300,
-        description="Maximum number of test images that are measured; all of them contain the common object.",
+        description="Maximum number of test images; all contain the common object.",
     )
 
 
 class BamStudy(Study):
-    """Comparison of two models that are trained on the same images, one on object labels and one on scene labels."""
+    """Comparison of two models trained on the same images, one on object labels and one on scene labels."""
 
     kind: Literal["bam"] = Field(description="The kind of study.")
     data: str = Field(description="An entry under `data` of kind `bam` or `synthetic`, here called `NAME`.")
@@ -38,21 +38,18 @@ class BamStudy(Study):
     scene_model: str = Field(description="f_s, the model trained on the scene labels of `NAME_os`.")
     robustness: Distinct[Literal["scale", "location"]] = Field(
         (),
-        description="Variants of `NAME_os` on which MCS and IDR are also measured: objects of other sizes (`scale`) or "
-        "at other locations (`location`).",
+        description="Variants of `NAME_os` for MCS and IDR: objects of other sizes (`scale`) or at other locations.",
     )
     series: Annotated[Distinct[str], Field(min_length=2)] = Field(
         (),
-        description="Models of the [commonality series](bam.md#commonality-series), in order of increasing k up to 1. "
-        "Each is trained on the scene labels of one set `NAME_os_kNN`.",
+        description="Models of the [commonality series](bam.md#commonality-series) by increasing k up to 1, each "
+        "trained on the scene labels of a set `NAME_os_kNN`.",
     )
     independence: OrAbsent[IndependenceSettings] = Field(
         None,
         description="Settings of IIR; by default, IIR is not measured.",
     )
-    concepts: bool = Field(
-        False, description="Whether to measure TCAV, with the common object as the concept."
-    )
+    concepts: bool = Field(False, description="Measure TCAV, with the common object as the concept.")
 
     def complete_kind(self, config: "Configuration") -> None:
         """Check that the models of the study were trained on the right data and labels.

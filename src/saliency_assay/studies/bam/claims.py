@@ -651,7 +651,7 @@ def summary(table: pd.DataFrame) -> str:
     return ", ".join(f"{table['verdict'].str.startswith(verdict).sum()} {verdict}" for verdict in VERDICTS)
 
 
-def cautions(tables: Mapping[str, pd.DataFrame], labels: Labels = UNLABELED) -> list[str]:
+def notes(tables: Mapping[str, pd.DataFrame], labels: Labels = UNLABELED) -> list[str]:
     """Return one sentence on the claims in the table ``claims`` that were not reproduced; none if there are none."""
     if "claims" not in tables:  # no method has MCS and IDR
         return []
@@ -661,6 +661,5 @@ def cautions(tables: Mapping[str, pd.DataFrame], labels: Labels = UNLABELED) -> 
         return []
     be = "was" if len(failed) == 1 else "were"
     return [
-        f"{len(failed)} of {tested} checked claims of Yang & Kim (2019) {be} {failed.iloc[0]}; most checks compare"
-        " values without a significance test, see the table of claims."
+        f"{len(failed)} of {tested} checked claims of Yang & Kim (2019) {be} {failed.iloc[0]}; see the table of claims."
     ]

@@ -293,7 +293,10 @@ class BamParams(StudyParams):
     def plot_bam(self, wildcards: Wildcards) -> Settings:
         metrics = self._metric_parameters("mcs", "idr")
         labels = self.descriptions.labels(wildcards["study"])
-        return self.settings("plot_bam", study=wildcards["study"], metrics=metrics, labels=labels)
+        robustness = list(self.studies.study(wildcards["study"]).robustness)
+        return self.settings(
+            "plot_bam", study=wildcards["study"], metrics=metrics, robustness=robustness, labels=labels
+        )
 
     def tabulate_series(self, wildcards: Wildcards) -> Settings:
         return self.settings("tabulate_series", **self._series(wildcards["study"]))

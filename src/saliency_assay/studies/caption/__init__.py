@@ -15,4 +15,6 @@ CAPTION = StudyKind(
     rated_scores="saliency_assay.studies.caption.rated_scores:rated_scores",
     variants="models",
     latex="saliency_assay.studies.caption.latex_tables:latex_tables",
+    answer="saliency_assay.studies.caption.caption_tables:answer",
+    summary_tables=("table",),
 )

@@ -14,15 +14,12 @@ if TYPE_CHECKING:
 
 
 class CaptionStudy(Study):
-    """Comparison of two models of captioned images: one relies on the picture, and the other on the caption."""
+    """Comparison of two models of captioned images: one uses the picture, and one the caption."""
 
     kind: Literal["caption"] = Field(description="The kind of study.")
-    image_model: str = Field(
-        description="The model that relies on the picture, trained on a set `NAME_both`."
-    )
+    image_model: str = Field(description="Model that uses the picture, trained on a set `NAME_both`.")
     caption_model: str = Field(
-        description="The model that relies on the caption, trained on a set `NAME_both` with the same classes and "
-        "captions."
+        description="Model that uses the caption, trained on a set of the same classes and captions."
     )
 
     def complete_kind(self, config: "Configuration") -> None:

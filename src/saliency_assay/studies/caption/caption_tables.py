@@ -8,6 +8,7 @@ import pandas as pd
 from numpy import ndarray as Array
 
 from saliency_assay.plotting.statistics import mean_and_error
+from saliency_assay.plotting.text import joined
 from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.reliability.variance import GROUPS, mean_of
 from saliency_assay.storage import GROUP
@@ -50,6 +51,7 @@ PRINTED_INFIDELITY = {
 }
 ABOVE = 95.0  # percent; the test accuracy of both models is higher in the paper
 CHANCE = (45.0, 55.0)  # percent; the range considered chance level, which is 0.5 in footnote 7
+DECIDED = ("reproduced", "not reproduced")  # verdicts on claims that were tested
 ZERO = 1e-6  # squared logits; an INFD up to this is 0 up to rounding
 
 
@@ -172,10 +174,64 @@ def compare_with_printed(
     return pd.DataFrame(rows)
 
 
+def answer(tables: Mapping[str, pd.DataFrame], labels: Labels = UNLABELED) -> str:
+    """Return the share of attribution on the half that each model uses, by method, as one sentence.
+
+    Shares are means over seeds, with the 95 % confidence interval over images of the figure.
+
+    Args:
+        tables: ``table`` from ``caption_table``.
+        labels: labels of methods and models.
+    """
+    table, texts = tables["table"], []
+    for model, rows in table.groupby("model", sort=False):
+        halves = [half for half in dict.fromkeys(rows["used"]) if half]
+        name = labels.model(str(model))
+        if len(halves) != 1:
+            texts.append(f"{name} does not use one half in all seeds, so its maps are not judged")
+            continue
+        columns = ["share", "share_error"]
+        means = rows.groupby("method", sort=False)[columns].mean().sort_values("share", ascending=False)
+        above = [labels.method(str(name)) for name, *row in means.itertuples(name=None) if _low(*row) > 0.5]
+        shares = [
+            f"{labels.method(str(method))} {_share_text(share, error)}"
+            for method, share, error in means.itertuples(name=None)
+        ]
+        who = (
+            "no method is shown to highlight"
+            if not above
+            else f"only {joined(above)} highlight{'s' * (len(above) == 1)}"
+        )
+        who = "all methods highlight" if len(above) == len(means) else who
+        texts.append(f"for {name}, {who} {HALVES[halves[0]]}, which it uses ({', '.join(shares)})")
+    text = f"{'; '.join(texts)} (shares of attribution with 95 % CI; 50 % is no preference)."
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def _low(share: float, error: float) -> float:
+    """Return the lower end of the 95 % confidence interval of a share; NaN if undefined."""
+    return share - 1.96 * error
+
+
+def _share_text(share: float, error: float) -> str:
+    if np.isnan(share):
+        return "undefined"
+    ends = 100 * max(_low(share, error), 0), 100 * min(share + 1.96 * error, 1)
+    interval = "" if np.isnan(error) else f" [{ends[0]:.0f}, {ends[1]:.0f} %]"
+    return f"{100 * share:.0f} %{interval}"
+
+
 def statements(
-    checks: pd.DataFrame, table: pd.DataFrame, methods: Mapping[str, str], labels: Labels = UNLABELED
+    checks: pd.DataFrame,
+    table: pd.DataFrame,
+    methods: Mapping[str, str],
+    labels: Labels = UNLABELED,
+    setting: str = "",
 ) -> pd.DataFrame:
-    """Return the paper's claims about the experiment with verdicts: ``claim, source, measured, verdict``."""
+    """Return the paper's claims about the experiment with verdicts: ``claim, source, measured, verdict``.
+
+    ``setting`` is a phrase about the study's setting that follows the verdicts, if it differs from the paper's.
+    """
     rows = [_accuracy_claim(checks)]
     rows += [
         _reliance_claim(checks, model, role, labels)
@@ -184,6 +240,9 @@ def statements(
     means = compare_with_printed(table, methods, labels)[["method", "INFD, mean of both", "INFD, published"]]
     order = [row for row in means.itertuples(index=False, name=None) if not np.isnan(row[2])]
     rows += [_optimal_claim(order), _order_claim(order)]
+    rows = [
+        [*row, f"{verdict} {setting}".strip() if verdict in DECIDED else verdict] for *row, verdict in rows
+    ]
     return pd.DataFrame(rows, columns=["claim", "source", "measured", "verdict"])
 
 
@@ -238,7 +297,7 @@ def _order_claim(order: Sequence[tuple[str, float, float]]) -> list[str]:
 
 
 def _verdict(meets_criterion: bool) -> str:
-    return "reproduced" if meets_criterion else "not reproduced"
+    return DECIDED[0] if meets_criterion else DECIDED[1]
 
 
 def _select(table: pd.DataFrame, model: str, seed: int, method: str) -> pd.DataFrame:

@@ -3,6 +3,8 @@
 from saliency_assay.pipeline.inputs import StudyInputs, Wildcards
 from saliency_assay.pipeline.params import Settings, StudyParams
 
+SMALL = ("digits", "synthetic")  # kinds of source data that are smaller than those of the paper
+
 
 class CaptionInputs(StudyInputs):
     """Inputs of the rules of caption studies."""
@@ -28,7 +30,15 @@ class CaptionParams(StudyParams):
         methods = self.studies.study(wildcards["study"]).methods
         names = {name: self._table_method(name) for name in methods}
         labels = self.descriptions.labels(wildcards["study"])
-        return self.settings("plot_caption", study=wildcards["study"], methods=names, labels=labels)
+        data = self.config.sets[self.studies.study(wildcards["study"]).data]
+        is_small = self.config.sets[str(data.source)].kind in SMALL
+        return self.settings(
+            "plot_caption",
+            study=wildcards["study"],
+            methods=names,
+            labels=labels,
+            setting="in this small setting" if is_small else "",
+        )
 
     def _table_method(self, name: str) -> str:
         """Return the name of a method in the paper's Table 3.

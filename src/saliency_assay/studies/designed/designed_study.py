@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 TRUTH, AGREEMENT = "truth", "truth_agreement"
 """Registered method of exact maps, and registered metric of the closeness to them."""
+LOCAL = ("infidelity_noisy_baseline",)
+"""Registered metrics that multiply maps with the values of pixels, as if they were slopes."""
 
 
 class DesignedStudy(MetricsStudy):
@@ -50,6 +52,13 @@ class DesignedStudy(MetricsStudy):
         agreements = [name for name in self.metrics if config.metrics[name].metric == AGREEMENT]
         self._check_one("methods", TRUTH, truths)
         self._check_one("metrics", AGREEMENT, agreements)
+        for name in self.metrics:
+            metric = config.metrics[name]
+            if metric.metric in LOCAL or metric.parameters.get("explanation") == "local":
+                raise ConfigError(
+                    f"{self.place}.metrics: found {name}, a metric of local explanations; expected metrics of "
+                    "contributions to the output, as the exact maps are"
+                )
 
     def _check_one(self, section: str, registered: str, names: Sequence[str]) -> None:
         if len(names) != 1:

@@ -27,17 +27,17 @@ class FidelityStudy(ScoredStudy):
     kind: Literal["fidelity"] = Field(description="The kind of study.")
     printed: dict[str, dict[str, Number]] = Field(
         {},
-        description="Printed values, to compare with the means of the study: `{METHOD: {SCORE: value}}` "
-        "([names of scores](metrics.md#tables)).",
+        description="Printed means for comparison: `{METHOD: {SCORE: value}}` "
+        "([names of scores](metrics.md#names-of-scores)).",
     )
     printed_alpha: dict[str, Annotated[dict[BaselineSubset, Alpha], Field(min_length=1)]] = Field(
         {},
-        description="Printed values of Krippendorff's α, with and without baseline methods: "
+        description="Printed α with and without baseline methods: "
         "`{SCORE: {with: value, without: value}}` ([example](reliability.md#comparison-with-printed-values)).",
     )
     printed_correlation: dict[str, dict[str, dict[str, Correlation]]] = Field(
         {},
-        description="Printed values of Spearman's ρ between two scores: `{SCORE: {SCORE: {METHOD: value}}}` "
+        description="Printed Spearman's ρ of two scores: `{SCORE: {SCORE: {METHOD: value}}}` "
         "([example](reliability.md#comparison-with-printed-values)).",
     )
 

@@ -22,15 +22,12 @@ LAST: dict[str, Any] = {"color": VERMILION, "linestyle": "--"}
 
 
 def necessity_sufficiency_boxes(results: MetricResults) -> Figure:
-    """Plot N-Ord, 1 − S-Ord, TPN and TPS of images by method, all lower is better: Wang et al. (2020), Fig. 5."""
+    """Plot N-Ord, S-Ord, TPN and TPS of images by method, each in its direction (Wang et al., 2020, Fig. 5)."""
     height = 0.36 * len(results.methods) + 2.1
     figure = Figure(figsize=(14, height))
     for axes, score in zip(figure.subplots(1, 4), CRITERIA, strict=True):
-        rows = results.rows(score, "")
-        label = results.axis(score)
-        if score == "s_ord":
-            rows, label = rows.assign(score=1 - rows["score"]), f"1 − {label}"
-        box_panel(axes, rows, results.methods, label=label, direction="lower", names=results.names)
+        rows, label, direction = results.rows(score, ""), results.axis(score), results.directions[score]
+        box_panel(axes, rows, results.methods, label=label, direction=direction, names=results.names)
     mark(figure, Patch(**BOX), several_seeds=results.seeds > 1)
     return figure
 

@@ -15,7 +15,7 @@ class GalleryStudy(Study):
     """Maps of one model, without scores."""
 
     kind: Literal["gallery"] = Field(description="The kind of study.")
-    model: str = Field(description="The model whose maps are shown, on the data set that it is trained on.")
+    model: str = Field(description="The explained model, on its own data set.")
 
     def complete_kind(self, config: "Configuration") -> None:
         """Check the model.

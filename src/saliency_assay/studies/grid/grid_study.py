@@ -19,16 +19,16 @@ class GridStudy(Study):
     """Localization of the maps of one model in grids of its test images."""
 
     kind: Literal["grid"] = Field(description="The kind of study.")
-    model: str = Field(description="The model whose maps of grids of test images are scored.")
+    model: str = Field(description="The explained model.")
     settings: Annotated[Distinct[Setting], Field(min_length=1)] = Field(
-        ("gridpg", "difull", "dipart"), description="Parts of the grid that the logits of a cell depend on."
+        ("gridpg", "difull", "dipart"), description="What the logits of a cell depend on."
     )
     cells: Annotated[int, Field(ge=2, le=8), INTEGER] = Field(
-        2, description="Images in a row and in a column of a grid; Rao et al. have 3 in the paper."
+        2, description="Images in a row and in a column of a grid; 3 in the paper."
     )
     grids: Annotated[int, Field(ge=2, le=100_000), INTEGER] = Field(100, description="Number of grids.")
     confidence: Annotated[float, Field(ge=0, lt=1), NUMBER] = Field(
-        0.99, description="Smallest probability of the explained class of each image, on its own."
+        0.99, description="Smallest probability of the explained class, for an image on its own."
     )
     seed: Annotated[int, Field(ge=0), INTEGER] = Field(0, description="Seed of the selection of images.")
 

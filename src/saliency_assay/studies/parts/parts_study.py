@@ -20,12 +20,10 @@ class PartsStudy(Study):
     """FunnyBirds' protocols on the maps of one model."""
 
     kind: Literal["parts"] = Field(description="The kind of study.")
-    model: str = Field(
-        description="The model whose maps are scored, on the data set of kind `birds` that it is trained on."
-    )
+    model: str = Field(description="The explained model, on its own data set of kind `birds`.")
     dilation: Annotated[int, Field(ge=0, le=16), INTEGER] = Field(
         1,
-        description="Pixels by which parts and objects are enlarged before attribution in them is summed "
+        description="Pixels by which parts and objects are enlarged before their attribution is summed "
         "([FunnyBirds](parts.md): 2 of 256 pixels).",
     )
 

@@ -51,5 +51,5 @@ RETRAIN = StudyKind(
     explains_all_images=True,
     latex="saliency_assay.studies.retrain.latex_tables:latex_tables",
     cautions="saliency_assay.studies.retrain.cautions:cautions",
-    caution_tables=("leakage",),
+    summary_tables=("leakage",),
 )

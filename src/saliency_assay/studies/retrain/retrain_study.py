@@ -24,11 +24,11 @@ Reduction = Literal["sum", "abs_sum", "abs_max", "positive_sum", "squared_sum", 
 
 
 class LeakageSettings(Settings):
-    """Measurement of leakage, by classifiers that are trained on masks alone."""
+    """Classifiers that are trained on masks alone."""
 
     repeats: Annotated[int, Field(ge=2), INTEGER] = Field(
         3,
-        description="Number of classifiers trained per seed on the images' labels, and of those on permuted labels.",
+        description="Classifiers per seed on class labels, and as many on permuted ones.",
     )
     iterations: OrAbsent[Distinct[Positive]] = Field(
         None,
@@ -41,40 +41,36 @@ class RetrainStudy(Study):
     """Retraining of a model on images without their most salient pixels ([Retraining](retrain.md))."""
 
     kind: Literal["retrain"] = Field(description="The kind of study.")
-    model: str = Field(
-        description="The original model f_0. Every retrained model f_i has the settings and initial weights of f_0."
-    )
+    model: str = Field(description="The original model f_0. Every f_i has its settings and initial weights.")
     protocols: Distinct[Protocol] = Field(
         ("iteroar",),
         min_length=1,
-        description="`iteroar` computes new maps for every f_i; `roar` uses the maps of f_0 for all iterations;"
-        " `roar_lerf` also uses the maps of f_0, but occludes the least important pixels first.",
+        description="`iteroar` computes new maps for every f_i; `roar` uses those of f_0; `roar_lerf` does, too, but"
+        " occludes the least important pixels first.",
     )
     fills: Distinct[Fill] = Field(
         ("zero", "mean"),
         min_length=1,
-        description="Fill of occluded pixels: black (`zero`), the mean color of the pixels under the mask (`mean`), or"
-        " ROAD's noisy linear interpolation from the pixels that no mask occludes (`linear`).",
+        description="Fill of occluded pixels: black, the mean color under the mask, or ROAD's noisy linear"
+        " interpolation.",
     )
     percentile: Annotated[float, Field(gt=0, lt=100), NUMBER] = Field(
         95, description="τ: an iteration occludes the pixels above this percentile of the map."
     )
     occluded: Annotated[float, Field(gt=0, lt=1), NUMBER] = Field(
         0.5,
-        description="ρ: the share of the image that is occluded after all iterations; a multiple of 1 − τ/100.",
+        description="ρ: the share of the image occluded in the end; a multiple of 1 − τ/100.",
     )
     reduction: Reduction = Field("sum", description="[Reduction](metrics.md#reductions) of maps.")
-    reductions: dict[str, Reduction] = Field(
-        {}, description="Reductions of individual methods, by method name, instead of `reduction`."
-    )
+    reductions: dict[str, Reduction] = Field({}, description="Reductions of single methods, by name.")
     transform: dict[Any, Any] = Field(
         {"kind": "none"},
         description="[Mask transform](retrain.md#mask-transforms) that reduces leakage: a `kind` and its parameters.",
     )
-    keep_maps: bool = Field(False, description="Whether to store the maps in addition to the masks.")
+    keep_maps: bool = Field(False, description="Store the maps, too, not only the masks.")
     shards: Positive = Field(
         1,
-        description="Number of [shards](retrain.md#shards) in which separate jobs compute the masks of an iteration.",
+        description="Number of [shards](retrain.md#shards), for separate jobs, of the masks of an iteration.",
     )
     leakage: OrAbsent[LeakageSettings] = Field(
         None, description="Settings of [leakage](retrain.md#leakage); by default, leakage is not measured."

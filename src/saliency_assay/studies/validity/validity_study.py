@@ -26,18 +26,18 @@ class ValidityStudy(ScoredStudy):
     kind: Literal["validity"] = Field(description="The kind of study.")
     images: Count = Field(
         50,
-        description="Number of explained images on which degraded maps, changed models and changed images are scored.",
+        description="Explained images for degraded maps, changed models and changed images.",
     )
     degraded_methods: Annotated[Distinct[str], Field(min_length=1)] = Field(
         (),
-        description="Methods of the study whose maps are degraded; by default all that use the model.",
+        description="Methods whose maps are degraded; by default all that use the model.",
     )
     degradations: Distinct[Degradation] = Field(
         DEGRADATIONS,
         description="Ways to degrade maps ([known order](validity.md#known-order)); `[]` for none.",
     )
     levels: Annotated[int, Field(ge=2, le=20), INTEGER] = Field(
-        5, description="Number of degraded maps of each kind, in addition to the original."
+        5, description="Degraded maps of each kind, besides the original."
     )
     iterations: Annotated[int, Field(ge=0, le=100), INTEGER] = Field(
         3,
@@ -46,11 +46,11 @@ class ValidityStudy(ScoredStudy):
     perturbations: Count = Field(5, description="Changed models, and changed images, of each repetition (K).")
     model_noise: SmallAndLarge = Field(
         [0.001, 2.0],
-        description="Standard deviation of the factors of mean 1 by which all weights are multiplied: small and large.",
+        description="Standard deviation of the factors, of mean 1, of all weights: small and large.",
     )
     input_noise: SmallAndLarge = Field(
         [0.001, 5.0],
-        description="Largest absolute value of the uniform noise that is added to pixels in [0, 1]: small and large.",
+        description="Largest absolute value of uniform noise on pixels in [0, 1]: small and large.",
     )
 
     def complete_kind(self, config: "Configuration") -> None:

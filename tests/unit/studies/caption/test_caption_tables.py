@@ -14,6 +14,7 @@ from saliency_assay.storage import score_tables as score_table
 from saliency_assay.storage import zarr_store
 from saliency_assay.studies.caption.caption_tables import (
     CHECKS,
+    answer,
     caption_table,
     compare_with_printed,
     premise,
@@ -260,6 +261,22 @@ def test_methods_that_the_paper_does_not_tell_apart_have_no_order() -> None:
     assert table["measured"][4] == "g 2.5, e 6, sg 1.5, ig 0.75, opt 5e-14"
 
 
+def test_the_answer_is_the_share_of_attribution_on_the_used_half() -> None:
+    rows = [
+        ("looks", 0, "g", "image", 0.9, 0.01),
+        ("looks", 0, "e", "image", 0.5, 0.1),
+        ("reads", 0, "g", "caption", 0.8, 0.05),
+        ("reads", 0, "e", "caption", 0.6, 0.02),
+        ("both", 0, "g", "", NAN, NAN),
+    ]
+    table = pd.DataFrame(rows, columns=["model", "seed", "method", "used", "share", "share_error"])
+    assert answer({"table": table}) == (
+        "For looks, only g highlights the picture, which it uses (g 90 % [88, 92 %], e 50 % [30, 70 %]); for reads, all"
+        " methods highlight the caption, which it uses (g 80 % [70, 90 %], e 60 % [56, 64 %]); both does not use one"
+        " half in all seeds, so its maps are not judged (shares of attribution with 95 % CI; 50 % is no preference)."
+    )
+
+
 # ---- figures
 
 
@@ -314,7 +331,13 @@ def test_the_script_writes_tables_a_page_and_figures(tmp_path: Path) -> None:
     files = {"scores": [tmp_path / "scores.parquet"], "predictions": [tmp_path / "predictions.parquet"]}
     tables = {name: output.pop(name) for name in ("premise", "table")}
     run_script("tabulate_caption", tmp_path, {**MODELS, "data": DATA}, files, tables)
-    run_script("plot_caption", tmp_path, {"study": "c", "methods": METHODS, "labels": {}}, tables, output)
+    run_script(
+        "plot_caption",
+        tmp_path,
+        {"study": "c", "methods": METHODS, "labels": {}, "setting": ""},
+        tables,
+        output,
+    )
     table = pd.read_csv(tables["table"])
     assert table["infidelity"].tolist() == pytest.approx(
         caption_table(scored(), checks())["infidelity"].tolist()

@@ -57,7 +57,7 @@ def means(axes: Axes) -> list[tuple[float, float]]:
 # --- boxes --------------------------------------------------------------------------------------------------
 
 
-def test_all_four_criteria_are_lower_for_the_better() -> None:
+def test_all_four_criteria_have_their_direction() -> None:
     scores = {
         "n_ord": [0.1, 0.2, 0.3],
         "s_ord": [0.7, 0.8, NAN],
@@ -67,21 +67,22 @@ def test_all_four_criteria_are_lower_for_the_better() -> None:
     results = replace(metric_results({"gradient_x_input": {}, "b": {}}, scores), curves={})
     panels = necessity_sufficiency_boxes(results).axes
     labels = [axes.get_xlabel().split("\n") for axes in panels]
-    assert [lines[0] for lines in labels] == ["N-Ord", "1 − S-Ord", "TPN", "TPS"]
-    assert {lines[1] for lines in labels} == {"← lower is better"}
+    assert [lines[0] for lines in labels] == ["N-Ord", "S-Ord", "TPN", "TPS"]
+    lower = "← lower is better"
+    assert [lines[1] for lines in labels] == [lower, "higher is better →", lower, lower]
     assert [lines[2] for lines in labels] == [f"n = {images} images" for images in (3, "2 of 3", 3, 4)]
-    for axes, mean in zip(panels, (0.2, 1 - 0.75, 101.01 / 3, 150), strict=True):
+    for axes, mean in zip(panels, (0.2, 0.75, 101.01 / 3, 150), strict=True):
         assert means(axes) == [pytest.approx((mean, 0)), pytest.approx((mean, 1))]
     assert [axes.get_xscale() for axes in panels] == ["linear", "linear", "log", "symlog"]
     assert [label.get_text() for label in panels[0].get_yticklabels()] == ["gradient x input", "b"]
 
 
-def test_the_box_of_s_ord_is_mirrored() -> None:
+def test_the_box_of_s_ord_is_that_of_its_scores() -> None:
     ladder = np.arange(101) / 100
     scores = dict.fromkeys(LABELS, ladder**2)
     axes = necessity_sufficiency_boxes(metric_results({"a": {}}, scores)).axes[1]
     x = axes.patches[0].get_path().vertices[:, 0]
-    assert (x.min(), x.max()) == pytest.approx((1 - 0.75**2, 1 - 0.25**2))
+    assert (x.min(), x.max()) == pytest.approx((0.25**2, 0.75**2))
 
 
 # --- areas --------------------------------------------------------------------------------------------------

@@ -1,0 +1,110 @@
+"""Images on which the best method of a study has its worst scores, selected from all explained images."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy import ndarray as Array
+
+from saliency_assay.registry.directions import Direction
+from saliency_assay.registry.labels import Labels
+from saliency_assay.reliability.reliability_tables import SCORED, by_method, groups
+from saliency_assay.report.pages.study import named_scores
+from saliency_assay.report.pages.words import number
+
+MOST_IMAGES = 4
+
+
+@dataclass(frozen=True)
+class Failures:
+    """Images on which a method has its worst scores under one metric."""
+
+    method: str
+    metric: str
+    variant: str
+    arrow: str
+    """Better direction."""
+    images: Array
+    """Indices of the images in the set, the worst first."""
+    scores: Sequence[str]
+    """Score of each of these as text."""
+    total: int
+    """Number of images with a score."""
+
+
+def failures(
+    scores: pd.DataFrame | Iterable[pd.DataFrame],
+    methods: Sequence[str],
+    directions: Mapping[str, str],
+    *,
+    left_out: Collection[str] = (),
+    variants: str = "variants",
+) -> Failures | None:
+    """Return the images with the worst scores of the best method; None if no other method has different scores.
+
+    The best method has the best mean, over images and seeds, under the most metrics that pages name. Of these metrics
+    the first one with different scores selects the images. Images with the same score keep their order.
+
+    Args:
+        scores: rated scores of a study of all images, or chunks by metric and variant.
+        methods: methods of the study.
+        directions: for each metric the direction of its scores.
+        left_out: methods that are not compared, such as baselines and upper controls.
+        variants: kind of the variants of a score, see ``StudyResult.variants``.
+    """
+    candidates = [method for method in methods if method not in set(left_out)]
+    oriented_scores, raw_scores = {}, {}
+    for keys, table in groups(scores, SCORED):
+        pair = str(keys["metric"]), str(keys["variant"])
+        oriented_scores[pair] = by_method(table, directions[pair[0]]).reindex(columns=candidates)
+        raw_scores[pair] = by_method(table).reindex(columns=candidates)
+    best: dict[str, list[tuple[str, str]]] = {}
+    for pair in named_scores(pd.DataFrame(list(raw_scores), columns=["metric", "variant"]), variants):
+        means = oriented_scores[pair].mean()
+        if means.notna().any():
+            best.setdefault(str(means.idxmax()), []).append(pair)
+    if not best:
+        return None
+    method, pairs = max(best.items(), key=lambda item: len(item[1]))
+    for pair in pairs:
+        oriented = oriented_scores[pair][method].dropna()
+        if oriented.nunique() < 2:
+            continue
+        worst = oriented.sort_values(kind="stable").index[:MOST_IMAGES]
+        values = raw_scores[pair][method].loc[worst]
+        return Failures(
+            method,
+            *pair,
+            Direction(directions[pair[0]]).arrow,
+            np.asarray(worst, dtype=np.int64),
+            [number(value) for value in values],
+            len(oriented),
+        )
+    return None
+
+
+def failures_content(
+    found: Failures, small: Mapping[str, Any], names: Sequence[str], labels: Labels
+) -> dict[str, Any]:
+    """Return the content of the table of failures, for ``gallery.json``.
+
+    Args:
+        found: result of ``failures``.
+        small: ``plotting.thumbnails.thumbnails`` of its images and the maps of its method.
+        names: number or file of each image.
+        labels: labels of methods and scores.
+    """
+    method, metric = labels.method(found.method), labels.score(found.metric, found.variant)
+    return {
+        "title": f"Where {method} fails: {len(found.images)} worst of {found.total} images",
+        "titles": [f"image {name} ({title})" for name, title in zip(names, small["titles"], strict=True)],
+        "images": small["images"],
+        "maps": {
+            f"{method}, {model}" if len(small["maps"]) > 1 else method: of_model[method]
+            for model, of_model in small["maps"].items()
+        },
+        "metric": f"{metric} {found.arrow}",
+        "scores": list(found.scores),
+    }
