@@ -25,7 +25,7 @@ class Mistake:
     """A mistake in a configuration, and its line on the terminal."""
 
     title: str
-    """For the documentation."""
+    """Name of the test."""
     line: str
     """Part of the line: its place and what is found."""
     model: dict[str, Any]
@@ -204,12 +204,6 @@ MISTAKES = (
         {**RESNET8, "normalization": {"mean": [0.5] * 3, "std": [0.5] * 3}},
     ),
 )
-
-
-def row_of(mistake: Mistake) -> str:
-    """The row of a mistake in the documentation."""
-    text = mistake.line.replace("mistaken_networks", "net").replace("|", "\\|")
-    return f"| {mistake.title} | `{text.removesuffix('…')}…` |"
 
 
 def write_weights(folder: Path) -> None:

