@@ -1,4 +1,4 @@
-"""Save the figure of README.md, rank sets on the task coco of the reference suite: ``python -m tools.suite_picture``."""
+"""Save the figure of README.md, rank sets on the suite's task coco: ``python -m tools.suite_picture``."""
 
 from dataclasses import replace
 
@@ -23,7 +23,9 @@ def main() -> None:
     shown = replace(
         scores,
         methods=[each for name in METHODS for each in scores.methods if each.name == name],
-        metrics=[replace(each, directions={score: each.directions[score]}) for score, each in by_score.items()],
+        metrics=[
+            replace(each, directions={score: each.directions[score]}) for score, each in by_score.items()
+        ],
         table=pd.concat([table[table["metric"] == score] for score in SCORES]),
     ).benchmark()
     print(shown)

@@ -77,7 +77,12 @@ def test_the_example_of_the_readme_prints_its_output(capsys: pytest.CaptureFixtu
     assert printed[:8] == [line.split("  ")[0] for line in shown.splitlines()[:8]]
     assert names["result"].complete
     best = names["result"].ranks.set_index(["metric", "method"])["rank_high"]
-    assert best["iou", "gradcam"] == best["insertion", "gradcam"] == best["deletion", "integrated_gradients"] == 1
+    assert (
+        best["iou", "gradcam"]
+        == best["insertion", "gradcam"]
+        == best["deletion", "integrated_gradients"]
+        == 1
+    )
 
 
 @pytest.mark.slow

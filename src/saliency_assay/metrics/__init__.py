@@ -155,7 +155,9 @@ METRICS: tuple[Metric, ...] = (
         "Alvarez-Melis & Jaakkola, 2018; Tomsett et al., 2020",
         "correlation of a pixel's relevance with the decrease of the output when that pixel is replaced",
         formula="F = Pearson's ρ(R_i, f(x) − f(x without pixel i)) over random pixels i",
-        scores=(Score("faithfulness", HIGHER, (-1, 1), "Faithfulness correlation estimate", unit="Pearson's ρ"),),
+        scores=(
+            Score("faithfulness", HIGHER, (-1, 1), "Faithfulness correlation estimate", unit="Pearson's ρ"),
+        ),
         measures=FAITHFULNESS,
         takes=("mean", "responses"),
         responses="saliency_assay.metrics.faithfulness:single_pixels",

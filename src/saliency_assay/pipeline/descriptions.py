@@ -11,7 +11,6 @@ from saliency_assay.config.labels import labels_of
 from saliency_assay.config.methods import Method
 from saliency_assay.config.metrics import Metric
 from saliency_assay.pipeline.studies import Studies
-from saliency_assay.plotting.text import joined
 from saliency_assay.registry.labels import Labels
 
 COLOR_PARAMETERS = ("fill", "baseline", "perturbation")
@@ -98,7 +97,7 @@ class Descriptions:
                 for method in methods:
                     best.setdefault(method, {})[self.config.metrics[entry].label] = None
         return [
-            f"{self.config.methods[method].label} is not ranked under {joined(entries)}: it is their best possible map."
+            f"{self.config.methods[method].label} is the best possible map under {', '.join(entries)}, and not ranked."
             for method, entries in best.items()
         ]
 

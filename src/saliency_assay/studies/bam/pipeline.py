@@ -293,7 +293,7 @@ class BamParams(StudyParams):
     def plot_bam(self, wildcards: Wildcards) -> Settings:
         metrics = self._metric_parameters("mcs", "idr")
         labels = self.descriptions.labels(wildcards["study"])
-        robustness = list(self.studies.study(wildcards["study"]).robustness)
+        robustness = list(cast(BamStudy, self.studies.study(wildcards["study"])).robustness)
         return self.settings(
             "plot_bam", study=wildcards["study"], metrics=metrics, robustness=robustness, labels=labels
         )

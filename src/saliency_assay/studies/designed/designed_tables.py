@@ -169,9 +169,12 @@ def answer(tables: Mapping[str, pd.DataFrame], labels: Labels = UNLABELED) -> st
             f"{row.mean():.2f}, lowest {row.min():.2f} on {labels.model(str(row.idxmin()))})"
         )
     wrong = metrics[(metrics["rank_low"] > 1) & ~metrics["measures"].isin(TRUTH.untested)]
-    counts = wrong.groupby(["metric", "variant"], sort=False).size()
+    counts = wrong.groupby(["metric", "variant"], sort=False).size().reset_index(name="networks")
     total = metrics["model"].nunique()
-    names = joined(f"{labels.score(*pair)} ({count} of {total} networks)" for pair, count in counts.items())
+    names = joined(
+        f"{labels.score(metric, variant)} ({count} of {total} networks)"
+        for metric, variant, count in counts.itertuples(index=False, name=None)
+    )
     texts.append(
         f"metrics that rank another method significantly above the exact maps: {names}"
         if names
