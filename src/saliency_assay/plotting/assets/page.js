@@ -68,7 +68,7 @@ const fitted = chart => {
     const {legend, scale} = unit.encoding?.color ?? {};
     if (!legend) return;
     const longest = Math.max(...scale.domain.map(name => name.length));
-    const shared = {orient: 'bottom', columns: Math.max(1, Math.floor((width + AXIS) / (LETTER * longest + SYMBOL)))};
+    const shared = {orient: 'bottom', offset: chart.concat ? 18 : 50, columns: Math.max(1, Math.floor((width + AXIS) / (LETTER * longest + SYMBOL)))};
     for (const channel of Object.values(unit.encoding)) if (channel.legend) Object.assign(channel.legend, shared);
   };
   const panels = chart.concat ?? [chart];
