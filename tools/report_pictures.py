@@ -95,7 +95,7 @@ def main() -> None:
     """Take all pictures."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-        with opened(browser, "Overview", (1400, 1060)) as (page, _):
+        with opened(browser, "Overview", (1400, 1180)) as (page, _):
             write("overview", picture(page.screenshot()), 1200)
         with opened(browser, "Trust in metrics", WIDE) as (page, _):
             write("trust", picture(page.screenshot()), 1000)
