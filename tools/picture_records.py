@@ -44,7 +44,7 @@ class Program:
         if not self.roots:
             return ""
         program = ROOT / f"tools/{self.name}.py"
-        files = code_of(*self.roots).files | code_of(str(program)).files
+        files = {**code_of(*self.roots).files, **code_of(str(program)).files}
         kept = {path: digest for path, digest in files.items() if path == program or self._is_shown(path)}
         return fingerprint(sorted([path.stem, digest] for path, digest in kept.items()))
 
