@@ -17,7 +17,7 @@ export XDG_CACHE_HOME := $(shell mkdir -p "$(CACHE)" 2>/dev/null && test -w "$(C
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help env dev demo run table plan dry download test test-ci test-all test-python lint result-set gpu generate docs format lock clean
+.PHONY: help env dev demo run table plan dry download test test-ci test-all test-python lint result-set gpu generate pictures docs format lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -121,6 +121,9 @@ generate: $(READY_DEV) ## Generate the schema and the documentation's tables fro
 	$(BIN)/python -m tools.record_tables
 	$(BIN)/python -m tools.metric_records
 	$(BIN)/python -m tools.rule_keys
+
+pictures: $(READY_DEV) demo ## Remake the documentation's pictures whose runs are present; needs Debian's package chromium
+	$(BIN)/python -m tools.pictures
 
 docs: $(READY_DEV) ## Build the documentation site, build/docs/index.html; a broken link is an error
 	@# Suppress the theme's notice about a future version of MkDocs; the version used is pinned.

@@ -8,9 +8,10 @@ import re
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 
+from tools.picture_records import IMAGES, write_record
 from tools.source_tree import ROOT
 
-FIGURE = ROOT / "docs/images/benchmark.png"
+FIGURE = IMAGES / "benchmark.png"
 
 
 def example() -> str:
@@ -31,6 +32,7 @@ def main() -> None:
     mpl.use("agg")
     exec(compile(example(), "README.md", "exec"), {})
     plt.gcf().savefig(FIGURE, dpi=100, bbox_inches="tight", metadata={"Software": None})
+    write_record(FIGURE)
 
 
 if __name__ == "__main__":

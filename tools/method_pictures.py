@@ -14,6 +14,7 @@ from PIL import Image
 from saliency_assay.plot import maps as plot_maps
 from saliency_assay.storage.zarr_store import open_store
 from tools.pages import DOCS
+from tools.picture_records import write_record
 from tools.source_tree import ROOT
 
 RESULTS, IMAGES = ROOT / "results_methods", DOCS / "images"
@@ -114,6 +115,7 @@ def write(figure: Figure, path: Path) -> None:
     with Image.open(path) as image:
         small = image.convert("RGB").quantize(COLORS, method=Image.Quantize.MEDIANCUT)
     small.save(path, optimize=True)
+    write_record(path)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Write the report's pictures in docs/images: ``python -m tools.report_pictures``, after ``make demo``.
+"""Write the pictures of the report in docs: ``python -m tools.report_pictures``, after ``make demo``.
 
 Needs Debian's package chromium. Takes half a minute.
 """
@@ -10,9 +10,11 @@ from contextlib import contextmanager
 from PIL import Image
 from playwright.sync_api import Browser, Frame, Locator, Page, ViewportSize, sync_playwright
 
-from tools.source_tree import ROOT
+from tools.pages import DOCS
+from tools.picture_records import IMAGES, RESULTS, write_record
 
-REPORT, IMAGES = ROOT / "results" / "report.html", ROOT / "docs" / "images"
+REPORT, GALLERY = RESULTS / "report.html", RESULTS / "figures/bam/gallery.png"
+THREE = 975  # pixels of the height of the first three images of the gallery
 WIDE, NARROW = (1400, 900), (400, 800)
 COLORS = 256  # of a picture, to keep files small
 MODES = (
@@ -59,7 +61,9 @@ def write(name: str, image: Image.Image, width: int) -> None:
     """Write an image, scaled down to a width."""
     if image.width > width:
         image = image.resize((width, round(image.height * width / image.width)), Image.Resampling.LANCZOS)
-    image.quantize(COLORS, method=Image.Quantize.MEDIANCUT).save(IMAGES / f"{name}.png", optimize=True)
+    path = IMAGES / f"{name}.png"
+    image.quantize(COLORS, method=Image.Quantize.MEDIANCUT).save(path, optimize=True)
+    write_record(path)
 
 
 def joined(rows: list[list[Image.Image]]) -> Image.Image:
@@ -91,7 +95,7 @@ def main() -> None:
     """Take all pictures."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-        with opened(browser, "Overview", (1400, 1060)) as (page, _):
+        with opened(browser, "Overview", (1400, 1180)) as (page, _):
             write("overview", picture(page.screenshot()), 1200)
         with opened(browser, "Trust in metrics", WIDE) as (page, _):
             write("trust", picture(page.screenshot()), 1000)
@@ -131,6 +135,9 @@ def main() -> None:
             rows.append(images)
         write("modes", joined(rows), 1640)
         browser.close()
+    with Image.open(GALLERY) as image:
+        image.convert("RGB").crop((0, 0, image.width, THREE)).save(DOCS / "gallery.jpg", quality=85)
+    write_record(DOCS / "gallery.jpg")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import torch
 import saliency_assay
 from saliency_assay.suite.scores import LoadedTask
 from saliency_assay.suite.tasks import task_of
+from tools.picture_records import IMAGES, write_record
 from tools.source_tree import ROOT
 
 METHODS = {
@@ -55,7 +56,9 @@ def main() -> None:
     print(result.metric_sweeps.to_string())
     for name, (family, metric) in FIGURES.items():
         figure = result.plot.sweep(family, metric=metric).figure
-        figure.savefig(ROOT / f"docs/images/{name}.png", dpi=110, bbox_inches="tight")
+        path = IMAGES / f"{name}.png"
+        figure.savefig(path, dpi=110, bbox_inches="tight", metadata={"Software": None})
+        write_record(path)
 
 
 if __name__ == "__main__":

@@ -50,6 +50,7 @@ OUTSIDE = {
     r"make download( .*)?": "tests/workflow/test_download_rule.py",
     r"make gpu": "a GPU; tests/unit/tools/test_gpu_page.py",
     r"make generate": "tests that compare what is there with what it would write",
+    r"make pictures": "needs the demo and a browser",
     r"make (env|dev)": "all that .ci/run makes needs it",
     r"make env (CPU=1|PYTHON=\S+)": "another environment",
     r"\.venv/bin/uv pip install .*": "PyTorch's own index of packages",

@@ -154,9 +154,10 @@ class LineChart:
         color, dash, shape = _channels(self.looks, self.legend_title)
         numbers = {"x": titles["x"][0], "mean": "mean", "low": "from", "high": "to"}
         numbers |= {"images": "images"} if panel.rows["images"].any() else {}
+        formats = {"x": ".4~g", "images": "d"}
         tooltip = [{"field": "series", "title": "line"}]
         tooltip += [
-            {"field": name, "type": "quantitative", "title": title, "format": ".4~g"}
+            {"field": name, "type": "quantitative", "title": title, "format": formats.get(name, ".3g")}
             for name, title in numbers.items()
         ]
         band = {
@@ -233,13 +234,13 @@ class PointChart:
         color, _, shape = _channels(self.looks, orient="right")
         tooltip = [{"field": "series", "title": "method"}]
         tooltip += [
-            {"field": f"{axis}_{end}", "type": "quantitative", "title": f"{axis}: {end}", "format": ".4~g"}
+            {"field": f"{axis}_{end}", "type": "quantitative", "title": f"{axis}: {end}", "format": ".3g"}
             for axis in "xy"
             for end in ends
         ]
         names = json.dumps(list(self.axes), ensure_ascii=False)
         once: dict[str, Any] = {"data": {"values": [{}]}}
-        middle, bottom = {"value": SQUARE / 2}, {"value": SQUARE + 36}
+        middle, bottom = {"value": {"expr": "width / 2"}}, {"value": SQUARE + 36}
         label = {"type": "text", "style": "guide-title", "fontSize": 11, "fontWeight": "normal"}
         titles = [
             {
@@ -250,7 +251,7 @@ class PointChart:
             {
                 **once,
                 "mark": {**label, "angle": 270, "text": {"expr": f"{names}[y_score]"}},
-                "encoding": {"x": {"value": -50}, "y": middle},
+                "encoding": {"x": {"value": -50}, "y": {"value": SQUARE / 2}},
             },
         ]
         rule = {"mark": {"type": "rule", "strokeWidth": 1.2}}

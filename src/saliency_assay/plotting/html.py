@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from saliency_assay.plotting.page import page_templates
-from saliency_assay.plotting.text import with_minus
+from saliency_assay.plotting.text import significant, with_minus
 
 LONG_TEXT = 50  # characters of a cell above which a table counts as text
 MANY_ROWS = 25  # rows above which a table scrolls in a separate area
@@ -107,5 +107,5 @@ def _text(value: object, digits: int) -> str:
         if value != value:
             return "–"
         rounded = f"{value:.{digits}f}"
-        return with_minus(f"{value:.2g}" if value and not float(rounded) else rounded)
+        return with_minus(significant(value, 2) if value and not float(rounded) else rounded)
     return str(value)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
+from matplotlib.colors import Colormap, LinearSegmentedColormap
 from numpy import ndarray as Array
 
 from saliency_assay.registry.labels import Labels
@@ -24,6 +25,11 @@ SHAPES = {  # of Vega-Lite, with matplotlib's; for legible prints in gray
 COLORS = colormaps["Blues"]
 CORRELATIONS = colormaps["PuOr"]
 BEST, WORST = 0.9, 0.06  # positions in COLORS of the first and the last rank
+# On dark pages the first rank is the lightest, and the last one is close to the page.
+DARK_COLORS = LinearSegmentedColormap.from_list("blues_dark", ["#22303f", "#2c6ca6", "#a9d6fb"])
+DARK_CORRELATIONS = LinearSegmentedColormap.from_list(
+    "correlations_dark", ["#f3a556", "#7a4a16", "#2b2e33", "#56488c", "#b9a8ee"]
+)
 LIGHTEST_FOR_WHITE = 0.179  # luminance below which white text has more contrast than black text
 BAR = "M-1,-0.3L1,-0.3L1,0.3L-1,0.3Z"
 
@@ -58,22 +64,29 @@ def looks(methods: Sequence[str], labels: Labels) -> dict[str, Look]:
     return {method: look(labels.places.get(method, index)) for index, method in enumerate(methods)}
 
 
-def cell_colors(rank_low: float, rank_high: float, methods: int) -> tuple[str, str]:
+def cell_colors(rank_low: float, rank_high: float, methods: int, *, dark: bool = False) -> tuple[str, str]:
     """Return the background and the text color of a rank set among ``methods`` ranked methods as CSS colors.
 
     The background mixes a blue, whose lightness follows the middle of the set, with the gray of the same luminance in
-    proportion to the size of the set.
+    proportion to the size of the set. ``dark`` is for pages with a dark background.
     """
     steps = max(methods - 1, 1)
     worse, uncertain = ((rank_low + rank_high) / 2 - 1) / steps, (rank_high - rank_low) / steps
-    blue = np.array(COLORS(BEST + (WORST - BEST) * worse)[:3])
+    blue = np.array((DARK_COLORS(1 - worse) if dark else COLORS(BEST + (WORST - BEST) * worse))[:3])
     gray = 1.055 * _luminance(blue) ** (1 / 2.4) - 0.055
     return _with_text((1 - uncertain) * blue + uncertain * gray)
 
 
-def correlation_colors(correlation: float) -> tuple[str, str]:
+def correlation_colors(correlation: float, *, dark: bool = False) -> tuple[str, str]:
     """Return the background and the text color of a correlation in [−1, 1] as CSS colors."""
-    return _with_text(np.array(CORRELATIONS((correlation + 1) / 2)[:3]))
+    colors: Colormap = DARK_CORRELATIONS if dark else CORRELATIONS
+    return _with_text(np.array(colors((correlation + 1) / 2)[:3]))
+
+
+def css(light: tuple[str, str], dark: tuple[str, str]) -> str:
+    """Return background and text color as a style attribute; ``page.css`` applies the variables on dark pages."""
+    variables = f"--dark:{dark[0]};--dark-text:{dark[1]}"
+    return f"background-color:{light[0]};color:{light[1]};{variables}"
 
 
 def _with_text(background: Array) -> tuple[str, str]:

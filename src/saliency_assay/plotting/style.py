@@ -1,10 +1,11 @@
 """Style of all figures: fonts, axes, and the writing of files."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
+from textwrap import wrap
 from typing import Any, cast
 
 import matplotlib as mpl
@@ -20,6 +21,10 @@ SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 LOG_SPAN = 100.0
 MOST_DECADES = 6
 LEAST = 1e-9
+LETTER = 0.0085
+"""Inches of a letter of a name for each point of the font's size, on average."""
+WIDTH = 10.4
+"""Inches of the widest figure: the report's 1,000 pixels."""
 
 SETTINGS: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
@@ -99,6 +104,43 @@ def spread_out(
         cast(SymmetricalLogLocator, locator).set_params(numticks=MOST_DECADES)
     else:
         set_logarithmic(axes, axis)
+
+
+def named_width(names: Sequence[str], *, margin: float, least: float, size: float = 10) -> float:
+    """Return the width in inches of a figure whose columns have these names horizontally, if a page is wide enough.
+
+    Args:
+        names: names of the columns; a name may take several lines, but each word is on one.
+        margin: inches beside the columns.
+        least: least inches of a column.
+        size: size of the font in points.
+    """
+    longest = max((len(word) for name in names for word in name.split()), default=0)
+    column = max(least, LETTER * size * (longest + 1))
+    return margin + len(names) * (column if margin + len(names) * column <= WIDTH else least)
+
+
+def name_columns(
+    axes: Axes, names: Sequence[str], inches: float, *, lines: int = 2, size: float = 10, angle: float = 30
+) -> None:
+    """Name the places 0, 1, … of the x axis: horizontally if the names fit, else at an angle.
+
+    Args:
+        axes: axes of the plot.
+        names: names of the places.
+        inches: width of a place.
+        lines: most lines of a horizontal name.
+        size: size of the font in points.
+        angle: angle of names that do not fit, in degrees.
+    """
+    letters = int(inches / (LETTER * size))
+    wrapped = [wrap(name, max(letters, 1), break_long_words=False, break_on_hyphens=False) for name in names]
+    places = range(len(names))
+    if all(len(of_name) <= lines and max(map(len, of_name), default=0) <= letters for of_name in wrapped):
+        axes.set_xticks(places, ["\n".join(of_name) for of_name in wrapped], fontsize=size)
+    else:
+        aligned: dict[str, Any] = {"ha": "right"} if angle < 90 else {}
+        axes.set_xticks(places, list(names), rotation=angle, fontsize=size, **aligned)
 
 
 def set_logarithmic(axes: Axes, axis: str, **linear: float) -> None:

@@ -33,6 +33,11 @@ def with_minus_signs(text: str) -> str:
     return NEGATIVE.sub("\u2212", text)
 
 
+def significant(value: float, digits: int) -> str:
+    """Return a number with this many significant digits, zeros at its end included, such as ``0.10`` or ``12``."""
+    return f"{value:#.{digits}g}".rstrip(".")
+
+
 def joined(names: Iterable[object]) -> str:
     """Return names joined as in a sentence: ``a, b and c``."""
     texts = [str(name) for name in names]

@@ -16,6 +16,7 @@ from scipy.spatial.distance import squareform
 
 from saliency_assay.plotting.charts import PointChart
 from saliency_assay.plotting.palette import BLUE, GRAY, GREEN, ORANGE, VERMILION, cell_colors, looks
+from saliency_assay.plotting.style import name_columns
 from saliency_assay.plotting.text import groups_text, span_text
 from saliency_assay.registry.directions import Direction
 from saliency_assay.registry.labels import UNLABELED, Labels
@@ -43,8 +44,9 @@ RATERS = {
 """Label, color and marker of each kind of rater."""
 MOST_ROWS, MOST_COLUMNS = 30, 14
 UNSCORED = "no scores of single images"
-CELL = 0.55  # inches
+CELL, COLUMN = 0.55, 1.1  # inches of a column of correlations and of rank sets
 LETTERS, COLUMN_LETTERS = 34, 24
+MOST_LINES = 5  # of a horizontal name of a column
 
 
 def reliability_figure(table: pd.DataFrame, *, level: float, labels: Labels = UNLABELED) -> Figure:
@@ -126,7 +128,7 @@ def order_figure(table: pd.DataFrame, labels: Labels = UNLABELED) -> Figure:
         of_name = table[(table["metric"] == metric) & (table["variant"] == variant)].set_index("method")
         ends[:, :, column] = of_name[["rank_low", "rank_high"]].reindex(methods).T
     ranked = np.isfinite(ends[0]).sum(0)  # methods under each metric
-    figure = Figure(figsize=(1.1 * len(names) + 2.6, 0.42 * len(methods) + 2.4))
+    figure = Figure(figsize=(COLUMN * len(names) + 2.6, 0.42 * len(methods) + 2.4))
     axes = figure.subplots()
     colors = np.ones((*ends.shape[1:], 3))
     for row, column in np.ndindex(*ends.shape[1:]):
@@ -138,7 +140,7 @@ def order_figure(table: pd.DataFrame, labels: Labels = UNLABELED) -> Figure:
     axes.imshow(colors, aspect="auto")
     if baselines := table.loc[table["baseline"], "method"].nunique():
         axes.axhline(len(methods) - baselines - 0.5, color="white", linewidth=6)
-    style_matrix(axes, list(names.values()), [labels.method(method) for method in methods])
+    style_matrix(axes, list(names.values()), [labels.method(method) for method in methods], COLUMN)
     axes.set_xlabel(
         "rank sets: simultaneous 95 % confidence sets of the ranks under each metric;\n"
         "a method with the set 1 is ranked first; gray: uncertain, a large set"
@@ -243,7 +245,7 @@ def show_correlations(axes: Axes, matrix: Array, titles: Sequence[str], label: s
         text = "–" if np.isnan(value) else f"{value:.2f}".replace("-0.00", "0.00").replace("-", "−")
         color = "white" if abs(value) > 0.7 else "black"
         axes.text(column, row, text, ha="center", va="center", fontsize=8, color=color)
-    style_matrix(axes, titles, titles)
+    style_matrix(axes, titles, titles, CELL)
     cast(Figure, axes.get_figure()).colorbar(image, ax=axes, shrink=0.8, label=label)
 
 
@@ -277,10 +279,10 @@ def scored_names(table: pd.DataFrame, labels: Labels = UNLABELED, *, most: int) 
     return {pair: labels.score(*pair) for pair in pairs}
 
 
-def style_matrix(axes: Axes, columns: list[str], rows: list[str]) -> None:
-    """Write the names of the columns above a matrix, and those of the rows on its left."""
+def style_matrix(axes: Axes, columns: list[str], rows: list[str], inches: float) -> None:
+    """Write the names of the columns, which are so wide, above a matrix, and those of the rows on its left."""
     titles = [fill(column, COLUMN_LETTERS) for column in columns]
-    axes.set_xticks(range(len(columns)), titles, rotation=90, fontsize=8)
+    name_columns(axes, titles, inches, lines=MOST_LINES, size=8, angle=90)
     axes.set_yticks(range(len(rows)), [fill(row, LETTERS) for row in rows], fontsize=8)
     axes.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0)
     axes.grid(visible=False)

@@ -5,6 +5,7 @@ from math import isnan
 from pathlib import Path
 
 from saliency_assay.plotting.page import page_templates
+from saliency_assay.plotting.text import significant
 from saliency_assay.report.pages import heat_map
 from saliency_assay.runtime.atomic import replacing
 from saliency_assay.suite import VERSION
@@ -70,8 +71,8 @@ def _rows(standing: Standing) -> list[dict[str, str]]:
     return [
         {
             "score": place.score,
-            "mean": f"{place.mean:.3g}"
-            + ("" if isnan(place.low) else f" [{place.low:.3g}, {place.high:.3g}]"),
+            "mean": significant(place.mean, 3)
+            + ("" if isnan(place.low) else f" [{significant(place.low, 3)}, {significant(place.high, 3)}]"),
             "ranks": place.rank_set,
             **{
                 key: f"{len(methods)}"

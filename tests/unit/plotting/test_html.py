@@ -42,7 +42,7 @@ def test_cells_keep_the_numbers_that_they_round() -> None:
     text = table_page(pd.DataFrame({"a": [0.123456, -0.0004, NAN, 1.23e-9, 0.0]}), title="t", digits=2)
     assert re.findall(r'data-value="(.*?)">(.*?)<', text) == [
         ("0.123456", "0.12"),
-        ("-0.0004", "−0.0004"),
+        ("-0.0004", "−0.00040"),
         ("", "–"),
         ("1.23e-09", "1.2e-09"),
         ("0.0", "0.00"),

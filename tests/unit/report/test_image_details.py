@@ -38,12 +38,12 @@ def test_scores_and_ranks_are_those_of_the_image_and_the_method() -> None:
     )  # fmt: skip
     [higher] = image_scores(scores, IMAGES, ["a", "b", "c"], {"aopc": "higher"})
     assert higher["values"] == [
-        [("0.2", 2, 0.2), ("0.3", 1, 0.3), ("0.2", 2, 0.2)],  # equal scores share a rank
-        [("0.25", 1, 0.25), ("0.1", 3, 0.1), ("0.2", 2, 0.2)],
+        [("0.200", 2, 0.2), ("0.300", 1, 0.3), ("0.200", 2, 0.2)],  # equal scores share a rank
+        [("0.250", 1, 0.25), ("0.100", 3, 0.1), ("0.200", 2, 0.2)],
     ]
     assert (higher["direction"], higher["seeds"]) == ("higher is better", 1)
     [lower] = image_scores(scores, IMAGES, ["a", "b", "c"], {"aopc": "lower"})
-    assert lower["values"][1] == [("0.25", 3, -0.25), ("0.1", 1, -0.1), ("0.2", 2, -0.2)]
+    assert lower["values"][1] == [("0.250", 3, -0.25), ("0.100", 1, -0.1), ("0.200", 2, -0.2)]
 
 
 def test_scores_are_means_over_seeds_and_targets_count_by_distance() -> None:
@@ -53,7 +53,7 @@ def test_scores_are_means_over_seeds_and_targets_count_by_distance() -> None:
         *((seed, "c", "size", "size", 7, np.nan) for seed in (0, 1)),
     )
     [score] = image_scores(scores, IMAGES, ["a", "b", "c"], {"size": "target 0"})
-    assert score["values"] == [[("0", 2, -4.0), ("1.5", 1, -1.5), None], [None, None, None]]
+    assert score["values"] == [[("0.00", 2, -4.0), ("1.50", 1, -1.5), None], [None, None, None]]
     assert (score["direction"], score["seeds"]) == ("closer to 0 is better", 2)
 
 

@@ -98,7 +98,7 @@ def test_the_heat_map_has_rank_set_mean_interval_and_alpha() -> None:
     background, color = cell_colors(1, 1, 3)
     assert f"background-color:{background};color:{color}" in cell(text, "a")
     assert 'data-csv="rank 1, mean 9 [8.5, 9.5]"' in cell(text, "a")
-    assert 'data-csv="rank 2–3, mean 8 [7.5, 8.5]" title="8 [7.5, 8.5]">2–3<small>' in cell(text, "b")
+    assert 'data-csv="rank 2–3, mean 8 [7.5, 8.5]" title="8.00 [7.50, 8.50]">2–3<small>' in cell(text, "b")
     assert "random <small>baseline</small>" in cell(text, "random")
     foot = text.partition("α without baselines</th>")[2]
     assert foot.startswith('<td><span title="[0.99, 1.00]">1.00</span><small>[0.99, 1.00]</small>')
@@ -117,7 +117,7 @@ def test_the_heat_map_has_the_share_of_the_range_between_controls() -> None:
     assert 'class="shares"' in text
     assert "mask <small>best possible map</small>" in cell(text, "mask")
     assert "100 %" in cell(text, "mask")
-    assert "<small>10</small>" in cell(text, "mask")
+    assert "<small>10.0</small>" in cell(text, "mask")
     others = CLEAR[CLEAR["method"] != "b"].assign(metric="bad", variant="bad")
     both = pd.concat([CLEAR, others])
     best = pd.DataFrame(
@@ -135,19 +135,19 @@ def test_the_heat_map_has_the_share_of_the_range_between_controls() -> None:
 @pytest.mark.parametrize(
     ("order", "verdict"),
     [
-        (CLEAR, "yes<small>a by 1 [0.5, 1.5] over b, p = 0.010</small>"),
-        (TIED, "no<small>a by 1 [0.5, 1.5] over b, p = 0.500</small>"),
+        (CLEAR, "yes<small>a by 1.00 [0.500, 1.50] over b, p = 0.010</small>"),
+        (TIED, "no<small>a by 1.00 [0.500, 1.50] over b, p = 0.500</small>"),
         (  # the best mean is of other images, as scores are missing
             TIED.assign(lead=-2.0, ranked_by="means"),
-            "no<small>a has the best mean, but b is better on the same images, by 2</small>",
+            "no<small>a has the best mean, but b is better on the same images, by 2.00</small>",
         ),
         (  # a wins most images, b has the better mean
             CLEAR.assign(lead=[-2.0, 2.0, 1.0]),
-            "yes<small>a has the highest win rate, but the mean of b is better by 2, p = 0.010</small>",
+            "yes<small>a has the highest win rate, but the mean of b is better by 2.00, p = 0.010</small>",
         ),
         (
             TIED.assign(over=UNTESTED, lead_low=NAN, lead_high=NAN, lead_p=NAN),
-            "not tested<small>a by 1 over b</small>",
+            "not tested<small>a by 1.00 over b</small>",
         ),
         (CLEAR.assign(lead=NAN, lead_p=NAN), "–</td>"),  # on different images
     ],
@@ -189,7 +189,7 @@ def test_the_heat_map_shows_missing_scores_ranks_and_intervals() -> None:
     assert "50\u00a0% of scores missing</span>" in cell(text, "a")
     assert cell_colors(2, 2, 2)[0] in cell(text, "b")  # the last of the two methods that are ranked
     alone = heat(order_rows({"a": (1, 1)}).assign(rank_low=NAN, rank_high=NAN, low=NAN, high=NAN))
-    assert 'data-value="9" data-csv="mean 9" title="9"><small>9</small>' in alone
+    assert 'data-value="9" data-csv="mean 9" title="9.00"><small>9.00</small>' in alone
     few = heat(CLEAR, reliability_rows((0.5, NAN, NAN)))
     assert '<span title="too few images for a CI">0.50</span>' in few
     seeds = reliability_rows((0.5, 0.4, 0.6), (NAN, NAN, NAN))

@@ -145,7 +145,7 @@ def test_the_evidence_on_a_metric_is_listed_with_what_was_not_measured() -> None
     reliability, known_order, *_, ends_cell = good.cells
     assert reliability.statistic == Number("α\u00a0=\u00a00.90", 0.9, "[0.70, 1.00]")
     assert known_order.axis == Axis(96.0, 78.0, 114.0, 60.0, 60.0)
-    assert (ends_cell.axis, ends_cell.statistic.note, ends_cell.source) == (None, "[0.25, 0.75]", "Study S")
+    assert (ends_cell.axis, ends_cell.statistic.note, ends_cell.source) == (None, "[0.250, 0.750]", "Study S")
     assert good.reasons.startswith("for: reliability, known order, range between controls; not measured:")
     page = Page(trust_page([result], table))
     assert page.text.count("not measured") == 10

@@ -48,7 +48,7 @@ def order_words(rows: pd.DataFrame, pairs: pd.DataFrame | None = None) -> str:
 @pytest.mark.parametrize(
     ("rows", "phrases"),
     [
-        (CLEAR, ["a ranks first (mean 9, 95 % CI 8.5 to 9.5). "]),
+        (CLEAR, ["a ranks first (mean 9.00, 95 % CI 8.50 to 9.50). "]),
         (CLEAR, ["Every other method is significantly better than the baseline method (random)."]),
         (TIED, ["No method ranks first: a and b are not distinguishable (rank sets 1–2 and 1–3)."]),
         (
@@ -103,7 +103,7 @@ def test_the_images_that_would_distinguish_the_best_methods_are_stated() -> None
     """a and b lead and are not distinguishable; the numbers are those of this pair."""
     pairs = pair_rows(TIED, {("a", "b"): {"detectable": 0.25, "images_needed": 3401.0}})
     text = sentences.power_words(TIED, pairs)
-    assert "With 60 images, differences in win rate below 0.25 cannot be detected" in text
+    assert "With 60 images, differences in win rate below 0.250 cannot be detected" in text
     assert "about 3,500 images would distinguish a from b" in text
     assert text in order_words(TIED, pairs)
     assert sentences.power_words(CLEAR, pair_rows(CLEAR)) == ""  # a is better than all
@@ -293,6 +293,6 @@ def test_numbers_in_words() -> None:
         "> 99\u00a0%",
         "100\u00a0%",
     ]
-    assert [number(value) for value in (0.12345, -3.0, 1234.4, -0.0)] == ["0.123", "−3", "1,234", "0"]
+    assert [number(value) for value in (0.12345, -3.0, 1234.4, -0.0)] == ["0.123", "−3.00", "1,234", "0.00"]
     assert [joined("abc"), joined("a"), joined("")] == ["a, b and c", "a", ""]
     assert [rank_text(1.0, 1.0), rank_text(2.0, 10.0), rank_text(NAN, NAN)] == ["1", "2–10", ""]

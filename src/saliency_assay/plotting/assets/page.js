@@ -55,14 +55,35 @@ for (const link of document.querySelectorAll('a[href^="#part"]')) link.onclick =
 };
 for (const button of document.querySelectorAll('button.unfold')) button.onclick = () => unfold(foldedParts());
 window.addEventListener('beforeprint', () => unfold(foldedParts()));
+for (const figure of document.querySelectorAll('button.figure')) figure.onclick = () => figure.classList.toggle('enlarged');
 // Charts: the image next to a specification is replaced by what Vega-Lite renders from it.
 const dark = matchMedia('(prefers-color-scheme: dark)').matches;
-const theme = dark ? {theme: 'dark', config: {background: 'transparent', axis: {gridColor: '#3a3f46'}}} : {};
+const theme = dark ? {theme: 'dark', config: {background: 'transparent', axis: {gridColor: '#3a3f46'}, text: {color: '#e6e6e6'}}} : {};
+// On a phone the panels of a chart are below each other, and as wide as the page.
+const AXIS = 95, LETTER = 6.5, SYMBOL = 30;
+const fitted = chart => {
+  const width = document.body.clientWidth - AXIS;
+  if (width > 480) return chart;
+  const oneColumn = unit => {
+    const {legend, scale} = unit.encoding?.color ?? {};
+    if (!legend) return;
+    const longest = Math.max(...scale.domain.map(name => name.length));
+    const shared = {orient: 'bottom', offset: chart.concat ? 18 : 50, columns: Math.max(1, Math.floor((width + AXIS) / (LETTER * longest + SYMBOL)))};
+    for (const channel of Object.values(unit.encoding)) if (channel.legend) Object.assign(channel.legend, shared);
+  };
+  const panels = chart.concat ?? [chart];
+  if (chart.concat) chart.columns = 1;
+  for (const panel of panels) {
+    panel.width = Math.min(panel.width, width);
+    [panel, ...panel.layer].forEach(oneColumn);
+  }
+  return chart;
+};
 const LIGHTER = {'#332288': '#b3a8f5', '#882255': '#ec9cc0', '#000000': '#e6e6e6'};  // the dark colors of palette.py
 const actions = {export: true, source: false, compiled: false, editor: false};
 for (const chart of typeof vegaEmbed === 'undefined' ? [] : document.querySelectorAll('script.chart')) {
   const place = document.createElement('div'), image = chart.nextElementSibling;
   chart.after(place);
   const specification = dark ? chart.textContent.replace(/#332288|#882255|#000000/g, color => LIGHTER[color]) : chart.textContent;
-  vegaEmbed(place, JSON.parse(specification), {renderer: 'svg', actions, ...theme}).then(() => image.remove());
+  vegaEmbed(place, fitted(JSON.parse(specification)), {renderer: 'svg', actions, ...theme}).then(() => image.remove());
 }

@@ -30,7 +30,8 @@
   };
   // A figure: the image, and the specification that page.js renders in its place, if the SVG has one.
   const figureOf = (result, title) => {
-    const image = `<img ${result.mime_type === 'image/png' ? 'class="wide" ' : ''}src="${result.data_uri}" alt="${attribute(title)}">`;
+    const kind = result.mime_type === 'image/png' ? 'wide' : 'plot';
+    const image = `<button type="button" class="figure" title="Enlarge or reduce"><img class="${kind}" src="${result.data_uri}" alt="${attribute(title)}"></button>`;
     const metadata = result.mime_type === 'image/svg+xml'
       && parsed(result.data_uri, 'image/svg+xml').querySelector('metadata')?.textContent;
     const isChart = metadata && metadata.startsWith('{');

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 
 from saliency_assay.plotting.html import table_of
-from saliency_assay.plotting.palette import correlation_colors
+from saliency_assay.plotting.palette import correlation_colors, css
 from saliency_assay.plotting.text import joined
 from saliency_assay.registry.labels import Labels
 from saliency_assay.reliability.across import ALL, FLIPS, NEVER, SEPARATOR, Across
-from saliency_assay.report.pages.heat_map import MANY_METHODS, MOST_HORIZONTAL
+from saliency_assay.report.pages.heat_map import MANY_METHODS, is_upright
 from saliency_assay.report.pages.render import render
 from saliency_assay.report.pages.study import main_scores
 from saliency_assay.report.pages.words import MOST_PAIRS, two
@@ -35,6 +35,13 @@ class Cell:
     value: float | None = None
     saved: str = ""
     """Content of the cell in a CSV file."""
+    dark: tuple[str, str] = ("transparent", "inherit")
+    """Background and text color on dark pages."""
+
+    @property
+    def style(self) -> str:
+        """Colors as a style attribute."""
+        return css((self.background, self.color), self.dark)
 
 
 @dataclass(frozen=True)
@@ -48,7 +55,7 @@ class AgreementMap:
     @property
     def upright(self) -> bool:
         """True if the names of tasks are rotated, so that many columns fit."""
-        return len(self.columns) > MOST_HORIZONTAL
+        return is_upright(self.columns)
 
     @property
     def tall(self) -> bool:
@@ -57,9 +64,12 @@ class AgreementMap:
 
     @property
     def legend(self) -> dict[str, str]:
-        """Example colors, by description."""
+        """Example colors as style attributes, by description."""
         texts = {"same order (ρ = 1)": 1, "unrelated (0)": 0, "opposite order (−1)": -1}
-        return {text: correlation_colors(value)[0] for text, value in texts.items()}
+        return {
+            text: css(correlation_colors(value), correlation_colors(value, dark=True))
+            for text, value in texts.items()
+        }
 
 
 def across_page(result: Across, labels: Labels, tasks: Mapping[str, str]) -> str:
@@ -210,7 +220,15 @@ def _cell(row: Mapping[Any, Any]) -> Cell:
     interval = "no CI" if np.isnan(low) else f"[{two(low)}, {two(high)}]"
     saved = f"{rho:.6g}" if np.isnan(low) else f"{rho:.6g} [{low:.6g}, {high:.6g}]"
     is_open = not (low > 0 or high < 0)
-    return Cell(two(rho), f"{interval}, {methods}", *correlation_colors(rho), is_open, round(rho, 4), saved)
+    return Cell(
+        two(rho),
+        f"{interval}, {methods}",
+        *correlation_colors(rho),
+        is_open,
+        round(rho, 4),
+        saved,
+        dark=correlation_colors(rho, dark=True),
+    )
 
 
 def _method(name: str, baselines: str, labels: Labels) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from saliency_assay.plotting.palette import cell_colors
+from saliency_assay.plotting.palette import cell_colors, css
 from saliency_assay.plotting.text import with_minus_signs
 from saliency_assay.registry.directions import Direction
 from saliency_assay.registry.properties import OTHER, PROPERTIES
@@ -27,7 +27,11 @@ from saliency_assay.report.pages.words import (
     two,
 )
 
-MOST_HORIZONTAL = 6  # columns above which the names of metrics are rotated
+WIDTH, LETTER, MARGIN = (
+    900,
+    8.5,
+    30,
+)  # pixels of all columns on a page, of a letter of a name, and beside a name
 UNTESTED_NOTE = "there is one training seed, so differences cannot be distinguished from training noise"
 MANY_METHODS = 20  # methods above which a heat map scrolls in a separate area
 
@@ -47,6 +51,12 @@ class ScoreCell:
     absent: str = "no score"  # text without a mean
     share: str = ""  # share of the range between the controls, empty without one
     share_interval: str = ""
+    dark: tuple[str, str] = ("transparent", "inherit")  # background and text color on dark pages
+
+    @property
+    def style(self) -> str:
+        """Colors as a style attribute."""
+        return css((self.background, self.color), self.dark)
 
     @property
     def details(self) -> str:
@@ -134,19 +144,28 @@ class HeatMap:
 
     @property
     def legend(self) -> dict[str, str]:
-        """Example colors of rank sets, by description."""
+        """Example colors of rank sets as style attributes, by description."""
         sets = {"first": (1, 1), "last": (2, 2), "grayer: larger rank set (uncertain)": (1, 2)}
-        return {text: cell_colors(low, high, 2)[0] for text, (low, high) in sets.items()}
+        return {
+            text: css(cell_colors(low, high, 2), cell_colors(low, high, 2, dark=True))
+            for text, (low, high) in sets.items()
+        }
 
     @property
     def upright(self) -> bool:
         """True if the names of metrics are rotated, so that many columns fit."""
-        return len(self.columns) > MOST_HORIZONTAL
+        return is_upright([column.name for column in self.columns])
 
     @property
     def tall(self) -> bool:
         """True if the heat map scrolls in a separate area, so that the names of metrics stay in sight."""
         return len(self.methods) + len(self.baselines) > MANY_METHODS
+
+
+def is_upright(names: Sequence[str]) -> bool:
+    """Return True if columns that are as wide as the longest word of their names do not fit on a page."""
+    words = [max(map(len, name.split()), default=0) for name in names]
+    return sum(LETTER * longest + MARGIN for longest in words) > WIDTH
 
 
 def heat_map(
@@ -242,10 +261,21 @@ def _score_cell(scores: pd.DataFrame, method: str) -> ScoreCell | None:
     ranks = rank_text(row["rank_low"], row["rank_high"])
     if not ranks:
         return ScoreCell("", mean, key=f"{row['mean']:.6g}", saved=f"mean {saved_mean}", notes=notes)
-    background, color = cell_colors(row["rank_low"], row["rank_high"], int(scores["rank_low"].count()))
+    rank_set = row["rank_low"], row["rank_high"], int(scores["rank_low"].count())
+    background, color = cell_colors(*rank_set)
     hatched = row["above_baselines"] == 0
     key = f"{row['rank_low'] + row['rank_high']:g}"
-    return ScoreCell(ranks, mean, background, color, hatched, key, f"rank {ranks}, mean {saved_mean}", notes)
+    return ScoreCell(
+        ranks,
+        mean,
+        background,
+        color,
+        hatched,
+        key,
+        f"rank {ranks}, mean {saved_mean}",
+        notes,
+        dark=cell_colors(*rank_set, dark=True),
+    )
 
 
 def _with_share(cell: ScoreCell | None, controls: pd.DataFrame) -> ScoreCell | None:

@@ -1,4 +1,4 @@
-"""Small heat map of ranks on the overview: colored cells, and the names of properties above groups of columns."""
+"""Small heat map of ranks on the overview: colored cells below the names of metrics and properties."""
 
 import math
 from collections.abc import Sequence
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from saliency_assay.report.pages.heat_map import Group, HeatMap
 
 WIDTH = 296  # pixels of the heat map, beside the examples of a card in a window of 1,400 pixels
-NAMES = 120  # pixels that the names of methods have at least
-NARROWEST, WIDEST = 8, 18  # pixels of a column with its border
+NAMES = 108  # pixels that the names of methods have at least
+NARROWEST, WIDEST = 11, 18  # pixels of a column with its border
 LETTER = 6.8  # pixels of a letter of the names above the columns, at most on average
 MOST_ROWS = 10  # methods above which the heat map scrolls in a separate area
 

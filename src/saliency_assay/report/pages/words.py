@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from saliency_assay.plotting.text import groups_text, joined, span_text, with_minus
+from saliency_assay.plotting.text import groups_text, joined, significant, span_text, with_minus
 from saliency_assay.reliability import verdicts
 from saliency_assay.reliability.comparison import MEANS, WINS
 from saliency_assay.reliability.order_tables import BETTER
@@ -449,7 +449,7 @@ def grouped_text(rows: pd.DataFrame) -> str:
 
 def number(value: float) -> str:
     """Return a mean with three significant digits, or as an integer from 1,000 on."""
-    return with_minus(f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.3g}")
+    return with_minus(f"{value:,.0f}" if abs(value) >= 999.5 else significant(value, 3))
 
 
 def two(value: float) -> str:

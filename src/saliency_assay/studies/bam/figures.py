@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from numpy import ndarray as Array
 
 from saliency_assay.plotting.palette import BLUE, GRAY, ORANGE, VERMILION
+from saliency_assay.plotting.style import name_columns, named_width
 from saliency_assay.plotting.text import span_text
 from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.studies.bam.bam_tables import DIRECTIONS
@@ -21,6 +22,7 @@ AXIS = {
     "iir_difference": "relative change of concept attribution\n(lower is better)",
 }
 SCALE = {"mcs": 1.0, "idr": 100.0, "iir": 100.0, "iir_difference": 1.0}
+MARGIN = 1.5  # inches of a figure beside its bars
 BASE = "object's mask"
 VARIANTS = {"scale": "other object sizes", "location": "other object positions"}
 VARIANT_BARS: tuple[dict[str, Any], ...] = (
@@ -51,24 +53,26 @@ def metric_bars(table: pd.DataFrame, metric: str, labels: Labels = UNLABELED) ->
     if not sets:
         sets, means = [""], {"": _means(table)}
     order = means[sets[0]].sort_values("score", ascending=DIRECTIONS[metric] == "lower", kind="stable")
-    figure = Figure(figsize=(max(6.5, 0.95 * len(order) + 1.5), 4.6))
+    names = [labels.method(str(method)) for method in order.index]
+    width = max(6.5, named_width(names, margin=MARGIN, least=0.95))
+    figure = Figure(figsize=(width, 4.6))
     axes = figure.add_subplot()
-    width = 0.8 / (len(sets) + 1)
-    places = np.arange(len(order)) - 0.4 + width / 2
+    bar = 0.8 / (len(sets) + 1)
+    places = np.arange(len(order)) - 0.4 + bar / 2
     for number, data in enumerate(sets):
         rows = means[data].reindex(order.index)
         style = {"color": BLUE} if not number else VARIANT_BARS[(number - 1) % len(VARIANT_BARS)]
         label = BASE if not number else _variant_label(data, sets[0])
-        positions = places + number * width
-        _plot_bars(axes, positions, rows["score"], rows["spread"], width=width, label=label, **style)
+        positions = places + number * bar
+        _plot_bars(axes, positions, rows["score"], rows["spread"], width=bar, label=label, **style)
         if seeds > 1:
             _plot_seeds(axes, positions, table[table["data"] == data], order.index, scale)
     _plot_bars(
         axes,
-        places + len(sets) * width,
+        places + len(sets) * bar,
         order["baseline"],
         order["baseline_spread"],
-        width=width,
+        width=bar,
         label="baseline: the same number of random pixels",
         color=ORANGE,
     )
@@ -77,8 +81,7 @@ def metric_bars(table: pd.DataFrame, metric: str, labels: Labels = UNLABELED) ->
     if scale == 100:
         axes.set_ylim(0, 105)
     axes.axhline(0, color="black", linewidth=0.8)
-    names = [labels.method(str(method)) for method in order.index]
-    axes.set_xticks(np.arange(len(order)), names, rotation=30, ha="right")
+    name_columns(axes, names, (width - MARGIN) / max(len(names), 1))
     axes.set_ylabel(AXIS[metric])
     counts_text = span_text(table["images"]) if len(table) else "0"
     axes.set_xlabel(

@@ -14,12 +14,12 @@ from numpy import ndarray as Array
 
 from saliency_assay.plotting.gallery import bare, show_image, show_map
 from saliency_assay.plotting.palette import BLACK, looks
+from saliency_assay.plotting.style import WIDTH, name_columns
 from saliency_assay.plotting.text import seeds_text, span_text
 from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.studies.bam.bam_tables import TCAV
 from saliency_assay.studies.bam.series_tables import SeriesModel
 
-WIDTH = 10.4  # inches: the report's 1,000 pixels
 ABOVE, BELOW = 4.4, 3.2
 LEGEND_WIDTH, LEGEND_LINE = 2.2, 0.21
 LEGEND_LETTERS = 18
@@ -190,7 +190,8 @@ def _plot_bars(
     lowest = min(0.0, float(np.nan_to_num(correlation["correlation"].min())))
     axes.set_ylim(-1.18 if lowest < 0 else -0.05, 1.18)
     axes.set_xlim(-0.6, len(means) - 0.4)  # keeps room for undefined bars
-    axes.set_xticks(places, list(_wrapped_names(means.index, labels).values()), rotation=30, ha="right")
+    names = ["TCAV" if method == TCAV else labels.method(str(method)) for method in means.index]
+    name_columns(axes, names, (WIDTH - 1) / max(len(names), 1))
     axes.set_ylabel(RHO_AXIS)
 
 

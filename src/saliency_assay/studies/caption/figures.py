@@ -9,9 +9,12 @@ from matplotlib.figure import Figure
 from numpy import ndarray as Array
 
 from saliency_assay.plotting.palette import BLUE, GRAY, ORANGE
+from saliency_assay.plotting.style import name_columns, named_width
 from saliency_assay.plotting.text import groups_text, span_text
 from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.studies.caption.caption_tables import ZERO
+
+MARGIN = 2.0  # inches of a figure beside its bars
 
 
 def infidelity_bars(table: pd.DataFrame, labels: Labels = UNLABELED) -> Figure:
@@ -33,7 +36,9 @@ def share_bars(table: pd.DataFrame, labels: Labels = UNLABELED) -> Figure:
 def _bar_figure(table: pd.DataFrame, column: str, scale: float, label: str, labels: Labels) -> Figure:
     """Plot means over seeds as bars, 95 % intervals of the mean over images as whiskers, and several seeds as dots."""
     methods, models = (list(dict.fromkeys(table[name])) for name in ("method", "model"))
-    figure = Figure(figsize=(max(6.5, 1.1 * len(methods) + 2), 4.4))
+    names = [labels.method(str(method)) for method in methods]
+    width = max(6.5, named_width(names, margin=MARGIN, least=1.1))
+    figure = Figure(figsize=(width, 4.4))
     axes = figure.add_subplot()
     for number, model in enumerate(models):
         places = np.arange(len(methods)) + 0.4 * (number - (len(models) - 1) / 2)
@@ -56,8 +61,7 @@ def _bar_figure(table: pd.DataFrame, column: str, scale: float, label: str, labe
             positions = rows["method"].map(dict(zip(methods, places, strict=True)))
             axes.plot(positions, rows["scaled"], "o", color="black", markersize=3)
     axes.axhline(0, color="black", linewidth=0.8)
-    names = [labels.method(str(method)) for method in methods]
-    axes.set_xticks(range(len(methods)), names, rotation=30, ha="right")
+    name_columns(axes, names, (width - MARGIN) / max(len(names), 1))
     axes.set_ylabel(label)
     seeds = table["seed"].nunique()
     images_text = f"{span_text(table['images'])} images{groups_text(table.get('groups', ()))}"

@@ -11,7 +11,7 @@ from numpy import ndarray as Array
 
 from saliency_assay.plotting.palette import cell_colors
 from saliency_assay.registry.labels import UNLABELED, Labels
-from saliency_assay.reliability.figures import style_matrix
+from saliency_assay.reliability.figures import COLUMN, style_matrix
 from saliency_assay.reliability.reliability_tables import rank_text
 from saliency_assay.studies.designed.designed_tables import CLOSENESS
 
@@ -62,7 +62,7 @@ def _matrix(cells: pd.DataFrame, rows: Mapping[str, str], labels: Labels, title:
     """Plot a value and a rank set for each of ``rows``, keys with their labels, and each network."""
     models = {model: place for place, model in enumerate(dict.fromkeys(cells["model"]))}
     places = {key: place for place, key in enumerate(rows)}
-    figure = Figure(figsize=(1.1 * len(models) + 3.4, 0.34 * len(rows) + 2.0))
+    figure = Figure(figsize=(COLUMN * len(models) + 3.4, 0.34 * len(rows) + 2.0))
     axes = figure.subplots()
     colors: Array = np.ones((len(rows), len(models), 3))
     for _, cell in cells.iterrows():
@@ -74,6 +74,6 @@ def _matrix(cells: pd.DataFrame, rows: Mapping[str, str], labels: Labels, title:
         text = f"{value}  ({rank_text(low, high) or 'no rank'})"
         axes.text(column, row, text, ha="center", va="center", fontsize=8, color=color)
     axes.imshow(colors, aspect="auto")
-    style_matrix(axes, [labels.model(str(model)) for model in models], list(rows.values()))
+    style_matrix(axes, [labels.model(str(model)) for model in models], list(rows.values()), COLUMN)
     axes.set_xlabel(f"{title} (in brackets)")
     return figure

@@ -11,7 +11,7 @@ from numpy import ndarray as Array
 
 from saliency_assay.plotting.metric_results import MetricResults
 from saliency_assay.plotting.palette import BLUE, GRAY, VERMILION
-from saliency_assay.plotting.text import NO_SCORE
+from saliency_assay.plotting.text import NO_SCORE, significant
 from saliency_assay.studies.fidelity.figures import BOX, box_panel, mark
 
 CRITERIA = ("n_ord", "s_ord", "tpn", "tps")
@@ -51,7 +51,7 @@ def necessity_sufficiency_areas(results: MetricResults) -> Figure:
             axes = grid[2 * block + line, column]
             axes.set_visible(True)
             area = _plot_area(axes, results, method, score, image_row)
-            area_text = NO_SCORE if area is None else f"area {area:.3g}"
+            area_text = NO_SCORE if area is None else f"area {significant(area, 3)}"
             name = results.names.method(method)
             axes.set_title(f"{name}\n{area_text}" if line == 0 else area_text, fontsize=9)
             if column == 0:

@@ -13,13 +13,13 @@ from matplotlib.textpath import TextPath
 from matplotlib.transforms import Affine2D
 
 from saliency_assay.plotting.palette import BLUE, GRAY, SKY, VERMILION
-from saliency_assay.plotting.text import NO_SCORE, data_set, span_text
+from saliency_assay.plotting.style import WIDTH
+from saliency_assay.plotting.text import NO_SCORE, data_set, significant, span_text
 from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.studies.retrain.leakage_tables import METRICS, leakage_values
 from saliency_assay.studies.retrain.retrain_tables import KEYS, named, protocol_label
 
 COLUMNS = 5
-WIDTH = 10.4  # inches: the report's 1,000 pixels
 NARROW = 6.5
 UNTESTED = "?"
 VALUE: dict[str, Any] = {"marker": "o", "color": "black", "markersize": 3, "linestyle": "none"}
@@ -55,7 +55,7 @@ def displayed_leakage(table: pd.DataFrame, labels: Labels = UNLABELED) -> pd.Dat
 
 
 def _p_text(p: float) -> str:
-    return "–" if np.isnan(p) else f"{p:.2g}"
+    return "–" if np.isnan(p) else significant(p, 2)
 
 
 def leakage_bars(

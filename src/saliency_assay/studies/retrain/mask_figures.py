@@ -14,11 +14,11 @@ from numpy import ndarray as Array
 
 from saliency_assay.plotting.gallery import bare
 from saliency_assay.plotting.palette import ORANGE, PURPLE, SKY
+from saliency_assay.plotting.style import WIDTH
 from saliency_assay.plotting.text import data_set, seeds_text, span_text
 from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.studies.retrain.retrain_tables import named, split_variants
 
-WIDTH = 10.4  # inches: the report's 1,000 pixels
 NARROW = 6.5
 COLUMNS = 4
 MOST_WRITTEN = 6

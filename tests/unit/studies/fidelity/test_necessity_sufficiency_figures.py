@@ -137,7 +137,7 @@ def test_areas_are_those_between_the_curves_of_the_first_image_with_most_methods
     assert curves_in(sufficiency[1]) == [(share, [0, 0.5, 1], "-"), (share, [0, 0.125, 1], "--")]
     # a triangle of base 1 and height 0.5; two of base 0.5 and height 1; none; a triangle of height 0.375
     titles = [axes.get_title() for axes in necessity[:2]] + [axes.get_title() for axes in sufficiency[:2]]
-    assert titles == ["known\narea 0.25", "partly\narea 0.5", "area 0", "area 0.188"]
+    assert titles == ["known\narea 0.250", "partly\narea 0.500", "area 0.00", "area 0.188"]
     corners = np.concatenate([path.vertices for path in necessity[0].collections[0].get_paths()])
     assert {(x, y) for x, y in corners.tolist() if x == 50} == {(50, 0), (50, 0.5)}
     assert figure.legends[0].get_title().get_text() == "image 11 of some data"
