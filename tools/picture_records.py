@@ -116,6 +116,12 @@ PROGRAMS = (
         ("saliency_assay.plot",),
         shown=(*STYLE, "figures.py"),
     ),
+    Program(
+        "suite_picture",
+        _images("coco.png"),
+        ("saliency_assay.plot",),
+        shown=STYLE,
+    ),
     # Runs of an hour on images that a checkout lacks: the code is not compared.
     Program(
         "study_pictures",

@@ -7,9 +7,9 @@ import matplotlib.pyplot as plt
 import pandas as pd
 
 from saliency_assay.suite.scores import reference
-from tools.source_tree import ROOT
+from tools.picture_records import IMAGES, write_record
 
-FIGURE = ROOT / "docs/images/coco.png"
+FIGURE = IMAGES / "coco.png"
 METHODS = ["gradcam", "eigencam", "rise", "occlusion", "smoothgrad", "integrated_gradients", "random"]
 SCORES = ["iou", "relevance_rank_accuracy", "insertion", "deletion"]
 
@@ -31,6 +31,7 @@ def main() -> None:
     print(shown)
     shown.plot.heat_map()
     plt.gcf().savefig(FIGURE, dpi=100, bbox_inches="tight", metadata={"Software": None})
+    write_record(FIGURE)
 
 
 if __name__ == "__main__":
