@@ -11,6 +11,8 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[1]
+BOOSTS = {"README.md": 0.3, "changelog.md": 0.1, "comparison.md": 0.3, "decisions.md": 0.1, "choosing.md": 2.0}
+"""Weights of pages in the search; 1 for the others."""
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -23,7 +25,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Link to the pages of notebooks instead of their files."""
+    """Link to the pages of notebooks instead of their files, and weigh the page in the search."""
+    page.meta["search"] = {"boost": BOOSTS.get(page.file.src_uri, 1.0)}
     return markdown.replace(".ipynb)", ".md)")
 
 
