@@ -52,7 +52,7 @@ class ReliabilitySettings(Settings):
     )
     ranks: Literal["wins", "means"] = Field(
         "wins",
-        description="What [rank sets](reliability.md#ranks) compare: how often methods have the better score on an"
+        description="What [rank sets](reliability.md#rank-sets) compare: how often methods have the better score on an"
         " image, or their mean scores.",
     )
     margin: OrAbsent[Annotated[float, Field(gt=0), NUMBER]] = Field(

@@ -264,8 +264,8 @@ class ImageFolderData(FolderData):
 
     window: Annotated[Sequence[Number], Field(min_length=2, max_length=2)] = Field(
         (),
-        description="For gray images of 16 bits, for example: `[low, high]`, the [values](data.md#windows) that become "
-        "black and white.",
+        description="For gray images of 16 bits, for example: `[low, high]`, the "
+        "[values](data.md#16-bit-images-and-windows) that become black and white.",
     )
 
     columns: Derived[tuple[str, ...]] = ()
