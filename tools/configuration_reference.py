@@ -76,31 +76,32 @@ COMMON = ("label", "sweep")
 
 INTRODUCTION = """# Configuration reference
 
-All keys of a configuration, which is one YAML file, such as the demo's `config/config.yaml`. Parameters of single
+A configuration is one YAML file, such as the demo's `config/config.yaml`. This page lists its keys. Parameters of
 [data sets](data.md), [architectures](models.md), [methods](methods.md) and [metrics](metrics.md) are on their pages.
 
 Pass the file to `make` as `CONFIG=path/to/configuration.yaml`, or to Snakemake with `--configfile`. It is checked
 before any job runs.
 
 - `kind` of data sets and studies is required; headings state it.
-- Unknown keys and duplicate keys are errors, and so are `.nan`, `.inf` and integers of more than 64 bits.
+- Unknown keys, duplicate keys, duplicate names in lists, `.nan`, `.inf` and integers of more than 64 bits are errors.
+- A section that extends another one also has its keys.
 - Types are not converted: 3.0 is not an integer, and `true` is not a number.
 - Relative paths are relative to the working directory of the command.
 
-Editors complete and check keys by `config/schema.yaml` if a file in `config` begins with the line
+For completion and checks in an editor, begin a file in `config` with the line
 `# yaml-language-server: $schema=schema.yaml`.
 
 ## Display names
 
-Every entry has a name, which is part of file paths, and a display name, which figures, tables and the report show. The
-key `label` sets the display name: one line without `$`, `{` and `}`, different from those of other entries of the
-section. By default, it is that of the registered object of this name, such as *Grad-CAM* for `gradcam`, or the name
-with spaces for underscores and a capital first letter.
+The name of an entry is part of file paths. Its display name, which figures, tables and the report show, is the key
+`label`: one line without `$`, `{` and `}`, unique in its section. The default is the display name of the registered
+object, such as *Grad-CAM* for `gradcam`, or the name with spaces for underscores and a capital first letter.
 
 ## Sweeps
 
-The key `sweep` of a method or metric, but not of [maps from another program](#maps-from-another-program), lists two or
-more values of parameters. The entry is then a family, with one member for each value or combination of values:
+The key `sweep` of a method or metric lists two or more values of parameters. It is not available for [maps from another
+program](#maps-from-another-program). The entry becomes a family, with one member for each value or combination of
+values:
 
 ```yaml
 methods:
@@ -109,14 +110,14 @@ metrics:
   deletion: {sweep: {fill: [black, mean]}}
 ```
 
-Members, here `smoothgrad_noise_0.05` and so on, are ordinary methods and metrics. In the lists of a study, the family's
-name stands for all.
+Members, here `smoothgrad_noise_0.05` and so on, are ordinary methods and metrics. In a study, the family's name stands
+for all.
 
-- Methods: under each score, one half of the explained images (at least 4, groups undivided) selects the member of the
-  highest win rate or, with `ranks: means`, the best mean. Ranks, tables and heat maps show it on the other half.
-  `order.csv` names it (`selected`), `sweeps.csv` has all members, and a figure shows the means.
-- Metrics: `metric_sweeps.csv` has Spearman's ρ and Kendall's τ of the orders of methods under every two values, with
-  95 % intervals, and the pairs of methods whose significant order flips. A figure shows the ranks.
+- Methods: for each score, half of the explained images (at least 4, groups undivided) selects the member of the highest
+  win rate or, with `ranks: means`, the best mean. Ranks, tables and heat maps show it on the other half. `order.csv`
+  names it (`selected`); `sweeps.csv` has all members.
+- Metrics: for every two values, `metric_sweeps.csv` has Spearman's ρ and Kendall's τ of the orders of methods, with
+  95 % intervals, and the pairs of methods whose significant order flips.
 """
 
 LINK = re.compile(r"\[([^]]+)\]\([^)]+\)")
@@ -193,26 +194,26 @@ def _section(model: type[Settings]) -> str:
     schema = _schema_of(model)
     level = "##" if model in TOP else "###"
     base = model.__bases__[0]
-    inherited = f" Also valid: keys of [{HEADINGS[base]}]({_anchor(base)})." if base in HEADINGS else ""
+    inherited = f" Extends [{HEADINGS[base]}]({_anchor(base)})." if base in HEADINGS else ""
     rows = [
         _row(key, schema["properties"][key], schema.get("required", []), schema.get("$defs", {}))
         for key in model.__annotations__
         if key in schema["properties"] and key not in COMMON and "const" not in schema["properties"][key]
     ]
-    table = ["", "| key | value | default | meaning |", "|---|---|---|---|", *rows] if rows else []
+    table = ["", "| key | value | meaning |", "|---|---|---|", *rows] if rows else []
     return "\n".join([f"{level} {HEADINGS[model]}", "", f"{model.__doc__}{inherited}", *table, ""])
 
 
 def _row(key: str, schema: Mapping[str, Any], required: list[str], definitions: Mapping[str, Any]) -> str:
     default = schema.get("default")
     if key in required:
-        default_text = "required"
+        default_text = "; required"
     elif default in (None, "", {}) or (default == [] and "minItems" in schema) or "$ref" in schema:
-        default_text = "–"
+        default_text = ""
     else:
-        default_text = f"`{default if isinstance(default, str) else json.dumps(default)}`"
+        default_text = f"; default `{default if isinstance(default, str) else json.dumps(default)}`"
     description = schema.get("description") or _definition_of(schema, definitions).get("description", "")
-    return f"| `{key}` | {_value(schema, definitions)} | {default_text} | {description} |"
+    return f"| `{key}` | {_value(schema, definitions)}{default_text} | {description} |"
 
 
 def _definition_of(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -240,8 +241,7 @@ def _value(schema: Mapping[str, Any], definitions: Mapping[str, Any], *, plural:
         entries = _value(schema["items"], definitions, plural=True) if schema["items"] else "values"
         least, most = schema.get("minItems", 0), schema.get("maxItems")
         count = "" if least < 2 else f"{least} " if least == most else f"at least {least} "
-        distinct = "distinct " if schema.get("uniqueItems") and "enum" not in schema["items"] else ""
-        return f"{'nonempty ' * (least == 1)}{'lists' if plural else 'list'} of {count}{distinct}{entries}"
+        return f"{'lists' if plural else 'list'} of {count}{entries}"
     if kind == "object":
         levels, inner = 0, schema
         while inner.get("type") == "object" and isinstance(deeper := _values_of(inner), dict):
@@ -250,6 +250,8 @@ def _value(schema: Mapping[str, Any], definitions: Mapping[str, Any], *, plural:
             return "mapping"
         return f"{LEVELS.get(levels, '')}mapping of names to {_value(inner, definitions, plural=True)}"
     ranges = [text.format(schema[key]) for key, text in RANGES.items() if key in schema]
+    if schema.get("minimum", -1) >= 0 and "maximum" in schema:
+        ranges = [f"{schema['minimum']:,}–{schema['maximum']:,}"]
     one, many = {
         "boolean": ("`true` or `false`", "`true` or `false`"),
         "integer": ("integer", "integers"),

@@ -45,7 +45,7 @@ class ReliabilitySettings(Settings):
     """Statistics of the [reliability](reliability.md) of metrics."""
 
     resamples: Annotated[int, Field(ge=100, le=1_000_000), INTEGER] = Field(
-        10_000, description="Bootstrap resamples for the confidence interval of Krippendorff's α."
+        10_000, description="Bootstrap resamples for the confidence interval of α."
     )
     level: Annotated[float, Field(gt=0, lt=1), NUMBER] = Field(
         0.999, description="Confidence level of α and of inter-method reliability."
@@ -70,13 +70,13 @@ class ReportSettings(Settings):
     """Contents of the report."""
 
     gallery_images: Annotated[int, Field(ge=1, le=20), INTEGER] = Field(
-        6, description="Number of images in each gallery of maps."
+        6, description="Images in each gallery of maps."
     )
 
 
 STUDIES: Any = Field(
     {},
-    description="Studies, by name. Without studies, all data sets are built and all models trained.",
+    description="Studies; without any, all data sets are built and all models trained.",
 )
 
 
@@ -85,15 +85,15 @@ class Configuration(Settings):
 
     model_config = ConfigDict(frozen=False)
 
-    data: dict[Name, AnyData] = Field(min_length=1, description="Data sets, by name.")
-    models: dict[Name, AnyModel] = Field({}, description="Models, by name; a study needs at least one.")
-    methods: dict[Name, AnyMethod] = Field({}, description="Methods, by name; a study needs at least one.")
-    metrics: dict[Name, AnyMetric] = Field({}, description="Metrics, by name.")
+    data: dict[Name, AnyData] = Field(min_length=1, description="Data sets.")
+    models: dict[Name, AnyModel] = Field({}, description="Models; a study needs at least one.")
+    methods: dict[Name, AnyMethod] = Field({}, description="Methods; a study needs at least one.")
+    metrics: dict[Name, AnyMetric] = Field({}, description="Metrics.")
     studies: dict[str, Study] = STUDIES
     seeds: Distinct[Natural] = Field(
         (0,),
         min_length=1,
-        description="Training seeds. Every model is trained and explained once for each.",
+        description="Training seeds; every model is trained once for each.",
     )
     results: Text = Field("results", description="Folder for all results.")
     device: Literal["auto", "cpu", "cuda"] = Field(

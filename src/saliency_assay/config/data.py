@@ -52,20 +52,20 @@ class DataEntry(Entry):
     label: Line = Field("", description=LABEL)
     max_explained_images: Positive = Field(
         1000,
-        description="Maximum number of explained images, which are test images.",
+        description="Maximum number of explained images.",
     )
     explanation_order: Literal["balanced", "first"] = Field(
         "balanced",
-        description="Explained images: balanced over the classes, or the first.",
+        description="Explained images: balanced over classes, or the first.",
     )
     explained_classes: Distinct[Text] = Field(
         (),
         min_length=1,
-        description="Classes of the explained images, for the class label `class`; by default all.",
+        description="Classes of the explained images (class label `class`); by default all.",
     )
     shards: Positive = Field(
         1,
-        description="Number of shards of the explained images, each with its own jobs and at least one block of 256.",
+        description="Number of [shards](data.md#shards) of the explained images, each with its own jobs.",
     )
     resident_limit: Annotated[float, Field(gt=0), NUMBER] = Field(
         8,
@@ -252,8 +252,8 @@ class ImageFolderData(FolderData):
 
     kind: Literal["folder"] = Field(description=DATA_KIND)
     path: Text = Field(
-        description="The folder of the images, with one folder per class, or a CSV file that [lists "
-        "images](data.md#lists-of-images) with their labels."
+        description="Folder of images with one folder per class, or a CSV [list of "
+        "images](data.md#lists-of-images)."
     )
     masks: OrAbsent[Text] = Field(
         None,
@@ -264,8 +264,7 @@ class ImageFolderData(FolderData):
 
     window: Annotated[Sequence[Number], Field(min_length=2, max_length=2)] = Field(
         (),
-        description="For gray images of 16 bits, for example: `[low, high]`, the "
-        "[values](data.md#16-bit-images-and-windows) that become black and white.",
+        description="`[low, high]`: the [values](data.md#16-bit-images-and-windows) that become black and white, for images of 16 bits.",
     )
 
     columns: Derived[tuple[str, ...]] = ()
@@ -372,8 +371,8 @@ class ComposedData(DataEntry):
 
     commonality: Distinct[Number] = Field(
         (),
-        description="Values of k, the share of scene classes whose images all contain the common object. Each adds a "
-        "set `NAME_os_kNN`, where NN is the number of these classes.",
+        description="[Commonalities](data.md#commonality) k of the common object. Each adds a set `NAME_os_kNN` "
+        "(NN: scene classes that always contain it).",
     )
     common_object: Text = Field(
         "dog",
@@ -419,8 +418,8 @@ Coco = Annotated[
 
 
 COCO = (
-    "COCO folder with `annotations/instances_SPLIT.json` and `SPLIT/` for each split, or a list of annotation files, "
-    "each with its image folder."
+    "COCO folder with `annotations/instances_SPLIT.json` and `SPLIT/` for each split, or a list of annotation files "
+    "with image folders."
 )
 """Description of the key ``coco``."""
 

@@ -32,8 +32,8 @@ MARKUP = "${}"
 
 LABEL = "[Display name](#display-names)."
 """Description of the key ``label``."""
-FUNCTION = "as `package.module:name`, in the folder of the configuration or on `PYTHONPATH`."
-FILES = "Files that the function reads, relative to the folder of its module; tracked by content."
+FUNCTION = "as `package.module:name`, beside the configuration or on `PYTHONPATH`."
+FILES = "Files that the function reads, relative to its module; tracked by content."
 WITHOUT_FUNCTION = ConfigDict(
     json_schema_extra={"additionalProperties": True, "not": {"required": ["function"]}}
 )

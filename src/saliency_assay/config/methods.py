@@ -113,9 +113,9 @@ class RegisteredMethod(Method):
     label: Line = Field("", description=LABEL)
     base: OrAbsent[str] = Field(
         None,
-        description="Smoothing methods: the method to smooth, an entry under `methods` or a registered one.",
+        description="For smoothing methods: the method to smooth, an entry or a registered one.",
     )
-    background: Positive = Field(100, description="Methods that use training images: their number.")
+    background: Positive = Field(100, description="For methods that use training images: their number.")
     sweep: Sweep = Field({}, description=SWEEP)
 
     def complete(self, name: str, others: Mapping[str, Method], catalog: Catalog) -> None:
@@ -172,7 +172,7 @@ class CaptumMethod(Method):
     label: Line = Field("", description=LABEL)
     background: Positive = Field(
         100,
-        description="Classes whose `baselines` have no default: the number of training images that are passed.",
+        description="For classes whose `baselines` have no default: the number of training images passed.",
     )
     sweep: Sweep = Field({}, description=SWEEP)
 

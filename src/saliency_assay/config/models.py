@@ -126,22 +126,22 @@ class Model(Entry):
     )
     weights: Text = Field(
         "",
-        description="File with [initial weights](models.md#initial-weights); by default, they are random.",
+        description="File of [initial weights](models.md#initial-weights); by default random.",
     )
     classes: OrAbsent[ClassesOf] = Field(
         None,
-        description="The model's [own classes](models.md#classes): their number, a list or text file of their names, "
-        "or `imagenet`. By default, they are those of the data.",
+        description="The model's [own classes](models.md#classes): their number, a list or text file of names, or "
+        "`imagenet`; by default those of the data.",
     )
     class_map: OrAbsent[ClassMap] = Field(
         None,
         description="The model's class for each class of the data: a mapping, or a CSV file with the columns `class` "
-        "and `model_class`; by default, that of the same name.",
+        "and `model_class`; by default that of the same name.",
     )
     output: Literal["logits", "logit", "sigmoid", "softmax"] = Field(
         "logits",
-        description="What the network [returns](models.md#outputs): a logit for each class; the logit or the "
-        "probability (`sigmoid`) of the second of two classes; or probabilities of all classes (`softmax`).",
+        description="What the network [returns](models.md#outputs): a logit for each class, the logit or probability "
+        "(`sigmoid`) of the second of two classes, or all probabilities (`softmax`).",
     )
     multi_label: bool = Field(
         False,
@@ -153,18 +153,18 @@ class Model(Entry):
     )
     normalization: OrAbsent[Normalization] = Field(
         None,
-        description="Mean and standard deviation for normalizing pixels in [0, 1]. The default depends on "
+        description="Mean and standard deviation of pixels. The default depends on "
         "[`weights`](models.md#initial-weights).",
     )
     training: dict[Any, Any] = Field({}, description="[Training parameters](models.md#training).")
     cam_layer: Text = Field(
         "",
-        description="Path of the layer for Grad-CAM, such as `blocks.-1` (numbers may count from the end); registered "
-        "architectures have a default.",
+        description="Path of the layer for Grad-CAM, such as `blocks.-1` for the last block; registered architectures "
+        "have a default.",
     )
     token_grid: Annotated[Sequence[Positive], Field(min_length=2, max_length=2)] = Field(
         (),
-        description="Rows and columns of the CAM layer's last tokens; by default, the largest grid of the images' "
+        description="Rows and columns of the CAM layer's last tokens; by default the largest grid of the images' "
         "aspect ratio.",
     )
     concept_layers: Distinct[Text] = Field(
@@ -437,7 +437,7 @@ class FinetunedModel(Settings):
     """A model that is trained further; all other keys are those of another model."""
 
     finetuned_from: str = Field(
-        description="The model whose trained weights, of the same seed, are the initial weights."
+        description="The model whose trained weights (same seed) are the initial weights."
     )
     label: Line = Field("", description=LABEL)
     training: dict[Any, Any] = Field(

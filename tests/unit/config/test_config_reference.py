@@ -79,15 +79,16 @@ def test_editors_accept_custom_functions() -> None:
 @pytest.mark.parametrize(
     "row",
     [
-        "| `shards` | integer ≥ 1 | `1` |",
-        "| `resident_limit` | number > 0 | `8` |",
-        "| `seeds` | nonempty list of distinct integers ≥ 0 | `[0]` |",
-        "| `classes` | list of 2 distinct strings | required |",
-        "| `device` | `auto`, `cpu`, `cuda` | `auto` |",
-        "| `level` | number > 0 and < 1 | `0.999` |",
-        "| `leakage` | [leakage](#leakage) | – |",
+        "| `shards` | integer ≥ 1; default `1` |",
+        "| `resident_limit` | number > 0; default `8` |",
+        "| `seeds` | list of integers ≥ 0; default `[0]` |",
+        "| `classes` | list of 2 strings; required |",
+        "| `device` | `auto`, `cpu`, `cuda`; default `auto` |",
+        "| `level` | number > 0 and < 1; default `0.999` |",
+        "| `leakage` | [leakage](#leakage) |",
+        "| `images` | integer 1–1,000; default `50` |",
         "| `reductions` | mapping of names to `sum`, `abs_sum`",
-        "| `coco` | string or nonempty list of [annotated images](#annotated-images) | required |",
+        "| `coco` | string or list of [annotated images](#annotated-images); required |",
     ],
 )
 def test_rows_have_type_range_and_default(row: str) -> None:

@@ -33,7 +33,7 @@ class BamStudy(Study):
     """Comparison of two models trained on the same images, one on object labels and one on scene labels."""
 
     kind: Literal["bam"] = Field(description="The kind of study.")
-    data: str = Field(description="An entry under `data` of kind `bam` or `synthetic`, here called `NAME`.")
+    data: str = Field(description="Entry of kind `bam` or `synthetic`, here called `NAME`.")
     object_model: str = Field(description="f_o, the model trained on the object labels of `NAME_os`.")
     scene_model: str = Field(description="f_s, the model trained on the scene labels of `NAME_os`.")
     robustness: Distinct[Literal["scale", "location"]] = Field(
@@ -47,7 +47,7 @@ class BamStudy(Study):
     )
     independence: OrAbsent[IndependenceSettings] = Field(
         None,
-        description="Settings of IIR; by default, IIR is not measured.",
+        description="Settings of IIR; by default not measured.",
     )
     concepts: bool = Field(False, description="Measure TCAV, with the common object as the concept.")
 

@@ -19,7 +19,7 @@ class CaptionStudy(Study):
     kind: Literal["caption"] = Field(description="The kind of study.")
     image_model: str = Field(description="Model that uses the picture, trained on a set `NAME_both`.")
     caption_model: str = Field(
-        description="Model that uses the caption, trained on a set of the same classes and captions."
+        description="Model that uses the caption, trained on the same classes and captions."
     )
 
     def complete_kind(self, config: "Configuration") -> None:

@@ -24,7 +24,7 @@ class DesignedStudy(MetricsStudy):
 
     kind: Literal["designed"] = Field(description="The kind of study.")
     models: Annotated[Distinct[str], Field(min_length=1)] = Field(
-        description="The models, all of them with [designed architectures](designed.md) and of one data set."
+        description="Models with [designed architectures](designed.md), of one data set."
     )
 
     def complete_kind(self, config: "Configuration") -> None:

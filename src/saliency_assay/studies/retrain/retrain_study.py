@@ -28,7 +28,7 @@ class LeakageSettings(Settings):
 
     repeats: Annotated[int, Field(ge=2), INTEGER] = Field(
         3,
-        description="Classifiers per seed on class labels, and as many on permuted ones.",
+        description="Classifiers per seed on class labels, and on permuted ones.",
     )
     iterations: OrAbsent[Distinct[Positive]] = Field(
         None,
@@ -70,10 +70,10 @@ class RetrainStudy(Study):
     keep_maps: bool = Field(False, description="Store the maps, too, not only the masks.")
     shards: Positive = Field(
         1,
-        description="Number of [shards](retrain.md#shards), for separate jobs, of the masks of an iteration.",
+        description="Number of [shards](retrain.md#shards) of the masks of an iteration, each with its own job.",
     )
     leakage: OrAbsent[LeakageSettings] = Field(
-        None, description="Settings of [leakage](retrain.md#leakage); by default, leakage is not measured."
+        None, description="Settings of [leakage](retrain.md#leakage); by default not measured."
     )
 
     leak_iterations: Derived[tuple[int, ...]] = ()

@@ -41,16 +41,16 @@ class ValidityStudy(ScoredStudy):
     )
     iterations: Annotated[int, Field(ge=0, le=100), INTEGER] = Field(
         3,
-        description="Repetitions of the [meta-consistency](validity.md#meta-consistency) tests; 0 for none.",
+        description="Repetitions of [meta-consistency](validity.md#meta-consistency); 0 for none.",
     )
     perturbations: Count = Field(5, description="Changed models, and changed images, of each repetition (K).")
     model_noise: SmallAndLarge = Field(
         [0.001, 2.0],
-        description="Standard deviation of the factors, of mean 1, of all weights: small and large.",
+        description="Standard deviation of random factors (mean 1) of the weights: small and large.",
     )
     input_noise: SmallAndLarge = Field(
         [0.001, 5.0],
-        description="Largest absolute value of uniform noise on pixels in [0, 1]: small and large.",
+        description="Largest absolute uniform noise on pixels in [0, 1]: small and large.",
     )
 
     def complete_kind(self, config: "Configuration") -> None:
