@@ -11,7 +11,13 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[1]
-BOOSTS = {"README.md": 0.3, "changelog.md": 0.1, "comparison.md": 0.3, "decisions.md": 0.1, "choosing.md": 2.0}
+BOOSTS = {
+    "README.md": 0.3,
+    "changelog.md": 0.1,
+    "comparison.md": 0.3,
+    "decisions.md": 0.1,
+    "choosing.md": 2.0,
+}
 """Weights of pages in the search; 1 for the others."""
 
 

@@ -264,7 +264,8 @@ class ImageFolderData(FolderData):
 
     window: Annotated[Sequence[Number], Field(min_length=2, max_length=2)] = Field(
         (),
-        description="`[low, high]`: the [values](data.md#16-bit-images-and-windows) that become black and white, for images of 16 bits.",
+        description="`[low, high]`: the [values](data.md#16-bit-images-and-windows) that become black and white, for "
+        "images of 16 bits.",
     )
 
     columns: Derived[tuple[str, ...]] = ()
