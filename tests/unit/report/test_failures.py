@@ -36,7 +36,7 @@ def test_the_worst_images_are_those_of_the_method_with_the_most_best_means() -> 
     assert found is not None
     assert (found.method, found.metric, found.arrow, found.total) == ("a", "good", "↑", 6)
     assert found.images.tolist() == [11, 14, 15, 13]
-    assert found.scores == ["0.1", "0.2", "0.6", "0.7"]
+    assert found.scores == ["0.100", "0.200", "0.600", "0.700"]
     small = {"titles": list("pqrs"), "images": list("1234"), "maps": {"m": {"A": list("wxyz")}}}
     content = failures_content(found, small, [11, 14, 15, 13], Labels(methods={"a": "A"}))
     assert content["title"] == "Where A fails: 4 worst of 6 images"
@@ -56,4 +56,4 @@ def test_a_smaller_error_is_better() -> None:
     found = failures(table, METHODS, {"error": "lower"})
     assert found is not None
     assert found.images.tolist() == [11, 12, 10]
-    assert found.scores == ["5", "2", "1"]
+    assert found.scores == ["5.00", "2.00", "1.00"]

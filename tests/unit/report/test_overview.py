@@ -20,7 +20,7 @@ from saliency_assay.report.pages.provenance import data_facts
 from saliency_assay.report.pages.reader import with_reader
 from saliency_assay.report.pages.render import TEMPLATES
 from saliency_assay.report.pages.study import StudyResult, main_scores
-from saliency_assay.report.pages.summary import Finding
+from saliency_assay.report.pages.summary import Finding, Lead
 from saliency_assay.report.pages.trust import trust_page
 
 EVIL = "<script>alert('1')</script> \"q\" & _"
@@ -205,7 +205,7 @@ def test_the_answer_names_metrics_size_and_strength_of_a_lead_and_its_competitor
     order = pd.concat([named(rows, name) for name, rows in orders.items()])
     firsts = [{name: (1, 1) if name == best else (2, 5) for name in "abcde"} for best in "aaabbcccde"]
     many = pd.concat([named(order_rows(ranks), f"m{place}") for place, ranks in enumerate(firsts)])
-    lead = "by 1 [0.5, 1.5], better on 97\u00a0% of images, ties half"
+    lead = "by 1.00 [0.500, 1.50], better on 97\u00a0% of images, ties half"
     for rows, phrases in (
         (CLEAR, [f"a is significantly better than b on good ({lead})."]),
         (
@@ -416,3 +416,8 @@ def test_the_reader_goes_into_snakemakes_report() -> None:
     assert (book["order"], book["title"]) == (["figures/overview.html", EVIL], "Saliency Assay")
     assert book["shell"].count("<!--body-->") == 1
     assert "</" not in reader[1]  # ends no script
+
+
+def test_a_lead_whose_difference_may_be_0_is_stated_by_its_wins() -> None:
+    assert Lead("a", "M", ("b",), "b", 0.2, 0.1, 0.3, 0.8).text.startswith("M: by 0.200 [0.100, 0.300]")
+    assert Lead("a", "M", ("b",), "b", 0.2, -0.1, 0.5, 0.8).text.startswith("M: better than b on 80")
