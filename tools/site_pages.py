@@ -13,11 +13,16 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).parents[1]
 BOOSTS = {
     "README.md": 0.3,
+    "all_methods.md": 0.5,
     "changelog.md": 0.1,
     "comparison.md": 0.3,
     "decisions.md": 0.1,
-    "choosing.md": 2.0,
-}
+    "configuration.md": 0.5,
+    "howto/coming-from.md": 0.4,
+    "data.md": 1.5,
+    "models.md": 1.5,
+    "reliability.md": 2.0,
+} | {f"methods/{page}.md": 2.0 for page in ("cam", "path")}
 """Weights of pages in the search; 1 for the others."""
 
 
