@@ -57,3 +57,11 @@ def test_a_smaller_error_is_better() -> None:
     assert found is not None
     assert found.images.tolist() == [11, 12, 10]
     assert found.scores == ["5.00", "2.00", "1.00"]
+
+
+def test_a_metric_whose_worst_images_are_tied_comes_last() -> None:
+    hits = {"a": [0.0, 0.0, 0.0, 0.0, 0.0, 1.0], "b": [0.0] * 6}
+    shares = {"a": [0.9, 0.5, 0.8, 0.7, 0.6, 0.4], "b": [0.1] * 6}
+    found = failures(scores({"hit": hits, "share": shares}), METHODS, {"hit": "higher", "share": "higher"})
+    assert found is not None
+    assert (found.metric, found.images.tolist()) == ("share", [15, 11, 14, 13])

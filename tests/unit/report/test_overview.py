@@ -205,7 +205,7 @@ def test_the_answer_names_metrics_size_and_strength_of_a_lead_and_its_competitor
     order = pd.concat([named(rows, name) for name, rows in orders.items()])
     firsts = [{name: (1, 1) if name == best else (2, 5) for name in "abcde"} for best in "aaabbcccde"]
     many = pd.concat([named(order_rows(ranks), f"m{place}") for place, ranks in enumerate(firsts)])
-    lead = "by 1.00 [0.500, 1.50], better on 97\u00a0% of images, ties half"
+    lead = "by 1.00 [0.500, 1.50], better on 97\u00a0% of images, ties count half"
     for rows, phrases in (
         (CLEAR, [f"a is significantly better than b on good ({lead})."]),
         (

@@ -44,8 +44,8 @@ def failures(
 ) -> Failures | None:
     """Return the images with the worst scores of the best method; None if no other method has different scores.
 
-    The best method has the best mean, over images and seeds, under the most metrics that pages name. Of these metrics
-    the first one with different scores selects the images. Images with the same score keep their order.
+    The best method has the best mean, over images and seeds, under the most metrics that pages name. The first of these
+    metrics whose worst images are not tied with others selects them, if there is none the first with different scores.
 
     Args:
         scores: rated scores of a study of all images, or chunks by metric and variant.
@@ -68,7 +68,7 @@ def failures(
     if not best:
         return None
     method, pairs = max(best.items(), key=lambda item: len(item[1]))
-    for pair in pairs:
+    for pair in sorted(pairs, key=lambda pair: _is_tied(oriented_scores[pair][method])):
         oriented = oriented_scores[pair][method].dropna()
         if oriented.nunique() < 2:
             continue
@@ -83,6 +83,12 @@ def failures(
             len(oriented),
         )
     return None
+
+
+def _is_tied(oriented: pd.Series) -> bool:
+    """Return True if an image that is not among the worst has the same score as one that is."""
+    ordered = oriented.dropna().sort_values()
+    return bool((ordered.iloc[:MOST_IMAGES].max() == ordered.iloc[MOST_IMAGES:]).any())
 
 
 def failures_content(

@@ -58,9 +58,11 @@ class Lead:
         """Size and strength of the lead, without the size if its interval contains 0: win rates decide the ranks."""
         interval = "" if np.isnan(self.low) else f" [{words.number(self.low)}, {words.number(self.high)}]"
         over = f" over {self.second}" if len(self.others) > 1 else ""
-        size = f"by {words.number(self.size)}{interval}{over}, " if self.size > 0 and not self.low <= 0 else ""
+        size = (
+            f"by {words.number(self.size)}{interval}{over}, " if self.size > 0 and not self.low <= 0 else ""
+        )
         over = "" if size else f" than {self.second}"
-        return f"{size}better{over} on {words.percent(self.wins)} of images, ties half"
+        return f"{size}better{over} on {words.percent(self.wins)} of images, ties count half"
 
 
 def lead_of(finding: Finding) -> Lead | None:
