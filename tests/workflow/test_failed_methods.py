@@ -48,7 +48,7 @@ METRICS = {
 REASON = "RuntimeError: an image is too bright (mine.py, line 3)"
 OF_DIGITS = [
     f"Not computed: Bright in Digits: {REASON}",
-    "Not computed: Faithfulness of Gradient in Digits: found a negative relevance",
+    "Not computed: Faithfulness correlation estimate of Gradient in Digits: found a negative relevance",
     "Not computed: Mean relevance in Digits: ZeroDivisionError: division by zero (mine.py, line 14)",
 ]
 SENTENCES = [*OF_DIGITS, f"Not computed: Bright in Dark: {REASON}"]
