@@ -90,14 +90,6 @@ PROGRAMS = (
         command="make demo",
     ),
     Program(
-        "benchmark_picture",
-        _images("benchmark.png"),
-        ("saliency_assay.plot",),
-        shown=STYLE,
-        needs=(RESULTS / "report.html",),
-        command="make demo",
-    ),
-    Program(
         "method_pictures",
         _images(
             *(

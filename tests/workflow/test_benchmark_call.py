@@ -15,7 +15,6 @@ import saliency_assay
 from saliency_assay.adapters import captum
 from saliency_assay.storage import score_tables
 from saliency_assay.storage.zarr_store import open_store
-from tools.benchmark_picture import example
 from tools.source_tree import ROOT
 
 METHODS = {"gradient": {}, "smooth": {"method": "smoothgrad", "base": "gradcam", "samples": 2}}
@@ -68,11 +67,12 @@ def test_equal_seeds_give_the_numbers_of_the_workflow(smallest_once: Checkout, t
 
 @pytest.mark.slow
 def test_the_example_of_the_readme_prints_its_output(capsys: pytest.CaptureFixture[str]) -> None:
-    names: dict[str, Any] = {}
-    exec(compile(example(), "README.md", "exec"), names)
+    readme, names = (ROOT / "README.md").read_text(), dict[str, Any]()
+    [example] = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    exec(compile(example, "README.md", "exec"), names)
     plt.close("all")
     printed = [line.split("  ")[0] for line in capsys.readouterr().out.splitlines()]
-    [shown] = re.findall(r"```text\n(Rank sets.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    [shown] = re.findall(r"```text\n(Rank sets.*?)```", readme, re.DOTALL)
     # Rank sets may differ by one between processors.
     assert printed[:8] == [line.split("  ")[0] for line in shown.splitlines()[:8]]
     assert names["result"].complete

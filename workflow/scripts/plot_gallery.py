@@ -76,15 +76,16 @@ with run_job(snakemake, needs=("data", "maps")) as job:
             variants=rated["variants"],
             labels=display,
         )
-        all_scores = read_scores(job.input.scores, data=rated["data"], models=models)
-        worst = failures(
-            all_scores.chunks("metric", "variant"),
-            settings["methods"],
-            rated["directions"],
-            left_out=rated["left_out"],
-            variants=rated["variants"],
-        )
-        if worst and not rated["retrained"]:
+        worst = None
+        if not rated["retrained"]:
+            worst = failures(
+                read_scores(job.input.scores, data=rated["data"], models=models).chunks("metric", "variant"),
+                settings["methods"],
+                rated["directions"],
+                left_out=rated["left_out"],
+                variants=rated["variants"],
+            )
+        if worst:
             shown = models
             if rated["variants"] == "models":  # the score is that of the maps of one model
                 shown = [worst.variant.partition(" ")[2]]

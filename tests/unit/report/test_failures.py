@@ -32,13 +32,13 @@ def test_the_worst_images_are_those_of_the_method_with_the_most_best_means() -> 
         }
     )
     directions = {"good": "higher", "error": "lower"}
-    found = failures(table, METHODS, directions, left_out=["random"])
-    assert found is not None
-    assert (found.method, found.metric, found.arrow, found.total) == ("a", "good", "↑", 6)
-    assert found.images.tolist() == [11, 14, 15, 13]
-    assert found.scores == ["0.100", "0.200", "0.600", "0.700"]
+    worst = failures(table, METHODS, directions, left_out=["random"])
+    assert worst is not None
+    assert (worst.method, worst.metric, worst.arrow, worst.total) == ("a", "good", "↑", 6)
+    assert worst.images.tolist() == [11, 14, 15, 13]
+    assert worst.scores == ["0.100", "0.200", "0.600", "0.700"]
     small = {"titles": list("pqrs"), "images": list("1234"), "maps": {"m": {"A": list("wxyz")}}}
-    content = failures_content(found, small, [11, 14, 15, 13], Labels(methods={"a": "A"}))
+    content = failures_content(worst, small, [11, 14, 15, 13], Labels(methods={"a": "A"}))
     assert content["title"] == "Where A fails: 4 worst of 6 images"
     assert content["titles"][0] == "image 11 (p)"
     assert content["maps"] == {"A": list("wxyz")}
@@ -53,15 +53,15 @@ def test_equal_scores_and_left_out_methods_show_no_failure() -> None:
 
 def test_a_smaller_error_is_better() -> None:
     table = scores({"error": {"a": [1.0, 5.0, 2.0], "b": [9.0, 9.0, 9.0]}})
-    found = failures(table, METHODS, {"error": "lower"})
-    assert found is not None
-    assert found.images.tolist() == [11, 12, 10]
-    assert found.scores == ["5.00", "2.00", "1.00"]
+    worst = failures(table, METHODS, {"error": "lower"})
+    assert worst is not None
+    assert worst.images.tolist() == [11, 12, 10]
+    assert worst.scores == ["5.00", "2.00", "1.00"]
 
 
 def test_a_metric_whose_worst_images_are_tied_comes_last() -> None:
     hits = {"a": [0.0, 0.0, 0.0, 0.0, 0.0, 1.0], "b": [0.0] * 6}
     shares = {"a": [0.9, 0.5, 0.8, 0.7, 0.6, 0.4], "b": [0.1] * 6}
-    found = failures(scores({"hit": hits, "share": shares}), METHODS, {"hit": "higher", "share": "higher"})
-    assert found is not None
-    assert (found.metric, found.images.tolist()) == ("share", [15, 11, 14, 13])
+    worst = failures(scores({"hit": hits, "share": shares}), METHODS, {"hit": "higher", "share": "higher"})
+    assert worst is not None
+    assert (worst.metric, worst.images.tolist()) == ("share", [15, 11, 14, 13])

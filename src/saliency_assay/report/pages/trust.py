@@ -21,7 +21,7 @@ from saliency_assay.report.pages.summary import one_seed_words
 LEVELS = {kind: 2 if kind == verdicts.RELIABLE else int(kind in verdicts.SHOWN) for kind in KINDS}
 """Color of each verdict: 0 if no order was shown, 1 if it is clear on average, 2 if it is reliable."""
 ADVICE = ("Ignore in this run", "Use with caution", "Use")
-"""What to do with a metric, by its level."""
+"""Advice on the use of a metric, by its level."""
 REASONS = {
     verdicts.RELIABLE: "images agree on the order of the methods",
     verdicts.TRAINING_NOISE: "one training seed, so differences may be training noise",
