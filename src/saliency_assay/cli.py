@@ -26,11 +26,14 @@ COMMANDS = {
     "compare": "compare the results folders of two runs: compare OLD NEW",
     "keep": "keep results beside their folder, for compare: keep NAME",
     "merge": "join results folders with different studies: merge A B --output OUT",
+    "prune": "show sizes of results by kind, and delete some: prune maps --delete",
+    "export": "write a run to a file: export run.tar CONFIG",
+    "import": "unpack a run that export wrote: import run.tar",
     "enter": "compare a method with those of the reference suite: enter FILE.py:FUNCTION",
     "suite": "tasks of the reference suite, and computation of its scores: suite list",
     "config": "print CONFIG or a profile, such as profiles/slurm; without one, list the configurations",
 }
-ON_RESULTS, IN_SUITE = ("compare", "keep", "merge"), ("enter", "suite")
+ON_RESULTS, IN_SUITE = ("compare", "keep", "merge", "prune", "export", "import"), ("enter", "suite")
 """Commands of ``saliency_assay.runs`` and ``saliency_assay.suite``, which have their own options and help."""
 EPILOG = """\
 CONFIG is a configuration file or the name of a configuration of the package; by default it is the demo. Further

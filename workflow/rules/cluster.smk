@@ -4,7 +4,7 @@ from saliency_assay.pipeline.combined import base_rule
 from saliency_assay.pipeline.dry_run import WORKFLOWS, unrecorded_text
 from saliency_assay.pipeline.model_checks import ModelChecks
 from saliency_assay.pipeline.sources import check_sources
-from saliency_assay.pipeline.snakemake_internals import remove_default_limit
+from saliency_assay.pipeline.snakemake_internals import remove_default_limit, storage_environment
 from saliency_assay.report.outcome import not_computed
 from saliency_assay.runtime.slurm import begin_submitting, check_no_other_run, end_submitting
 from saliency_assay.runtime.environment import announce
@@ -52,6 +52,8 @@ def packages_of_jobs():
 
 
 onstart:
+    if workflow.storage_settings.default_storage_provider is not None:
+        os.environ.update(storage_environment(workflow))
     try:
         check_no_other_run(Path.cwd())
         if ON_CLUSTER:

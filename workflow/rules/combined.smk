@@ -9,7 +9,9 @@ from saliency_assay.pipeline.combined import inputs_of, outputs_of, settings_of
 from saliency_assay.pipeline.snakemake_internals import rules_by_name, take_resources
 
 RULES, COMBINED = rules_by_name(rules, workflow), []
-if not os.environ.get(SEPARATE):
+# Settings of combined jobs name files by their paths in the results folder, which storage does not have.
+IS_STORED = workflow.storage_settings.default_storage_provider is not None
+if not os.environ.get(SEPARATE) and not IS_STORED:
     jobs = Jobs({name: rule for name, rule in RULES.items() if is_combinable(name, rule)})
     targets = [*INPUTS.pages(), *INPUTS.all_maps(), *INPUTS.all_costs(), *INPUTS.all_scores()]
     targets += [*INPUTS.all_summary_files(), *INPUTS.all_tables()]

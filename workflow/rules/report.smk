@@ -192,7 +192,7 @@ rule report:
     """Write the report."""
     input:
         INPUTS.pages(),
-        captions=sorted(str(path) for path in Path(CAPTIONS).glob("*.rst")),
+        captions=local(sorted(str(path) for path in Path(CAPTIONS).glob("*.rst"))),
     output:
         report="<results>/report.html",
         configuration="<results>/configuration.yaml",

@@ -20,6 +20,8 @@ rule train:
     threads: 1
     resources:
         resident_limit=PARAMS.resident_limit_of_model,
+        runtime=PARAMS.training_minutes,
+        mem_mb=PARAMS.training_megabytes,
     params:
         settings=PARAMS.train,  # device, models
     script:

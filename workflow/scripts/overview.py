@@ -12,7 +12,7 @@ from saliency_assay.storage import zarr_store
 from saliency_assay.storage.csv_tables import read_table
 
 with run_job(snakemake, needs=()) as job:
-    settings, results, missing = job.settings, [], []
+    settings, results, missing = job.located(job.settings), [], []
     labels = Labels(**settings["labels"])
     for facts in settings["studies"]:
         files = {name: Path(path) for name, path in facts["files"].items() if name != "maps"}

@@ -1,5 +1,7 @@
 """Write Snakemake's report of all figures and tables as one file that needs no network, with pages in reading order."""
 
+import os
+import shlex
 import subprocess
 import sys
 
@@ -7,7 +9,7 @@ import yaml
 
 from saliency_assay.report.pages.reader import with_reader
 from saliency_assay.runtime.job import run_job
-from saliency_assay.runtime.project import ROOT
+from saliency_assay.runtime.project import ROOT, STORAGE
 
 with run_job(snakemake, needs=()) as job:
     settings, output = job.settings, job.output
@@ -19,6 +21,7 @@ with run_job(snakemake, needs=()) as job:
     command = [sys.executable, "-m", "snakemake", *settings["targets"]]
     command += ["--snakefile", str(ROOT / "workflow/Snakefile")]
     command += ["--configfile", str(output.configuration), "--report", str(output.report), "--nolock"]
+    command += shlex.split(os.environ.get(STORAGE, ""))
     subprocess.run(command, check=True, stdout=sys.stderr, stderr=sys.stderr)
     report = output.report
     report.write_text(with_reader(report.read_text("utf-8"), settings["targets"]), "utf-8")

@@ -21,6 +21,7 @@ from saliency_assay.models.checks import LOGITS
 from saliency_assay.pipeline.descriptions import Descriptions
 from saliency_assay.pipeline.inputs import Inputs, Wildcards
 from saliency_assay.pipeline.job_settings import JobSettings
+from saliency_assay.pipeline.limits import training_megabytes, training_minutes
 from saliency_assay.pipeline.paths import Paths
 from saliency_assay.pipeline.studies import Studies
 from saliency_assay.registry.records import resolve
@@ -321,6 +322,23 @@ class Params(EntrySettings):
 
     def _resident_limit(self, data: str) -> int:
         return round(1000 * self.config.sets[data].resident_limit)
+
+    def training_minutes(self, wildcards: Wildcards, attempt: int) -> int:
+        """Return the time limit of a training, a trial of a search, a fine-tuning or a retraining, in minutes."""
+        model = self._trained_model(wildcards)
+        changes = [{"epochs": model.training["epochs"]}, *model.trials]
+        if metric := wildcards.get("metric"):
+            changes = [finetuning(model.training, self.config.metrics[metric].training)]
+        epochs = max(change.get("epochs", 0) for change in changes)
+        return attempt * training_minutes(self.config, model, epochs)
+
+    def training_megabytes(self, wildcards: Wildcards, attempt: int) -> int:
+        """Return the memory of a job that trains a model, in MB."""
+        return attempt * training_megabytes(self.config, self._trained_model(wildcards))
+
+    def _trained_model(self, wildcards: Wildcards) -> Model:
+        study = wildcards.get("study")
+        return self.studies.first_model(study) if study else self.config.models[wildcards["model"]]
 
     # ---- maps and scores
 

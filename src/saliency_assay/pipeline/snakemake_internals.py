@@ -4,14 +4,16 @@
 planned run, and ``make lint`` checks that no other is used. Update ``SEEN`` when the tests pass with a newer version.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from snakemake.io import regex_from_filepattern, update_wildcard_constraints
 from snakemake.path_modifier import PathModifier
 from snakemake.pathvars import Pathvars
 
-from saliency_assay.runtime.project import RESULTS
+from saliency_assay.runtime.project import RESULTS, STORAGE
 
 SEEN = "9.27.1"
 """Version of Snakemake in which all of ``ATTRIBUTES`` were seen last."""
@@ -47,6 +49,10 @@ ATTRIBUTES: Mapping[str, str] = {
     "workflow.register_resource": "limit of a resource",
     "workflow.remote_exec": "True in a job on another machine",
     "workflow.resource_settings._parsed_overwrite_resources": "resources of --set-resources",
+    "workflow.rules": "all rules",
+    "workflow.spawned_job_args_factory": "options that Snakemake passes to jobs",
+    "workflow.storage_settings.default_storage_provider": "plugin of --default-storage-provider",
+    "workflow.wildcard_constraints": "constraints of wildcards of all rules",
 }
 """Attributes that exist once jobs are planned, with their meaning.
 
@@ -142,3 +148,28 @@ def remove_default_limit(workflow: Any) -> bool:
             scheduler.job_rate_limiter = None
             return True
     return False
+
+
+def constrain_stored_outputs(workflow: Any) -> None:
+    """Apply the constraints of wildcards to outputs in the storage of ``--default-storage-provider``.
+
+    Snakemake 9.27 adds constraints to the query of a storage object, from which S3's path was read before, so that they
+    have no effect and rules are ambiguous. Call this after the last rule.
+    """
+    for rule in workflow.rules:
+        for output in rule.output:
+            if output.is_storage:
+                pattern = update_wildcard_constraints(
+                    output.file, rule.wildcard_constraints, workflow.wildcard_constraints
+                )
+                output._regex = re.compile(regex_from_filepattern(pattern))
+
+
+def storage_environment(workflow: Any) -> dict[str, str]:
+    """Return the environment in which another Snakemake finds the files in ``--default-storage-provider``.
+
+    They are the variables that Snakemake passes to its jobs on other machines, and ``STORAGE`` with the options.
+    """
+    job = workflow.spawned_job_args_factory
+    options = [*job.get_storage_provider_args(), job.get_default_storage_provider_args()]
+    return {**job.get_storage_provider_envvars(), STORAGE: " ".join(options)}

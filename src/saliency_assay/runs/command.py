@@ -1,4 +1,4 @@
-"""The commands ``compare``, ``keep`` and ``merge`` of ``saliency-assay``."""
+"""The commands of ``saliency-assay`` on results: compare, keep, merge, prune, export and import."""
 
 import argparse
 import sys
@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 
+from saliency_assay.runs.prune import KINDS
 from saliency_assay.runtime.project import RESULTS
 
 COMPARE_EPILOG = """\
@@ -16,7 +17,7 @@ numbers of images whose score rose and fell. Nothing is tested if each method ha
 
 
 def main(arguments: Sequence[str], find_configuration: Callable[[str], Path]) -> int:
-    """Run ``compare``, ``keep`` or ``merge`` with its command-line arguments and return the exit status.
+    """Run one of the commands with its command-line arguments and return the exit status.
 
     ``find_configuration`` returns the file of a configuration by its path or name.
     """
@@ -71,6 +72,36 @@ def _parser() -> argparse.ArgumentParser:
     )
     merge.add_argument("--output", type=Path, required=True, metavar="OUT", help="new results folder")
     merge.set_defaults(run=_merge)
+    prune = commands.add_parser(
+        "prune",
+        description="Show the size of the results of a run by kind, and delete those that can be made again.",
+        allow_abbrev=False,
+    )
+    prune.add_argument("kinds", nargs="*", metavar="KIND", help=f"kinds to delete: {', '.join(KINDS)}")
+    prune.add_argument("--results", type=Path, default=Path(RESULTS), metavar="FOLDER", help="results folder")
+    prune.add_argument("--delete", action="store_true", help="delete the files; without, nothing is deleted")
+    prune.set_defaults(run=_prune)
+    export = commands.add_parser(
+        "export",
+        description="Write a run to a tar file, without the images that it read.",
+        allow_abbrev=False,
+    )
+    export.add_argument("archive", type=Path, metavar="ARCHIVE", help="new file, such as run.tar")
+    export.add_argument(
+        "config", nargs="?", default="config", metavar="CONFIG", help="configuration of the run"
+    )
+    export.add_argument(
+        "--without", nargs="+", default=[], metavar="KIND", help=f"leave out: {', '.join(KINDS)}"
+    )
+    export.set_defaults(run=_export)
+    unpack = commands.add_parser(
+        "import",
+        description="Unpack a run that export wrote, to continue it or draw its report.",
+        allow_abbrev=False,
+    )
+    unpack.add_argument("archive", type=Path, metavar="ARCHIVE", help="file that export wrote")
+    unpack.add_argument("--folder", type=Path, default=Path(), metavar="FOLDER", help="where to unpack it")
+    unpack.set_defaults(run=_import)
     return parser
 
 
@@ -100,4 +131,30 @@ def _merge(options: argparse.Namespace) -> int:
     from saliency_assay.runs.merge import merge
 
     print(merge(options.folders, options.output))
+    return 0
+
+
+def _prune(options: argparse.Namespace) -> int:
+    from saliency_assay.runs.prune import prune, usage, usage_text
+
+    if options.kinds:
+        print(prune(options.results, options.kinds, delete=options.delete))
+    elif options.delete:
+        raise ValueError("KIND: found none, expected the kinds to delete")
+    else:
+        print(usage_text(usage(options.results)))
+    return 0
+
+
+def _export(options: argparse.Namespace) -> int:
+    from saliency_assay.runs.archive import export
+
+    print(export(options.find_configuration(options.config), options.archive, options.without))
+    return 0
+
+
+def _import(options: argparse.Namespace) -> int:
+    from saliency_assay.runs.archive import import_run
+
+    print(import_run(options.archive, options.folder))
     return 0

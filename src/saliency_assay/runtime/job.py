@@ -40,6 +40,10 @@ class Files:
     def __iter__(self) -> Iterator[Path]:
         return iter(self._paths(list(self._files)))
 
+    def all(self) -> list[Path]:
+        """Return all files, with those that are left out."""
+        return list(map(Path, self._files))
+
     def get(self, name: str, default: Any = None) -> Any:
         """Return the file or files called ``name``, or ``default`` if the rule has none."""
         files = self._files.get(name)
@@ -79,6 +83,23 @@ class Job:
     stack: ExitStack
     failed: Mapping[Path, Failure]
     """Inputs in which a failure of a method or metric is recorded."""
+
+    def located(self, value: Any) -> Any:
+        """Return a part of ``settings`` with the paths of inputs as they are in this job.
+
+        Inputs in the storage of ``--default-storage-provider`` are copied to other paths, of which these are the end.
+        """
+        paths = [path.parts for path in self.input.all()]
+        ends = {"/".join(parts[start:]): "/".join(parts) for parts in paths for start in range(len(parts))}
+
+        def replace(value: Any) -> Any:
+            if isinstance(value, Mapping):
+                return {key: replace(each) for key, each in value.items()}
+            if isinstance(value, list):
+                return list(map(replace, value))
+            return ends.get(value, value) if isinstance(value, str) else value
+
+        return replace(value)
 
     def open(self, context: AbstractContextManager[T]) -> T:
         """Enter ``context``, such as an open store, and exit it when the job ends."""

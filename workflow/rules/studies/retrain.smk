@@ -66,6 +66,8 @@ rule retrain:
     threads: 1
     resources:
         resident_limit=PARAMS.resident_limit_of_study,
+        runtime=PARAMS.training_minutes,
+        mem_mb=PARAMS.training_megabytes,
     params:
         settings=RETRAIN_PARAMS.retrain,  # device, models, studies
     script:
@@ -89,6 +91,8 @@ rule measure_mask_leakage:
     threads: 1
     resources:
         resident_limit=PARAMS.resident_limit_of_study,
+        runtime=RETRAIN_PARAMS.leakage_minutes,
+        mem_mb=PARAMS.training_megabytes,
     params:
         settings=RETRAIN_PARAMS.measure_mask_leakage,  # device, models, studies
     script:

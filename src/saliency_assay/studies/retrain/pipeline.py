@@ -4,6 +4,7 @@ from typing import Any, cast
 
 from saliency_assay.config.models import Model
 from saliency_assay.pipeline.inputs import StudyInputs, Wildcards
+from saliency_assay.pipeline.limits import LONGEST_OF_LEAKAGE, training_minutes
 from saliency_assay.pipeline.params import Settings, StudyParams, rebuilding
 from saliency_assay.pipeline.paths import expand, flatten
 from saliency_assay.runtime.shards import shard_suffixes
@@ -212,6 +213,13 @@ class RetrainParams(StudyParams):
             device=self.config.device,
             state=self._arm_state("measure_mask_leakage", wildcards),
         )
+
+    def leakage_minutes(self, wildcards: Wildcards, attempt: int) -> int:
+        """Return the time limit of ``measure_mask_leakage`` in minutes."""
+        model = self.studies.first_model(wildcards["study"])
+        classifiers = 2 * self.inputs.retraining(wildcards["study"]).repeats
+        epochs, longest = model.training["epochs"], LONGEST_OF_LEAKAGE
+        return attempt * training_minutes(self.config, model, epochs, trainings=classifiers, longest=longest)
 
     def score_retrain(self, wildcards: Wildcards) -> Settings:
         model = self.studies.first_model(wildcards["study"])
