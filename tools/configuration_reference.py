@@ -86,7 +86,9 @@ before any job runs.
 - Unknown keys, duplicate keys, duplicate names in lists, `.nan`, `.inf` and integers of more than 64 bits are errors.
 - A section that extends another one also has its keys.
 - Types are not converted: 3.0 is not an integer, and `true` is not a number.
-- Relative paths are relative to the working directory of the command.
+- Relative paths are relative to the working directory of the command, except two: `files` of a custom function are
+  relative to its module, and paths in a [list of images](data.md#lists-of-images) to the list.
+- The module of a `function` is imported from the folder of the configuration or from `PYTHONPATH`.
 
 For completion and checks in an editor, begin a file in `config` with the line
 `# yaml-language-server: $schema=schema.yaml`.
