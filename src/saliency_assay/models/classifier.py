@@ -229,7 +229,16 @@ def build(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(generator.initial_seed())
         outputs = checks.outputs_of(blueprint.output, classes, multi_label=blueprint.multi_label)
-        network = builder(classes=outputs, channels=len(mean), generator=generator, **blueprint.parameters)
+        arguments = {"classes": outputs, "channels": len(mean), "generator": generator}
+        try:
+            network = builder(**arguments, **blueprint.parameters)
+        except TypeError as error:
+            if not any(f"argument {name!r}" in str(error) for name in arguments):
+                raise
+            raise ValueError(
+                f"{blueprint.function!r}: {error}; expected a function of (*, {', '.join(arguments)}, …) that returns "
+                "the network"
+            ) from None
     if not isinstance(network, nn.Module):
         raise ValueError(
             f"{blueprint.function!r} returned {type(network).__name__}; expected a torch.nn.Module"
