@@ -112,9 +112,9 @@ metrics:
 Members, here `smoothgrad_noise_0.05` and so on, are ordinary methods and metrics. In a study, the family's name stands
 for all.
 
-- For methods, half of the explained images (at least 4, groups undivided) select one member for each score: the one with
-  the highest win rate or, with `ranks: means`, the best mean. Ranks, tables and heat maps compare this member with other
-  methods on the other half. `order.csv` names it (`selected`); `sweeps.csv` has all members.
+- For methods, half of the explained images (at least 4, groups undivided) select one member for each score: the one
+  with the highest win rate or, with `ranks: means`, the best mean. Ranks, tables and heat maps compare this member with
+  other methods on the other half. `order.csv` names it (`selected`); `sweeps.csv` has all members.
 - For metrics, `metric_sweeps.csv` compares the orders of methods for every two values, by Spearman's ρ and Kendall's τ
   with 95 % intervals. It also lists the pairs of methods whose significant order flips.
 """
