@@ -161,7 +161,9 @@ def opened(path: Path, formats: tuple[str, ...] = FORMATS) -> Iterator[ImageFile
         with _open_image(path, formats) as image:
             yield image
     except UnidentifiedImageError as error:
-        raise ValueError(f"{path}: truncated, or not an image (valid: {', '.join(formats)})") from error
+        raise ValueError(
+            f"{path}: truncated, or not an image of a valid format ({', '.join(formats)})"
+        ) from error
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         reason = f"found more than {Image.MAX_IMAGE_PIXELS} pixels, expected at most that many"
         raise ValueError(f"{path}: {reason}") from error
