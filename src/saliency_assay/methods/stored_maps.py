@@ -31,9 +31,9 @@ def read_maps(
 ) -> Iterator[dict[str, np.ndarray]]:
     """Yield the maps of a file in blocks ``{"map": float32 [n, C or 1, H, W]}``, in the order of ``indices``.
 
-    The maps are the only array, or the one beside ``files`` or ``images``, floats ``[M, H, W]`` or ``[M, C or 1, H, W]``. With an array
-    ``files`` or ``images`` they may be in any order, with those of other images among them. Otherwise, they are those
-    of the explained images, of all test images, or of all images, in the order of the set.
+    The maps are the only array, or the one beside ``files`` or ``images``: floats ``[M, H, W]`` or ``[M, C or 1, H,
+    W]``. With ``files`` or ``images``, they may be in any order, with those of other images among them. Otherwise, they
+    are those of the explained images, of all test images, or of all images, in the order of the set.
 
     Args:
         path: file of a NumPy array (``.npy``) or several (``.npz``), or Zarr in a folder or a zip file.

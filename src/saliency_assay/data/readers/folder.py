@@ -198,8 +198,8 @@ def _load_blocks(
         for row in rows[block_rows]:
             image = read(root / row[0])
             if window and not (is_above and is_below):
-                darkest, brightest = image.getextrema()
-                is_above, is_below = is_above or brightest > 0, is_below or darkest < 1
+                extrema = np.array(image.getextrema())
+                is_above, is_below = is_above or bool(extrema.max() > 0), is_below or bool(extrema.min() < 1)
             images.append(geometry.resized(image))
             if masks:
                 image_masks.append(masks.of(row, *image.size, geometry))
