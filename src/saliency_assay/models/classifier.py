@@ -110,8 +110,14 @@ class Classifier(nn.Module):
                 f"network: returned {type(logits).__name__}, expected logits [N, {self.classes}]"
             )
         if logits.shape != (len(pixels), self.classes):
+            hint = (
+                "; set output: logit or sigmoid"
+                if logits.numel() == len(pixels) and self.classes == 2
+                else ""
+            )
             raise ValueError(
                 f"logits {list(logits.shape)} of {len(pixels)} images: expected [N, {self.classes}], as many as classes"
+                f"{hint}"
             )
         # A network may compute in another precision, as with autocast in its own forward.
         return logits.to(pixels.dtype)
