@@ -45,10 +45,23 @@ def accuracy_table(evaluations: Mapping[tuple[str, int], Mapping[str, Any]]) -> 
     return pd.DataFrame(rows)
 
 
-def displayed_accuracy(table: pd.DataFrame, labels: Labels) -> pd.DataFrame:
-    """Return an ``accuracy_table`` for display."""
+def displayed_accuracies(table: pd.DataFrame, labels: Labels) -> dict[str, pd.DataFrame]:
+    """Return an ``accuracy_table`` for display, one for each data set, by title."""
     classes = table.assign(**{"worst class": table["worst class"].map(readable)})
-    return displayed(classes, labels, {"its accuracy (%)": "accuracy of worst class (%)"})
+    shown = displayed(
+        classes,
+        labels,
+        {
+            "CI low (%)": "balanced accuracy, lower CI limit (%)",
+            "CI high (%)": "balanced accuracy, upper CI limit (%)",
+            "chance (%)": "balanced accuracy by chance (%)",
+            "its accuracy (%)": "accuracy of worst class (%)",
+        },
+    )
+    return {
+        f"Accuracy on {name}": rows.drop(columns="data set")
+        for name, rows in shown.groupby("data set", sort=False)
+    }
 
 
 def training_curves(curves: Mapping[tuple[str, int], pd.DataFrame], labels: Labels) -> LineChart:
