@@ -388,8 +388,8 @@ def test_the_overview_summarizes_ranks_baselines_and_reliability() -> None:
         "1 study, 3 scored methods, 1 training seed; 0.2 hours of computing on cpu.",
         *[" ".join(filter(None, [line.method, line.text, line.detail])) for line in result.answers],
         *result.warnings,
-        "reliable: good (α\u00a01.00)",
-        "too few images to tell: bad",
+        "reliable good (α\u00a01.00)",
+        "too few images to tell bad",
         "of K metrics, up to about K × 5 %",
     ):
         assert words in page.text, words

@@ -63,6 +63,7 @@ class Lead:
         second = f"the second, {self.second}" if len(self.others) > 1 else self.second
         if self.by_means:
             return f"{self.metric}: {means or 'mean better'} than {second}"
+        second += "," if len(self.others) > 1 else ""
         share = f"better than {second} on {words.percent(self.wins)} of images"
         return f"{self.metric}: {'; '.join(filter(None, [share, means]))}"
 
