@@ -37,7 +37,7 @@ RESAMPLES, LEVEL = 10_000, 0.999
 COLUMNS = ["study", "data", "model", "seed", "method", "metric", "variant", "image", "score"]
 """Columns of ``storage.score_tables``, which requires pyarrow."""
 NOT_COMPUTED = ScoreCell(absent="not computed")
-SENTENCES = 3
+SENTENCES = 5
 """Most sentences below the heat map in a notebook."""
 
 

@@ -222,12 +222,12 @@ def test_the_answer_has_a_line_for_each_leading_method() -> None:
     order = pd.concat([named(rows, name) for name, rows in orders.items()])
     size = "better than {} on 97\u00a0% of images; mean better by 1.00 [0.500, 1.50]"
     for rows, lines in (
-        (CLEAR, [Answer("leads b on good", "a", f"good: {size.format('b')}")]),
+        (CLEAR, [Answer("leads b on good", "a", size.format("b"))]),
         (
             order,  # under v, images are too few to tell, and w does not separate methods from baseline methods
             [
                 Answer("leads b on x and y", "a", f"x: {size.format('b')}"),
-                Answer("leads a on z", "b", "z: better than a on 97\u00a0% of images"),
+                Answer("leads a on z", "b", "better than a on 97\u00a0% of images"),
             ],
         ),
         (led, [Answer(f"No metric shows an order of the methods: {NOT_SEPARATED}.")]),

@@ -52,7 +52,12 @@ class Lead:
 
     @property
     def text(self) -> str:
-        """The metric with the lead over the second: win rate and difference of means, first the one that is tested.
+        """The metric with the lead over the second."""
+        return f"{self.metric}: {self.size_text}"
+
+    @property
+    def size_text(self) -> str:
+        """Win rate and difference of means over the second, first the one that is tested.
 
         The difference is left out if its interval contains 0; the win rate is left out if means are tested.
         """
@@ -60,12 +65,12 @@ class Lead:
         if self.size > 0 and not self.low <= 0:
             interval = "" if np.isnan(self.low) else f" [{words.number(self.low)}, {words.number(self.high)}]"
             means = f"mean better by {words.number(self.size)}{interval}"
-        second = f"the second, {self.second}" if len(self.others) > 1 else self.second
+        has_several = len(self.others) > 1
+        second = f"the second, {self.second}" if has_several else self.second
         if self.by_means:
-            return f"{self.metric}: {means or 'mean better'} than {second}"
-        second += "," if len(self.others) > 1 else ""
-        share = f"better than {second} on {words.percent(self.wins)} of images"
-        return f"{self.metric}: {'; '.join(filter(None, [share, means]))}"
+            return f"{means or 'mean better'} than {second}"
+        share = f"better than {second}{',' * has_several} on {words.percent(self.wins)} of images"
+        return "; ".join(filter(None, [share, means]))
 
 
 def lead_of(finding: Finding) -> Lead | None:
@@ -113,7 +118,8 @@ def answers(findings: Sequence[Finding]) -> list[Answer]:
     lines = []
     for method, of_method in list(by_method.items())[:MOST_NAMED]:
         on = f"leads {_others_text(of_method)} on {_listed([lead.metric for lead in of_method])}"
-        lines.append(Answer(on, method, of_method[0].text))
+        lead = of_method[0]
+        lines.append(Answer(on, method, lead.text if len(of_method) > 1 else lead.size_text))
     if others := list(by_method.values())[MOST_NAMED:]:
         metrics = [lead.metric for of_method in others for lead in of_method]
         lines.append(
