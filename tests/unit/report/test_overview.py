@@ -22,7 +22,7 @@ from saliency_assay.report.pages.provenance import data_facts
 from saliency_assay.report.pages.reader import with_reader
 from saliency_assay.report.pages.render import TEMPLATES
 from saliency_assay.report.pages.study import StudyResult, main_scores
-from saliency_assay.report.pages.summary import Finding, Lead
+from saliency_assay.report.pages.summary import Disagreement, Finding, Lead
 from saliency_assay.report.pages.trust import trust_page
 
 EVIL = "<script>alert('1')</script> \"q\" & _"
@@ -220,14 +220,14 @@ def test_the_answer_has_a_line_for_each_leading_method() -> None:
     led = order_rows({"a": (2, 2), "b": (3, 3), "random": (1, 1)}, above_baselines={"a": 0.0, "b": 0.0})
     orders = {"x": CLEAR, "y": CLEAR, "z": order_rows({"a": (2, 2), "b": (1, 1)}), "v": TIED, "w": led}
     order = pd.concat([named(rows, name) for name, rows in orders.items()])
-    size = "better than {} on 97\u00a0% of images; mean better by 1.00 [0.500, 1.50]"
+    size = "win rate 97\u00a0% against {}; mean better by 1.00 [0.500, 1.50]"
     for rows, lines in (
         (CLEAR, [Answer("leads b on good", "a", size.format("b"))]),
         (
             order,  # under v, images are too few to tell, and w does not separate methods from baseline methods
             [
                 Answer("leads b on x and y", "a", f"x: {size.format('b')}"),
-                Answer("leads a on z", "b", "better than a on 97\u00a0% of images"),
+                Answer("leads a on z", "b", "win rate 97\u00a0% against a"),
             ],
         ),
         (led, [Answer(f"No metric shows an order of the methods: {NOT_SEPARATED}.")]),
@@ -275,9 +275,9 @@ def test_a_lead_under_a_metric_that_shows_no_order_is_stated_with_its_reason() -
 def test_metrics_that_order_methods_in_opposite_ways_are_named() -> None:
     opposite = named(order_rows({"a": (2, 2), "b": (1, 1), "random": (3, 3)}), "bad")
     result = study(tables_of(pd.concat([CLEAR, opposite])))
-    (text,) = result.disagreements
-    assert text == "a is significantly better than b on good, and significantly worse on bad."
-    assert text in Page(summary_page(result)).text
+    (pair,) = result.disagreements
+    assert pair == Disagreement("a", "b", ["good"], ["bad"])
+    assert pair.text in Page(summary_page(result)).text
     assert study(tables_of(pd.concat([CLEAR, named(TIED, "bad")]))).disagreements == []
     assert study(tables_of(pd.concat([CLEAR, opposite])), variants="models").disagreements == []
 
@@ -458,7 +458,7 @@ def test_the_reader_goes_into_snakemakes_report() -> None:
 
 def test_the_size_of_a_lead_begins_with_what_is_tested() -> None:
     lead = Lead("a", "M", ("b",), "b", 0.2, 0.1, 0.3, 0.8, by_means=False)
-    assert lead.text == "M: better than b on 80\u00a0% of images; mean better by 0.200 [0.100, 0.300]"
-    assert replace(lead, low=-0.1).text == "M: better than b on 80\u00a0% of images"
+    assert lead.text == "M: win rate 80\u00a0% against b; mean better by 0.200 [0.100, 0.300]"
+    assert replace(lead, low=-0.1).text == "M: win rate 80\u00a0% against b"
     several = replace(lead, others=("b", "c"), by_means=True)
     assert several.text == "M: mean better by 0.200 [0.100, 0.300] than the second, b"

@@ -15,6 +15,7 @@ from saliency_assay.reliability.figures import scored_names
 from saliency_assay.reliability.verdicts import CHANCE_REASON, Verdict, alpha_row
 from saliency_assay.report.pages import words
 from saliency_assay.report.pages.summary import (
+    Disagreement,
     Finding,
     answers,
     color_words,
@@ -116,8 +117,8 @@ class StudyResult:
         return texts
 
     @cached_property
-    def disagreements(self) -> list[str]:
-        """Sentences on the methods that metrics order in opposite ways; none if variants are models."""
+    def disagreements(self) -> list[Disagreement]:
+        """Methods that metrics order in opposite ways; none if variants are models."""
         return [] if self.variants == "models" or not self.tables else disagreements(self.findings)
 
     @property

@@ -65,11 +65,10 @@ class Lead:
         if self.size > 0 and not self.low <= 0:
             interval = "" if np.isnan(self.low) else f" [{words.number(self.low)}, {words.number(self.high)}]"
             means = f"mean better by {words.number(self.size)}{interval}"
-        has_several = len(self.others) > 1
-        second = f"the second, {self.second}" if has_several else self.second
+        second = f"the second, {self.second}" if len(self.others) > 1 else self.second
         if self.by_means:
             return f"{means or 'mean better'} than {second}"
-        share = f"better than {second}{',' * has_several} on {words.percent(self.wins)} of images"
+        share = f"win rate {words.percent(self.wins)} against {second}"
         return "; ".join(filter(None, [share, means]))
 
 
@@ -168,11 +167,35 @@ def _is_baseline(rows: pd.DataFrame, method: str) -> bool:
     return bool(rows.loc[rows["method"] == method, "baseline"].iloc[0])
 
 
-def disagreements(findings: Sequence[Finding]) -> list[str]:
-    """Return a sentence for each pair of methods that use the model of which metrics prefer different ones.
+@dataclass(frozen=True)
+class Disagreement:
+    """Two methods of which metrics prefer different ones; all differences are significant."""
 
-    All differences are significant. Metrics whose verdict shows no order of the methods are left out. Pairs on which
-    the most metrics disagree are first.
+    method: str
+    other: str
+    better: Sequence[str]
+    """Metrics under which the method is better."""
+    worse: Sequence[str]
+
+    @property
+    def text(self) -> str:
+        """A sentence that names the metrics."""
+        return self._text(MOST_METRICS)
+
+    @property
+    def short(self) -> str:
+        """The same with one metric for each method."""
+        return self._text(1)
+
+    def _text(self, most: int) -> str:
+        better, worse = _listed(self.better, most), _listed(self.worse, most)
+        return f"{self.method} is significantly better than {self.other} on {better}, and worse on {worse}."
+
+
+def disagreements(findings: Sequence[Finding]) -> list[Disagreement]:
+    """Return the pairs of methods that use the model of which metrics prefer different ones.
+
+    Metrics whose verdict shows no order of the methods are left out. Pairs on which most metrics disagree are first.
     """
     compared = [each for each in _compared(findings) if each.verdict().is_shown]
     better: dict[tuple[str, str], list[str]] = {}
@@ -184,18 +207,14 @@ def disagreements(findings: Sequence[Finding]) -> list[str]:
         pair for place, pair in enumerate(pairs) if pair[::-1] not in pairs[:place]
     ]  # ties of the counts
     pairs.sort(key=lambda pair: -len(better[pair[::-1]]))
-    return [
-        f"{pair[0]} is significantly better than {pair[1]} on {_listed(better[pair])}, and significantly worse on"
-        f" {_listed(better[pair[::-1]])}."
-        for pair in pairs
-    ]
+    return [Disagreement(*pair, better[pair], better[pair[::-1]]) for pair in pairs]
 
 
-def _listed(metrics: Sequence[str]) -> str:
-    """Return the names of metrics as text, at most ``MOST_METRICS`` and one."""
-    if len(metrics) <= MOST_METRICS + 1:
+def _listed(metrics: Sequence[str], most: int = MOST_METRICS) -> str:
+    """Return the names of metrics as text, at most ``most`` and one."""
+    if len(metrics) <= most + 1:
         return joined(metrics)
-    return joined([*metrics[:MOST_METRICS], f"{len(metrics) - MOST_METRICS} other metrics"])
+    return joined([*metrics[:most], f"{len(metrics) - most} other metrics"])
 
 
 def _better_pairs(finding: Finding) -> list[tuple[str, str]]:
