@@ -40,7 +40,12 @@ def test_accuracy_table_names_the_worst_class() -> None:
     pd.testing.assert_frame_equal(table, pd.DataFrame(expected, columns=[*columns, "its accuracy (%)"]))
     shown = displayed_accuracies(table, LABELS)
     assert list(shown) == ["Accuracy on Objects on scenes", "Accuracy on og"]
-    assert [list(rows["accuracy of worst class (%)"]) for rows in shown.values()] == [[70.0], [0.0]]
+    assert [list(rows["worst class (accuracy in %)"]) for rows in shown.values()] == [
+        ["kite (70.0)"],
+        ["kite (0.0)"],
+    ]
+    (balanced,) = shown["Accuracy on og"]["balanced accuracy with 95 % CI (%)"]
+    assert balanced == f"20.0 [{intervals[1][0]:.1f}, {intervals[1][1]:.1f}]"
     assert list(shown["Accuracy on og"]["model"]) == ["Object model"]
 
 

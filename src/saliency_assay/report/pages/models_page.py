@@ -47,17 +47,23 @@ def accuracy_table(evaluations: Mapping[tuple[str, int], Mapping[str, Any]]) -> 
 
 def displayed_accuracies(table: pd.DataFrame, labels: Labels) -> dict[str, pd.DataFrame]:
     """Return an ``accuracy_table`` for display, one for each data set, by title."""
-    classes = table.assign(**{"worst class": table["worst class"].map(readable)})
-    shown = displayed(
-        classes,
-        labels,
-        {
-            "CI low (%)": "balanced accuracy, lower CI limit (%)",
-            "CI high (%)": "balanced accuracy, upper CI limit (%)",
-            "chance (%)": "balanced accuracy by chance (%)",
-            "its accuracy (%)": "accuracy of worst class (%)",
-        },
-    )
+    numbers = ["balanced accuracy (%)", "CI low (%)", "CI high (%)", "worst class", "its accuracy (%)"]
+    balanced, low, high, worst, of_worst = (table[name] for name in numbers)
+    columns = {
+        "balanced accuracy with 95 % CI (%)": [
+            f"{value:.1f} [{ends[0]:.1f}, {ends[1]:.1f}]"
+            for value, *ends in zip(balanced, low, high, strict=True)
+        ],
+        "worst class (accuracy in %)": [
+            f"{readable(name)} ({value:.1f})" for name, value in zip(worst, of_worst, strict=True)
+        ],
+    }
+    rest = table.drop(columns=numbers)
+    place = rest.columns.get_loc("accuracy (%)") + 1
+    for name, texts in columns.items():
+        rest.insert(place, name, texts)
+        place = len(rest.columns)
+    shown = displayed(rest, labels)
     return {
         f"Accuracy on {name}": rows.drop(columns="data set")
         for name, rows in shown.groupby("data set", sort=False)

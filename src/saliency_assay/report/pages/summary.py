@@ -85,8 +85,12 @@ def lead_of(finding: Finding) -> Lead | None:
         others = [name for name in models if name != method]
         if others and all(compared.get((method, name), {}).get("finding") == BETTER for name in others):
             pair = compared[method, others[0]]
-            numbers = (pair[name] for name in ("difference", "difference_low", "difference_high", "wins"))
-            return Lead(method, finding.name, tuple(others), others[0], *map(float, numbers), by_means)
+            size, low, high, wins = (
+                float(pair[name]) for name in ("difference", "difference_low", "difference_high", "wins")
+            )
+            return Lead(
+                method, finding.name, tuple(others), others[0], size, low, high, wins, by_means=by_means
+            )
     return None
 
 
@@ -154,7 +158,9 @@ def _not_shown_text(compared: Sequence[Finding]) -> str:
 
 def _others_text(of_method: Sequence[Lead]) -> str:
     others = dict.fromkeys(name for lead in of_method for name in lead.others)
-    return joined(others) if len(others) == 1 else f"all {len(others)} other methods"
+    if len(others) == 1:
+        return joined(others)
+    return "both other methods" if len(others) == 2 else f"all {len(others)} other methods"
 
 
 def _models(finding: Finding) -> list[str]:
