@@ -142,12 +142,12 @@ def test_the_heat_map_has_the_share_of_the_range_between_controls() -> None:
         (
             CLEAR,
             "yes<small>a: win rate ≥ 97\u00a0% against each other method, p = 0.010</small>"
-            "<small>mean better by 1.00 [0.500, 1.50] than b</small>",
+            "<small>not tested: mean better by 1.00 [0.500, 1.50] than b</small>",
         ),
         (
             TIED,
             "no<small>a: win rate ≥ 60\u00a0% against each other method, p = 0.500</small>"
-            "<small>mean better by 1.00 [0.500, 1.50] than b</small>",
+            "<small>not tested: mean better by 1.00 [0.500, 1.50] than b</small>",
         ),
         (  # the tested quantity is the mean
             CLEAR.assign(ranked_by="means"),
@@ -160,7 +160,7 @@ def test_the_heat_map_has_the_share_of_the_range_between_controls() -> None:
         (  # a wins most images, b has the better mean
             CLEAR.assign(lead=[-2.0, 2.0, 1.0], lead_low=-2.5, lead_high=0.5),
             "yes<small>a: win rate ≥ 97\u00a0% against each other method, p = 0.010</small>"
-            "<small>mean worse by 2.00 [−0.500, 2.50] than b</small>",
+            "<small>not tested: mean worse by 2.00 [−0.500, 2.50] than b</small>",
         ),
         (
             TIED.assign(over=UNTESTED, lead_low=NAN, lead_high=NAN, lead_p=NAN),

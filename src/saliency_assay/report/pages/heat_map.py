@@ -355,6 +355,7 @@ def _lead_cell(scores: pd.DataFrame, pairs: pd.DataFrame) -> LeadCell | None:
             if one == row["method"]
         ]
         least = math.floor(100 * np.nanmin(wins) + ROUNDING)
+        means = f"not tested: {means}"
         test = f"{marked}: win rate ≥ {least}\u00a0% against each other method, {p}"
     is_better = "significantly better than every other method" if significant else "not significantly better"
     note = "; ".join(filter(None, [test, means, f"it is {is_better} (p is adjusted for all comparisons)"]))
