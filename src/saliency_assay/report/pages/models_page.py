@@ -47,23 +47,23 @@ def accuracy_table(evaluations: Mapping[tuple[str, int], Mapping[str, Any]]) -> 
 
 def displayed_accuracies(table: pd.DataFrame, labels: Labels) -> dict[str, pd.DataFrame]:
     """Return an ``accuracy_table`` for display, one for each data set, by title."""
-    numbers = ["balanced accuracy (%)", "CI low (%)", "CI high (%)", "worst class", "its accuracy (%)"]
-    balanced, low, high, worst, of_worst = (table[name] for name in numbers)
-    columns = {
-        "balanced accuracy with 95 % CI (%)": [
-            f"{value:.1f} [{ends[0]:.1f}, {ends[1]:.1f}]"
-            for value, *ends in zip(balanced, low, high, strict=True)
+    ends = ["CI low (%)", "CI high (%)"]
+    balanced, worst = "balanced accuracy (%)", "worst class"
+    texts = {
+        balanced: [
+            f"{value:.1f} [{low:.1f}, {high:.1f}]"
+            for value, low, high in table[[balanced, *ends]].itertuples(index=False)
         ],
-        "worst class (accuracy in %)": [
-            f"{readable(name)} ({value:.1f})" for name, value in zip(worst, of_worst, strict=True)
+        worst: [
+            f"{readable(name)} ({accuracy:.1f})"
+            for name, accuracy in zip(table[worst], table["its accuracy (%)"], strict=True)
         ],
     }
-    rest = table.drop(columns=numbers)
-    place = rest.columns.get_loc("accuracy (%)") + 1
-    for name, texts in columns.items():
-        rest.insert(place, name, texts)
-        place = len(rest.columns)
-    shown = displayed(rest, labels)
+    shown = displayed(
+        table.assign(**texts).drop(columns=[*ends, "its accuracy (%)"]),
+        labels,
+        {balanced: "balanced accuracy with 95 % CI (%)", worst: "worst class (accuracy in %)"},
+    )
     return {
         f"Accuracy on {name}": rows.drop(columns="data set")
         for name, rows in shown.groupby("data set", sort=False)
