@@ -68,7 +68,7 @@ KNOWN_ORDER = Kind(
     "Spearman's ρ with the order of maps that are degraded in steps; threshold 0. It does not test robustness, "
     "complexity or randomization.",
     0,
-    "validity study",
+    "a validity study",
     (-1, 1),
     compares_with_answer=True,
     untested=UNORDERED,
@@ -97,7 +97,7 @@ TRUTH = Kind(
     "threshold 0. Also against the metric if a method is significantly better than the truth. It does not "
     "test localization, robustness, complexity and randomization.",
     0,
-    "designed study",
+    "a designed study",
     (-1, 1),
     compares_with_answer=True,
     # Another map may be simpler than the truth or more robust, and networks may ignore objects of the mask.
@@ -120,7 +120,7 @@ RANGE = Kind(
     "Difference of the mean scores of the best possible map and of random maps, positive if the former is better; "
     "threshold 0. It can be against the metric, but does not support it: the best possible map is that of the metric.",
     0,
-    "study with controls",
+    "a study with controls",
 )
 KINDS = (RELIABILITY, KNOWN_ORDER, META_MODEL, META_INPUT, TRUTH, MODELS, RANGE)
 

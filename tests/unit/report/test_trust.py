@@ -25,7 +25,6 @@ from saliency_assay.report.pages.trust import (
     USE,
     Axis,
     Number,
-    counts_text,
     evidenced_metrics,
     metrics_to_use,
     trust_page,
@@ -122,7 +121,6 @@ def test_the_page_lists_all_metrics_by_verdict_with_the_number_of_each() -> None
     unscored = study({"good": CLEAR}, {}, tables={})
     counts = {TOO_FEW: 1, CLEAR_VERDICT: 1, RELIABLE: 1}
     assert verdict_counts([result, unscored]) == {kind: counts.get(kind, 0) for kind in KINDS}
-    assert counts_text(verdict_counts([unscored])) == ""
     text = trust_page([result, unscored])
     page = Page(text)
     metrics = [row[1][0].split()[0] for row in page.rows[1:]]
@@ -191,7 +189,11 @@ def test_the_evidence_on_a_metric_is_listed_with_what_was_not_measured() -> None
     measured = ["reliability", "known order", "range between controls"]
     assert [name for name, _ in heads] == ["metric", "conclusion", *measured]
     assert "1 metric of single maps has no evidence other than reliability." in page.text
-    assert "truth on designed networks (needs: designed study)" in page.text
+    assert "truth on designed networks (add a designed study)" in page.text
+    only_reliable = evidence_table({"s": {"reliability": tables["reliability"]}}, None, {}, ["good", "bad"])
+    text = Page(trust_page([result], only_reliable)).text
+    assert "2 metrics of single maps have no evidence other than reliability." in text
+    assert "Not measured in this run: known order" in text
     assert "Further evidence" not in Page(trust_page([result])).text
 
 

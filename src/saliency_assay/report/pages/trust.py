@@ -164,7 +164,6 @@ def trust_page(results: Sequence[StudyResult], evidence_rows: pd.DataFrame | Non
         "trust",
         metrics=sorted(metrics, key=lambda metric: metric.place),
         counts=verdict_counts(scored),
-        summary=counts_text(verdict_counts(scored)),
         use=metrics_to_use(scored),
         one_seed=one_seed_words({result.label: result.findings for result in scored}),
         alpha_head=f"α with {100 * scored[0].level:.4g} % CI" if scored else "",
@@ -191,10 +190,10 @@ def trust_page(results: Sequence[StudyResult], evidence_rows: pd.DataFrame | Non
 
 
 def _sources(measured: Sequence[bool]) -> dict[str, list[str]]:
-    """Return the parts of a configuration that measure the kinds of evidence without findings, with these kinds."""
+    """Return what a configuration lacks that measures the kinds of evidence without findings, with these kinds."""
     sources: dict[str, list[str]] = {}
     for kind, is_measured in zip(evidence.KINDS, measured, strict=True):
-        if not is_measured:
+        if not is_measured and kind is not evidence.RELIABILITY:
             sources.setdefault(kind.source, []).append(kind.label)
     return sources
 
@@ -302,13 +301,6 @@ def verdict_counts(results: Sequence[StudyResult]) -> dict[str, int]:
     """Return the number of metrics of all studies with each of ``verdicts.KINDS``."""
     counts = Counter(verdict.kind for result in results if result.tables for verdict in result.verdicts)
     return {kind: counts[kind] for kind in KINDS}
-
-
-def counts_text(counts: Mapping[str, int]) -> str:
-    """Return the number of metrics with each verdict as text, the best verdict first; empty without metrics."""
-    total = sum(counts.values())
-    texts = [f"{kind} ({counts[kind]})" for kind in reversed(KINDS) if counts[kind]]
-    return f"{total} metric{'s' if total > 1 else ''}: {', '.join(texts)}" if total else ""
 
 
 def trusted_metrics(result: StudyResult) -> list[TrustedMetric]:
