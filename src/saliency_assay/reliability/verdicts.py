@@ -323,8 +323,7 @@ def _restrictions(ranked: pd.DataFrame, compared: Pairs, alpha: Mapping[str, Any
         if lacking & set(names) and pair["finding"] == BETTER and not pair["wins_worst"] >= 0.5
     ]
     if open_pairs:
-        plural = "s" if len(open_pairs) > 1 else ""
-        texts.append(f"missing scores could reverse {len(open_pairs)} comparison{plural}")
+        texts.append(f"missing scores could reverse comparisons ({len(open_pairs)})")
     return texts
 
 

@@ -172,7 +172,7 @@ def test_9_missing_scores_that_could_reverse_a_finding_are_named() -> None:
     order = ORDER.assign(undefined=[0.4, 0.0, 0.0])
     result = judged(order, changed={("a", "b"): {"wins_worst": 0.4, "wins_best": 0.98}})
     assert result.kind == CLEAR
-    assert "missing scores could reverse 1 comparison" in result.text
+    assert "missing scores could reverse comparisons (1)" in result.text
     assert judged(order).kind == RELIABLE  # even the worst scores leave a better than b
     few = ORDER.assign(undefined=[0.04, 0, 0])
     assert judged(few, changed={("a", "b"): {"wins_worst": 0.4}}).kind == RELIABLE

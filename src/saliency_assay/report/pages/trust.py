@@ -156,9 +156,8 @@ def trust_page(results: Sequence[StudyResult], evidence_rows: pd.DataFrame | Non
     scored = [result for result in results if result.tables]
     every = [] if evidence_rows is None else evidenced_metrics(evidence_rows, results)
     evidenced = [metric for metric in every if metric.has_more]
-    measured = [
-        any(metric.cells[place].is_measured for metric in evidenced) for place in range(len(evidence.KINDS))
-    ]
+    places = range(len(evidence.KINDS))
+    measured = [place for place in places if any(metric.cells[place].is_measured for metric in evidenced)]
     metrics = [metric for result in scored for metric in trusted_metrics(result)]
     return render(
         "trust",
@@ -172,8 +171,8 @@ def trust_page(results: Sequence[StudyResult], evidence_rows: pd.DataFrame | Non
         evidenced=evidenced,
         only_reliable=len(every) - len(evidenced),
         evidence_kinds=evidence.KINDS,
-        measured=[place for place, is_measured in enumerate(measured) if is_measured],
-        sources=_sources(measured),
+        measured=measured,
+        sources=_sources(every),
         conclusions={
             name: [metric for metric in evidenced if metric.conclusion == name] for name in CONCLUSIONS
         },
@@ -189,11 +188,12 @@ def trust_page(results: Sequence[StudyResult], evidence_rows: pd.DataFrame | Non
     )
 
 
-def _sources(measured: Sequence[bool]) -> dict[str, list[str]]:
-    """Return what a configuration lacks that measures the kinds of evidence without findings, with these kinds."""
+def _sources(metrics: Sequence[EvidencedMetric]) -> dict[str, list[str]]:
+    """Return what a configuration lacks that gives the kinds of evidence that no metric has, with these kinds."""
     sources: dict[str, list[str]] = {}
-    for kind, is_measured in zip(evidence.KINDS, measured, strict=True):
-        if not is_measured and kind is not evidence.RELIABILITY:
+    for place, kind in enumerate(evidence.KINDS):
+        findings = {metric.cells[place].finding for metric in metrics}
+        if kind is not evidence.RELIABILITY and findings == {evidence.NOT_MEASURED}:
             sources.setdefault(kind.source, []).append(kind.label)
     return sources
 
