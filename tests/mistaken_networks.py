@@ -41,6 +41,10 @@ def state_dict(*, classes: int, channels: int, generator: torch.Generator) -> An
     return Plain(classes, channels).state_dict()
 
 
+def probabilities(*, classes: int, channels: int, generator: torch.Generator, end: str) -> nn.Module:
+    return nn.Sequential(Plain(classes, channels), nn.Sigmoid() if end == "sigmoid" else nn.Softmax(1))
+
+
 def leaving(*, classes: int, channels: int, generator: torch.Generator) -> nn.Module:
     sys.exit()
 

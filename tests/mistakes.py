@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from mistaken_networks import probabilities
 
 from saliency_assay.models.resnet import resnet8, resnet18
 
@@ -85,6 +86,17 @@ MISTAKES = (
         "a function that ignores the number of classes",
         "models.mine: with images [1, 8, 8]: logits [2, 1000] of 2 images: expected [N, 10]",
         custom("thousand_classes"),
+    ),
+    Mistake(
+        "a trained network that ends with a softmax",
+        "models.mine.output: found logits, but the network returns the result of torch.softmax; expected softmax",
+        custom("probabilities", end="softmax", weights="probabilities.pt", training={"epochs": 0}),
+    ),
+    Mistake(
+        "a trained network that ends with a sigmoid for each class",
+        "models.mine.output: found logits, but the network returns the result of torch.sigmoid; expected sigmoid and "
+        "the key multi_label: true",
+        custom("probabilities", end="sigmoid", weights="probabilities.pt", training={"epochs": 0}),
     ),
     Mistake(
         "a network without a head",
@@ -212,4 +224,6 @@ def write_weights(folder: Path) -> None:
     torch.save(resnet18(classes=10, channels=3, generator=generator).state_dict(), folder / "resnet18.pt")
     network = resnet8(classes=7, channels=1, generator=generator, width=4)
     torch.save(network.state_dict(), folder / "classes.pt")
+    ending = probabilities(classes=10, channels=1, generator=generator, end="softmax")
+    torch.save(ending.state_dict(), folder / "probabilities.pt")
     (folder / "code.pt").write_bytes(pickle.dumps(Counter("code")))

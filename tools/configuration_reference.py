@@ -76,26 +76,27 @@ COMMON = ("label", "sweep")
 
 INTRODUCTION = """# Configuration reference
 
-A configuration is one YAML file, such as the demo's `config/config.yaml`. This page lists its keys. Parameters of
-[data sets](data.md), [architectures](models.md), [methods](methods.md) and [metrics](metrics.md) are on their pages.
+This page lists the keys of a configuration, a YAML file such as the demo's `config/config.yaml`. Parameters of [data
+sets](data.md), [architectures](models.md), [methods](methods.md) and [metrics](metrics.md) are on their own pages. Pass
+the file to `make` as `CONFIG=path/to/configuration.yaml`, or to Snakemake with `--configfile`. It is checked before any
+job runs.
 
-Pass the file to `make` as `CONFIG=path/to/configuration.yaml`, or to Snakemake with `--configfile`. It is checked
-before any job runs.
-
-- `kind` of data sets and studies is required; headings state it.
+- Data sets and studies require a `kind`, which the headings below state.
 - Unknown keys, duplicate keys, duplicate names in lists, `.nan`, `.inf` and integers of more than 64 bits are errors.
 - A section that extends another one also has its keys.
 - Types are not converted: 3.0 is not an integer, and `true` is not a number.
-- Relative paths are relative to the working directory of the command.
+- Relative paths are relative to the working directory of the command, except two: `files` of a custom function are
+  relative to its module, and paths in a [list of images](data.md#lists-of-images) to the list.
+- The module of a `function` is imported from the folder of the configuration or from `PYTHONPATH`.
 
 For completion and checks in an editor, begin a file in `config` with the line
 `# yaml-language-server: $schema=schema.yaml`.
 
 ## Display names
 
-The name of an entry is part of file paths. Its display name, which figures, tables and the report show, is the key
-`label`: one line without `$`, `{` and `}`, unique in its section. The default is the display name of the registered
-object, such as *Grad-CAM* for `gradcam`, or the name with spaces for underscores and a capital first letter.
+The name of an entry is part of file paths. Figures, tables and the report show its display name, the key `label`: one
+line without `$`, `{` and `}`, unique in its section. The default is the display name of the registered object, such as
+*Grad-CAM* for `gradcam`, or the name with spaces for underscores and a capital first letter.
 
 ## Sweeps
 
@@ -113,11 +114,11 @@ metrics:
 Members, here `smoothgrad_noise_0.05` and so on, are ordinary methods and metrics. In a study, the family's name stands
 for all.
 
-- Methods: for each score, half of the explained images (at least 4, groups undivided) selects the member of the highest
-  win rate or, with `ranks: means`, the best mean. Ranks, tables and heat maps show it on the other half. `order.csv`
-  names it (`selected`); `sweeps.csv` has all members.
-- Metrics: for every two values, `metric_sweeps.csv` has Spearman's ρ and Kendall's τ of the orders of methods, with
-  95 % intervals, and the pairs of methods whose significant order flips.
+- For methods, half of the explained images (at least 4, groups undivided) select one member for each score: the one
+  with the highest win rate or, with `ranks: means`, the best mean. Ranks, tables and heat maps compare this member with
+  other methods on the other half. `order.csv` names it (`selected`); `sweeps.csv` has all members.
+- For metrics, `metric_sweeps.csv` compares the orders of methods for every two values, by Spearman's ρ and Kendall's τ
+  with 95 % intervals. It also lists the pairs of methods whose significant order flips.
 """
 
 LINK = re.compile(r"\[([^]]+)\]\([^)]+\)")

@@ -9,6 +9,7 @@ from support import generator, hard_case, output_of
 from torch import Tensor, nn
 
 from saliency_assay.methods.sampling import sample_seeds
+from saliency_assay.metrics.aopc import aopc
 from saliency_assay.metrics.deletion import deletion, insertion
 from saliency_assay.metrics.fills import fill as fill_of
 
@@ -43,6 +44,20 @@ def plain_area(
     for block in range(blocks):
         area += (shares[block + 1] - shares[block]) * (curve[block] + curve[block + 1]) / 2
     return area, curve
+
+
+def test_deletion_and_aopc_summarize_the_same_curve_of_pixel_flipping() -> None:
+    """Bach et al. (2015) plot the curve; deletion is the area under it, AOPC (Samek et al., 2017) its mean drop."""
+    model, images, targets, maps = hard_case()
+    inputs = (model, images[:3], targets[:3], maps[:3])
+    scored = deletion(*inputs, generator=generator(4), steps="exact", fill="black")
+    curve = scored.curves["curve"].double()
+    area = (curve.sum(1) - (curve[:, 0] + curve[:, -1]) / 2) / PIXELS
+    mean_drop = (curve[:, :1] - curve).sum(1) / (PIXELS + 1)
+    (score,) = scored.scores.values()
+    torch.testing.assert_close(score.double(), area, check_dtype=False)
+    drops = aopc(*inputs, generator=generator(4), steps=PIXELS, every=PIXELS, fill="black").scores
+    torch.testing.assert_close(drops["aopc_morf", f"L={PIXELS}"].double(), mean_drop, check_dtype=False)
 
 
 @pytest.mark.parametrize("name", BOTH)

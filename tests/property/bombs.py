@@ -143,7 +143,7 @@ BOMBS: dict[str, tuple[str, Callable[[Path], None], str]] = {
     "an image in PostScript": (
         "images",
         put("a/3.jpg", EPS),
-        r"truncated, or not an image \(valid: BMP, GIF, JPEG",
+        r"truncated, or not an image of a valid format \(BMP, GIF, JPEG",
     ),
     "a pipe called .png": ("images", pipe, "found a folder, pipe or device, expected an image file"),
     "more than the header says": (

@@ -5,7 +5,6 @@ import json
 import re
 import tarfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -38,15 +37,7 @@ def build(*, classes, channels, generator):
     return Detector()
 """
 PAGE = (PROJECT / "docs/howto/trained-network.md").read_text(encoding="utf-8")
-
-
-def configuration_of(name: str) -> Any:
-    """Return a configuration of the page, which has no more than 25 lines."""
-    (text,) = (
-        block for block in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL) if block.startswith(f"# {name}")
-    )
-    assert len(text.splitlines()) <= 25
-    return yaml.safe_load(text) | {"device": "cpu"}
+COLOR, IMAGENET, GRAY = map(yaml.safe_load, re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL))
 
 
 def write_scans(folder: Path) -> None:
@@ -95,7 +86,7 @@ def test_a_sigmoid_network_on_gray_rectangles_with_lesions_and_healthy_images(tm
     (tmp_path / "network.py").write_text(NETWORK)
     write_scans(tmp_path / "scans")
     write_weights(tmp_path / "lesion.pt")
-    run_beside(tmp_path, configuration_of("lesions.yaml"))
+    run_beside(tmp_path, GRAY | {"device": "cpu"})
     results = tmp_path / "results"
     with open_store(results / "data/scans.zarr.zip", kind="data") as data:
         images, has_lesion, masks = data["image"][:], data["label_class"][:] == 1, data["mask"][:]
@@ -133,15 +124,15 @@ def test_a_network_trained_on_imagenet_on_40_images_of_20_classes(real_data: Pat
         picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT).save(
             tmp_path / "my_images" / folder.name / "1.png"
         )
-    configuration = configuration_of("my_study.yaml")
+    configuration = COLOR | IMAGENET | {"results": "results", "device": "cpu"}
     configuration["methods"] = {"gradient": {}, "gradcam": {}, "random": {}}
     configuration["metrics"] = {"deletion": {"steps": 2}, "average_drop": {}}
     run_beside(tmp_path, configuration)
     results = tmp_path / "results"
-    evaluation = json.loads((results / "models/lite0/seed0/evaluation.json").read_text())["mine"]["test"]
+    evaluation = json.loads((results / "models/mine/seed0/evaluation.json").read_text())["mine"]["test"]
     assert (evaluation["images"], evaluation["chance"], len(evaluation["counts"])) == (40, 1 / 1000, 20)
     assert evaluation["accuracy"] > 0.7
-    with open_store(results / "maps/lite0/seed0/mine/gradcam.zarr.zip", kind="maps") as maps:
+    with open_store(results / "maps/mine/seed0/mine/gradcam.zarr.zip", kind="maps") as maps:
         assert sorted(set(maps["target"][:].tolist())) == list(range(0, 1000, 50))
     scores = pd.read_parquet(results / "tables/compare/scores.parquet")
     assert scores.groupby(["metric", "method"])["score"].count().eq(40).all()

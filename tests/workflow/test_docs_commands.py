@@ -166,7 +166,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
 
 def stand_in(root: Path, entry: dict[str, Any]) -> None:
     """Folders where images would be, with nothing in them."""
-    folders = [f"{entry['path']}/{half}" for half in ("train", "test", "val")] if "path" in entry else []
+    parts = ("cat", "dog") if entry.get("split") == "test" else ("train", "test", "val")
+    folders = [f"{entry['path']}/{part}" for part in parts] if "path" in entry else []
     folders += [entry["masks"]] if "masks" in entry else []
     if "coco" in entry:
         folders += [
@@ -317,6 +318,7 @@ def test_yaml_is_a_valid_configuration(
         project.root / "my_method",
         project.root / "my_metric",
         project.root / "my_model",
+        project.root / "my_network",
         project.root,
     ):
         monkeypatch.syspath_prepend(folder)

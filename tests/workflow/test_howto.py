@@ -6,6 +6,7 @@ import subprocess
 import sys
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 import yaml
 from checkout import Checkout
@@ -23,7 +24,7 @@ MAPS = "results_my_{what}/maps/{model}/seed0/{model}/{method}.zarr.zip"
 def project(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     """A checkout with all files that the how-to pages have a reader write."""
     checkout = Checkout.fresh(tmp_path_factory.mktemp("howto") / "project")
-    for page in [*sorted(HOW_TO.glob("own-*.md")), DOCS / "tutorial.md"]:
+    for page in [*sorted(HOW_TO.glob("own-*.md")), HOW_TO / "trained-network.md", DOCS / "tutorial.md"]:
         assert write_files(page, checkout.root), page
     return checkout
 
@@ -123,6 +124,51 @@ def test_a_model_with_its_weights(project: Checkout) -> None:
     assert status == 1
     message = "check_models: models.mine.normalization: found 3 values of mean, expected 1, one per channel"
     assert message in output.splitlines()
+
+
+WEIGHTS = """
+import sys
+import numpy as np
+import torch
+from PIL import Image
+from pathlib import Path
+
+sys.path.insert(0, "my_network")
+from my_resnet import build
+
+torch.manual_seed(0)
+torch.save(build(classes=3, channels=3, generator=torch.Generator()).state_dict(), "my_network/weights.pt")
+generator = np.random.default_rng(0)
+for name in ("cat", "dog"):
+    folder = Path("my_network/images", name)
+    folder.mkdir(parents=True)
+    for number in range(6):
+        pixels = generator.integers(0, 256, (50 + number, 70, 3), np.uint8)
+        Image.fromarray(pixels).save(folder / f"{number}.{('jpg', 'png')[number % 2]}")
+"""
+
+
+def test_a_trained_network_on_a_folder_of_color_images(project: Checkout) -> None:
+    own = study(project, "network")
+    assert len((project.root / own.configuration).read_text().splitlines()) <= 25
+    (project.root / "weights.py").write_text(WEIGHTS)
+    python(project, "weights.py")
+    own.configure(data__images__size=64)
+    own.make("results_my_network/report.html")
+    models = project.root / "results_my_network/models/mine/seed0/evaluation.json"
+    evaluation = yaml.safe_load(models.read_text())["images"]["test"]
+    assert (evaluation["images"], evaluation["chance"]) == (12, 1 / 3)
+    scores = pd.read_parquet(project.root / "results_my_network/tables/compare/scores.parquet")
+    assert set(scores["metric"]) == {
+        "deletion", "insertion", "average_drop", "average_gain", "increase_in_confidence",
+    }  # fmt: skip
+    assert scores.groupby(["metric", "method"]).size().eq(12).all()
+
+    own.configure(models__mine__cam_layer="layer5")
+    done = own.assay("dry")
+    assert done.returncode == 1
+    assert "models.mine.cam_layer: unknown layer 'layer5'; did you mean 'layer4'?" in done.stderr
+    assert "Jobs by rule" in done.stdout
 
 
 def test_the_tutorials_study(project: Checkout) -> None:

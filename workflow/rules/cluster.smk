@@ -2,7 +2,7 @@
 
 from saliency_assay.pipeline.combined import base_rule
 from saliency_assay.pipeline.dry_run import WORKFLOWS, unrecorded_text
-from saliency_assay.pipeline.model_checks import ModelChecks
+from saliency_assay.pipeline.model_checks import check_models
 from saliency_assay.pipeline.sources import check_sources
 from saliency_assay.pipeline.snakemake_internals import remove_default_limit, storage_environment
 from saliency_assay.report.outcome import not_computed
@@ -65,8 +65,7 @@ onstart:
         if text := unrecorded_text(workflow.dag):
             print(f"Warning: {text}", file=sys.stderr)
         check_sources(workflow, CONFIG.files)
-        if any(base_rule(job.rule.name) in JOB_SETTINGS.on_device for job in workflow.dag.needrun_jobs()):
-            ModelChecks(PARAMS).run()
+        check_models(workflow, PARAMS)
     except ValueError as error:
         sys.exit(str(error))
     if ON_CLUSTER:

@@ -4,10 +4,10 @@ import json
 
 import pandas as pd
 
-from saliency_assay.plotting.html import table_page
+from saliency_assay.plotting.html import tables_page
 from saliency_assay.plotting.style import save, styled
 from saliency_assay.registry.labels import Labels
-from saliency_assay.report.pages.models_page import accuracy_table, displayed_accuracy, training_curves
+from saliency_assay.report.pages.models_page import accuracy_table, displayed_accuracies, training_curves
 from saliency_assay.runtime.job import run_job
 
 with run_job(snakemake) as job:
@@ -16,6 +16,6 @@ with run_job(snakemake) as job:
     with styled():
         save(training_curves(curves, labels), job.output.curves)
     evaluations = (json.loads(path.read_text(encoding="utf-8")) for path in job.input.evaluations)
-    table = displayed_accuracy(accuracy_table(dict(zip(arms, evaluations, strict=True))), labels)
-    page = table_page(table, title="Accuracy by model and data set", digits=1)
+    tables = displayed_accuracies(accuracy_table(dict(zip(arms, evaluations, strict=True))), labels)
+    page = tables_page(tables, title="Accuracy by model and data set", digits=1)
     job.output.accuracy.write_text(page, encoding="utf-8")

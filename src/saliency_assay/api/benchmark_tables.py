@@ -37,7 +37,7 @@ RESAMPLES, LEVEL = 10_000, 0.999
 COLUMNS = ["study", "data", "model", "seed", "method", "metric", "variant", "image", "score"]
 """Columns of ``storage.score_tables``, which requires pyarrow."""
 NOT_COMPUTED = ScoreCell(absent="not computed")
-SENTENCES = 3
+SENTENCES = 5
 """Most sentences below the heat map in a notebook."""
 
 
@@ -248,10 +248,11 @@ def latex(result: Benchmark, label: str | None, caption: str | None) -> str:
 
 
 def sentences(result: Benchmark) -> list[str]:
-    """Return the answer of a benchmark in one sentence, and sentences on failures and on its limits."""
+    """Return the answer of a benchmark, a sentence for each line, and sentences on failures and on its limits."""
     if result.scores.empty:
         return missing_texts(result)
-    return [result.study.answer, *missing_texts(result), *result.study.warnings, *result.study.notes]
+    answers = map(str, result.study.answers)
+    return [*answers, *missing_texts(result), *result.study.warnings, *result.study.notes]
 
 
 def heat_map_of(result: Benchmark) -> HeatMap:
@@ -259,6 +260,7 @@ def heat_map_of(result: Benchmark) -> HeatMap:
     tables = result.study.tables
     content = heat_map(
         tables["order"],
+        tables["pairs"],
         tables["reliability"],
         result.study.names,
         result.study.measured,

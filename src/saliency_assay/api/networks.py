@@ -21,11 +21,12 @@ from saliency_assay.models.classifier import (
     build,
     main_output,
     to_logits,
+    without_logits,
 )
 from saliency_assay.models.families import BUILDERS, family_of
 from saliency_assay.models.inference import evaluating, exact_float32
 from saliency_assay.models.layout import adapt, restored_buffers
-from saliency_assay.models.outputs import ToLogits, ToScalar
+from saliency_assay.models.outputs import ToLogits, ToScalar, final_activation
 from saliency_assay.models.state import tensors_of
 from saliency_assay.models.weights import DEFAULT_OUTPUTS, description_in, load_classifier
 from saliency_assay.registry.labels import counted
@@ -362,27 +363,38 @@ def warn_of_probabilities(
 ) -> None:
     """Warn if a network that is expected to return logits returns probabilities for a batch of images.
 
-    These sum to 1, or are the output of a last module ``nn.Sigmoid``; other values in [0, 1] may be logits.
+    These sum to 1, or are the result of ``torch.sigmoid``; other values in [0, 1] may be logits.
 
-    Functions may return them, and networks whose output is known are left out.
+    Functions may return them, and networks that are declared to return them are left out.
 
     Args:
         classifier: contains the network.
         images: ``[N, C, H, W]``; a batch of them decides if the first output may be probabilities.
-        output: output of the network for the first image, if it is known.
+        output: output of the classifier for the first image, if it is known.
         stacklevel: number of calls from here to that of the user.
     """
-    if isinstance(classifier.network, Prediction | ToLogits | ToScalar) or classifier.multi_label:
+    network = classifier.network
+    if isinstance(network, Prediction | ToScalar) or (
+        isinstance(network, ToLogits) and network.output != "logit"
+    ):
         return
     first = _trial(classifier, images) if output is None else output
-    activation = [nn.Identity(), *classifier.network.modules()][-1]
-    if isinstance(activation, nn.Sigmoid) and isinstance(first, Tensor) and first.ndim == 2:
+    if isinstance(network, ToLogits) and isinstance(first, Tensor):
+        first = first[:, 1:] - first[:, :1]  # the single logit
+    if not isinstance(first, Tensor) or first.ndim != 2 or not ((first >= 0) & (first <= 1)).all():
+        return
+    pixels = classifier.network_input(pixels_of(images[:1], classifier.device))
+    with evaluating(network), restored_buffers(network), exact_float32(), torch.no_grad():
+        activation = final_activation(without_logits(network), pixels)
+    if activation == "sigmoid":
         options = "classes=2, " if first.shape[1] == 1 else "multi_label=True, "
         warnings.warn(
-            f"model: found a network that ends with nn.Sigmoid, expected logits; saliency_assay.wrap(network, {options}"
-            "output='sigmoid', …)",
+            f"model: found a network that returns the result of torch.sigmoid, expected logits; "
+            f"saliency_assay.wrap(network, {options}output='sigmoid', …)",
             stacklevel=stacklevel,
         )
+        return
+    if classifier.multi_label:
         return
     if _are_probabilities(first) and _are_probabilities(_trial(classifier, images, TRIAL_BATCH)):
         warnings.warn(

@@ -181,7 +181,7 @@ class Benchmark:
     """Scores of methods under metrics, with everything that follows from them.
 
     ``saliency_assay.benchmark`` and ``Benchmark.load`` return it. In a notebook, it is displayed as a heat map of rank
-    sets and three sentences.
+    sets and the first sentences of ``summary``.
     """
 
     model: str

@@ -57,7 +57,7 @@ class ReliabilitySettings(Settings):
     )
     margin: OrAbsent[Annotated[float, Field(gt=0), NUMBER]] = Field(
         None,
-        description="Largest difference of means of [equivalent](reliability.md#equivalence) methods; by default none"
+        description="Largest difference of means of [equivalent](reliability.md#equivalence) methods; by default, none"
         " are called equivalent.",
     )
     margin_unit: Literal["sd", "score"] = Field(
@@ -93,7 +93,7 @@ class Configuration(Settings):
     seeds: Distinct[Natural] = Field(
         (0,),
         min_length=1,
-        description="Training seeds; every model is trained once for each.",
+        description="Training seeds; every model is trained once with each.",
     )
     results: Text = Field("results", description="Folder for all results.")
     device: Literal["auto", "cpu", "cuda"] = Field(

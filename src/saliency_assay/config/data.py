@@ -56,7 +56,7 @@ class DataEntry(Entry):
     )
     explanation_order: Literal["balanced", "first"] = Field(
         "balanced",
-        description="Explained images: balanced over classes, or the first.",
+        description="Explained images: balanced over classes, or the first ones.",
     )
     explained_classes: Distinct[Text] = Field(
         (),
@@ -265,7 +265,7 @@ class ImageFolderData(FolderData):
     window: Annotated[Sequence[Number], Field(min_length=2, max_length=2)] = Field(
         (),
         description="`[low, high]`: the [values](data.md#16-bit-images-and-windows) that become black and white, for "
-        "images of 16 bits.",
+        "16-bit images.",
     )
 
     columns: Derived[tuple[str, ...]] = ()
@@ -485,12 +485,12 @@ class BamData(ComposedData):
 
 
 class CocoData(DataEntry):
-    """COCO images of objects of one class each, with their masks; all are test images."""
+    """COCO images that show objects of one class each, with masks. All are test images."""
 
     kind: Literal["coco"] = Field(description=DATA_KIND)
     coco: Coco = Field(description=COCO)
     classes: Distinct[Text] = Field(
-        min_length=1, description="COCO categories: the classes of the images, which show one of them."
+        min_length=1, description="COCO categories that are the classes; an image shows exactly one of them."
     )
     size: Size = Field(224, description=SIZE)
     has_training_images: Derived[bool] = False

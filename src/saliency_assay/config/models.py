@@ -117,7 +117,7 @@ class Model(Entry):
 
     data: str = Field(description="The training set.")
     trained_on: str = Field(
-        description="The class label that it learns, such as `object`, `scene` or `class`."
+        description="The class label that the model learns, such as `object`, `scene` or `class`."
     )
     label: Line = Field("", description=LABEL)
     target: Literal["label", "predicted"] = Field(
@@ -136,7 +136,7 @@ class Model(Entry):
     class_map: OrAbsent[ClassMap] = Field(
         None,
         description="The model's class for each class of the data: a mapping, or a CSV file with the columns `class` "
-        "and `model_class`; by default that of the same name.",
+        "and `model_class`; by default the class of the same name.",
     )
     output: Literal["logits", "logit", "sigmoid", "softmax"] = Field(
         "logits",
@@ -164,8 +164,8 @@ class Model(Entry):
     )
     token_grid: Annotated[Sequence[Positive], Field(min_length=2, max_length=2)] = Field(
         (),
-        description="Rows and columns of the CAM layer's last tokens; by default the largest grid of the images' "
-        "aspect ratio.",
+        description="Rows and columns of the grid of the CAM layer's last tokens; by default the largest with the "
+        "images' aspect ratio.",
     )
     concept_layers: Distinct[Text] = Field(
         (),
@@ -434,7 +434,7 @@ class CustomModel(Model):
 
 
 class FinetunedModel(Settings):
-    """A model that is trained further; all other keys are those of another model."""
+    """A model that continues the training of another one, from which it has all other keys."""
 
     finetuned_from: str = Field(
         description="The model whose trained weights (same seed) are the initial weights."

@@ -33,6 +33,8 @@ def class_names(*, path: str, test_folder: str = "auto", split: str = "auto") ->
         raise FileNotFoundError(f"{root}: no such folder of images")
     first = next(iter(find_split_folders(root, test_folder, split).values()))
     names = read_tiny_list(first / TINY_LIST) if (first / TINY_LIST).is_file() else folder_names(first)
+    if not names:
+        raise ValueError(f"{first}: found no folder of a class, expected one or more, or a list of images")
     return tuple(map(printable, names))
 
 

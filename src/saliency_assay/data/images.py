@@ -35,6 +35,9 @@ _DEEP_GRAY = ("I;16", "I;16B", "I;16L", "I;16N", "I", "F")
 # Ghostscript for PostScript, which is a programming language. Untrusted files are therefore limited to these formats.
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 
+NEW_SUBFILE_TYPE, REDUCED, TRANSPARENCY = 254, 1, 4
+"""Tag of TIFF for the purpose of a page, and its bits for a thumbnail and a mask."""
+
 # Pillow's suffixes for these formats, except .pfm, whose pixels are always floats.
 SUFFIXES = (
     *(".apng", ".bmp", ".gif", ".jfif", ".jpe", ".jpeg", ".jpg", ".pbm", ".pgm", ".png", ".pnm", ".ppm"),
@@ -101,15 +104,16 @@ def read_rgb(path: Path, remedy: str = "") -> Image.Image:
     Raises:
         FileNotFoundError: the file does not exist.
         ValueError: the path is not a file or not an image of one of ``FORMATS``, or the image is truncated, has more
-            than 8 bits per channel, or has more pixels than Pillow accepts without a warning
+            than 8 bits per channel or several pages, or has more pixels than Pillow accepts without a warning
             (``Image.MAX_IMAGE_PIXELS``, 89 million).
     """
     with opened(path) as image:
-        bits = _bits_a_channel(image)
+        bits, pages = _bits_a_channel(image), _page_count(image)
         image.load()
         mode = image.mode
         # A palette may have transparency per color; Pillow converts it to RGB with a warning, to RGBA without.
         rgb = (image.convert("RGBA") if mode == "P" else image).convert("RGB")
+    _check_pages(path, pages)
     if bits > 8 or mode not in _EIGHT_BIT:
         description = f"{bits} bits" if bits > 8 else f"pixels of mode {mode}"
         hint = remedy if mode in _DEEP_GRAY else ""
@@ -131,7 +135,7 @@ def read_window(path: Path, window: Sequence[float]) -> Image.Image:
     """
     low, high = window
     with opened(path) as image:
-        bits = _bits_a_channel(image)
+        bits, pages = _bits_a_channel(image), _page_count(image)
         arguments = image.tile[0].args if image.format == "PPM" else None
         image.load()
         mode = image.mode
@@ -139,6 +143,7 @@ def read_window(path: Path, window: Sequence[float]) -> Image.Image:
         if mode in _EIGHT_BIT:
             gray = (image.convert("RGBA") if mode == "P" else image).convert("L")
         values = np.asarray(gray, dtype=np.float64)
+    _check_pages(path, pages)
     if mode not in _DEEP_GRAY and (bits > 8 or mode not in _EIGHT_BIT):
         raise ValueError(f"{path}: found {bits} bits and mode {mode}, expected one channel of gray levels")
     if isinstance(arguments, tuple) and arguments[1] not in (255, 65_535):
@@ -161,7 +166,9 @@ def opened(path: Path, formats: tuple[str, ...] = FORMATS) -> Iterator[ImageFile
         with _open_image(path, formats) as image:
             yield image
     except UnidentifiedImageError as error:
-        raise ValueError(f"{path}: truncated, or not an image (valid: {', '.join(formats)})") from error
+        raise ValueError(
+            f"{path}: truncated, or not an image of a valid format ({', '.join(formats)})"
+        ) from error
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         reason = f"found more than {Image.MAX_IMAGE_PIXELS} pixels, expected at most that many"
         raise ValueError(f"{path}: {reason}") from error
@@ -185,6 +192,24 @@ def _bits_a_channel(image: ImageFile) -> int:
         case (str(), int(largest_value)):  # PPM: raw mode and largest value of a pixel
             return largest_value.bit_length()
     return 8
+
+
+def _page_count(image: ImageFile) -> int:
+    """Return the number of pages of a TIFF file, 1 if the second one is a thumbnail or mask of the first; else 1."""
+    if not isinstance(image, TiffImageFile) or image.n_frames == 1:
+        return 1
+    image.seek(1)
+    kind = image.tag_v2.get(NEW_SUBFILE_TYPE, 0)
+    image.seek(0)
+    return 1 if kind & (REDUCED | TRANSPARENCY) else image.n_frames
+
+
+def _check_pages(path: Path, pages: int) -> None:
+    """Check that a file has one page: of a stack of slices, only the first one would be read."""
+    if pages > 1:
+        raise ValueError(
+            f"{path}: found {pages} pages, expected one image; save each page in a file of its own"
+        )
 
 
 def _open_image(path: Path, formats: tuple[str, ...]) -> ImageFile:

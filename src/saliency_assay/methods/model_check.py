@@ -26,10 +26,12 @@ from torch import Tensor
 
 from saliency_assay.methods.engine import frozen
 from saliency_assay.methods.feature_maps import cam_layers
+from saliency_assay.models.checks import LOGITS
 from saliency_assay.models.classes import model_classes, of_data
-from saliency_assay.models.classifier import Blueprint, Classifier, build
+from saliency_assay.models.classifier import Blueprint, Classifier, build, without_logits
 from saliency_assay.models.inference import evaluating, exact_float32, to_pixels
 from saliency_assay.models.layout import place
+from saliency_assay.models.outputs import final_activation
 from saliency_assay.models.weights import load_initial, normalization_of
 from saliency_assay.registry.records import resolve, unknown
 from saliency_assay.runtime.job import in_one_line, print_anything
@@ -168,6 +170,8 @@ def _problems(
     if step:
         yield f"{check.name}: with images {list(check.shape)}: {in_one_line(step)}{_size_hint(check)}"
         return
+    if not check.trains and (error := model.problem(_check_output)):
+        yield f"{check.name}.output: {in_one_line(error)}"
     lacks_cam_layer = "cam_layer" in [key for key, _ in lacking]
     for method, entry in check.methods.items():
         if lacks_cam_layer and "cam_layer" in entry["needs"]:
@@ -351,6 +355,20 @@ def _load(check: ModelCheck, classifier: Classifier, images: Tensor) -> None:
     load_initial(
         classifier, Path(check.weights), check.blueprint.architecture, head_may_start_anew=check.trains
     )
+
+
+def _check_output(classifier: Classifier, images: Tensor) -> None:
+    """Check that a network whose ``output`` is that of logits does not return probabilities."""
+    network = without_logits(classifier.network)
+    output = LOGITS if network is classifier.network else getattr(classifier.network, "output", LOGITS)
+    if output not in (LOGITS, "logit"):
+        return
+    if activation := final_activation(network, classifier.network_input(images)):
+        needs_key = output == LOGITS and activation == "sigmoid" and not classifier.multi_label
+        raise ValueError(
+            f"found {output}, but the network returns the result of torch.{activation}; expected {activation}"
+            f"{' and the key multi_label: true' if needs_key else ''}"
+        )
 
 
 def _train(classifier: Classifier, images: Tensor) -> None:

@@ -31,9 +31,9 @@ def read_maps(
 ) -> Iterator[dict[str, np.ndarray]]:
     """Yield the maps of a file in blocks ``{"map": float32 [n, C or 1, H, W]}``, in the order of ``indices``.
 
-    The maps are the array ``maps`` or the only one, floats ``[M, H, W]`` or ``[M, C or 1, H, W]``. With an array
-    ``files`` or ``images`` they may be in any order, with those of other images among them. Otherwise, they are those
-    of the explained images, of all test images, or of all images, in the order of the set.
+    The maps are the only array, or the one beside ``files`` or ``images``: floats ``[M, H, W]`` or ``[M, C or 1, H,
+    W]``. With ``files`` or ``images``, they may be in any order, with those of other images among them. Otherwise, they
+    are those of the explained images, of all test images, or of all images, in the order of the set.
 
     Args:
         path: file of a NumPy array (``.npy``) or several (``.npz``), or Zarr in a folder or a zip file.
@@ -53,9 +53,11 @@ def read_maps(
             str(error)
         ) from None  # a failure of the method, unlike errors in files of the workflow
     names = [name for name in arrays if name not in (FILES, IMAGES)]
-    if MAPS not in names and len(names) != 1:
-        raise ValueError(f"{path}: found arrays {', '.join(arrays) or 'none'}; expected {MAPS}, or only one")
-    maps, shape = arrays[MAPS if MAPS in names else names[0]], data["image"].shape[1:]
+    if len(names) != 1:  # one of another name could be the order of the maps
+        raise ValueError(
+            f"{path}: found arrays {', '.join(arrays) or 'none'}; expected {MAPS} and optionally {FILES} or {IMAGES}"
+        )
+    maps, shape = arrays[names[0]], data["image"].shape[1:]
     _check_layout(path, maps, shape)
     rows = _rows(path, arrays, maps.shape[0], data, indices, explained)
     for _, block in blocks(len(rows)):

@@ -110,8 +110,14 @@ class Classifier(nn.Module):
                 f"network: returned {type(logits).__name__}, expected logits [N, {self.classes}]"
             )
         if logits.shape != (len(pixels), self.classes):
+            hint = (
+                "; set output: logit or sigmoid"
+                if logits.numel() == len(pixels) and self.classes == 2
+                else ""
+            )
             raise ValueError(
                 f"logits {list(logits.shape)} of {len(pixels)} images: expected [N, {self.classes}], as many as classes"
+                f"{hint}"
             )
         # A network may compute in another precision, as with autocast in its own forward.
         return logits.to(pixels.dtype)
@@ -229,7 +235,16 @@ def build(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(generator.initial_seed())
         outputs = checks.outputs_of(blueprint.output, classes, multi_label=blueprint.multi_label)
-        network = builder(classes=outputs, channels=len(mean), generator=generator, **blueprint.parameters)
+        arguments = {"classes": outputs, "channels": len(mean), "generator": generator}
+        try:
+            network = builder(**arguments, **blueprint.parameters)
+        except TypeError as error:
+            if not any(f"argument {name!r}" in str(error) for name in arguments):
+                raise
+            raise ValueError(
+                f"{blueprint.function!r}: {error}; expected a function of (*, {', '.join(arguments)}, …) that returns "
+                "the network"
+            ) from None
     if not isinstance(network, nn.Module):
         raise ValueError(
             f"{blueprint.function!r} returned {type(network).__name__}; expected a torch.nn.Module"

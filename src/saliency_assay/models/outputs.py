@@ -7,6 +7,7 @@ function of a network's output, such as the prediction of a regression.
 """
 
 from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from itertools import chain
 from typing import Any, cast
 
@@ -99,6 +100,21 @@ class ToScalar(nn.Module):
                 f"[{len(images)}]"
             )
         return values.reshape(-1, 1)
+
+
+def final_activation(network: nn.Module, images: Tensor) -> str:
+    """Return the activation, a key of ``ACTIVATIONS``, whose result a network returns for normalized images.
+
+    It is empty if the network returns anything else, such as logits.
+    """
+    with ExitStack() as stack:
+        inputs = {name: stack.enter_context(_Inputs(name)) for name in ACTIVATIONS}
+        output = main_output(unwrapped(network)(images))
+    for name, each in inputs.items():
+        with suppress(ValueError):
+            each.of(output)
+            return name
+    return ""
 
 
 class _Inputs(TorchFunctionMode):

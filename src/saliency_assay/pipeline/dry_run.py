@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from saliency_assay.pipeline.code_record import CodeRecord
 from saliency_assay.pipeline.combined import base_rule
+from saliency_assay.pipeline.model_checks import check_models
 from saliency_assay.pipeline.sources import check_sources
 
 WORKFLOWS: list[Any] = []
@@ -214,7 +215,10 @@ def _rule_texts(counts: Counter[str]) -> list[str]:
 
 
 def main(arguments: Iterable[str]) -> int:
-    """Print the jobs and their causes for the command line ``arguments`` of Snakemake; return the exit status."""
+    """Print the jobs and their causes for the command line ``arguments`` of Snakemake; return the exit status.
+
+    Models are checked as before a run, because the mistakes that this reports would stop it within seconds.
+    """
     workflow = plan_run(arguments)
     try:
         check_sources(workflow, workflow.globals["CONFIG"].files)
@@ -225,5 +229,10 @@ def main(arguments: Iterable[str]) -> int:
         print(f"Warning: {unrecorded}", file=sys.stderr)
     unchanged = "configuration, code and tracked files have not changed. Image files are not tracked."
     nothing = "Nothing to run." if unrecorded else f"Nothing to run: {unchanged}"
-    print(report(workflow) if any(workflow.dag.needrun_jobs()) else nothing)
+    print(report(workflow) if any(workflow.dag.needrun_jobs()) else nothing, flush=True)
+    try:
+        check_models(workflow, workflow.globals["PARAMS"])
+    except (OSError, ValueError) as error:
+        print(error, file=sys.stderr)
+        return 1
     return 0

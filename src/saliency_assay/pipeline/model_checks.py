@@ -12,6 +12,7 @@ from saliency_assay.config.configuration import Configuration
 from saliency_assay.config.methods import Method
 from saliency_assay.config.models import Model
 from saliency_assay.pipeline.code_digest import code_of
+from saliency_assay.pipeline.combined import base_rule
 from saliency_assay.pipeline.image_sizes import class_count, is_shape_known, one_image_shape
 from saliency_assay.pipeline.params import rebuilding
 from saliency_assay.registry.records import module_of
@@ -22,6 +23,17 @@ from saliency_assay.runtime.provenance import fingerprint, plain
 
 Settings = dict[str, Any]
 CHECK = "saliency_assay.methods.model_check"
+
+
+def check_models(workflow: Any, params: Any) -> None:
+    """Check all models if a planned job of Snakemake's ``workflow`` runs one; ``params`` are its ``params.Params``.
+
+    Raises:
+        ValueError: as ``ModelChecks.run``.
+    """
+    rules = {base_rule(job.rule.name) for job in workflow.dag.needrun_jobs()}
+    if rules & set(params.settings.on_device):
+        ModelChecks(params).run()
 
 
 class ModelChecks:

@@ -2,12 +2,30 @@
 
 import re
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from saliency_assay.registry.directions import Direction
 
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 NO_SCORE = "no score"
 NEGATIVE = re.compile(r"(?<![\w.])-(?=\.?\d)")  # hyphen of a negative number, but not of a range or a name
+
+
+class Answer(NamedTuple):
+    """A line of the answer of a study."""
+
+    text: str
+    """A sentence or, after ``method``, the part of one that follows its name."""
+    method: str = ""
+    detail: str = ""
+    """Numbers that support it."""
+
+    def __str__(self) -> str:
+        if not self.method and not self.detail:
+            return self.text
+        return (
+            f"{' '.join(filter(None, [self.method, self.text]))}{f' ({self.detail})' if self.detail else ''}."
+        )
 
 
 def readable(name: str) -> str:

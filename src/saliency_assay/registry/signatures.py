@@ -53,8 +53,9 @@ def check_call(
         ValueError: the check fails; the message starts with the key at fault.
     """
     module, _, name = function.partition(":")
-    if not module or not name:
-        raise ValueError(f"function: found {function!r}, expected package.module:name")
+    if not name or not all(map(str.isidentifier, module.split("."))) or module.endswith(".py"):
+        example = f"{Path(module).stem or 'module'}:{name or 'function'}"
+        raise ValueError(f"function: found {function!r}, expected package.module:name, such as {example}")
     try:
         path = source_of(module)
         tree = ast.parse(path.read_bytes(), filename=str(path)) if path else None
@@ -68,21 +69,22 @@ def check_call(
         return ()
     signatures = [*_signatures_of(tree, name)]
     if not signatures:
-        if not any(name in _assigned_names(node) for node in tree.body):
+        if not any({name, "*"} & {*_assigned_names(node)} for node in tree.body):
             functions = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
             raise ValueError(f"function: {unknown('function', name, functions)} (in {path})")
         return ()  # assigned or imported: errors appear when the job calls it
-    return _check_signature(signatures[-1], parameters, positional, offered, named)
+    arguments, class_name = signatures[-1]
+    return _check_signature(arguments, parameters, positional, offered, named, class_name)
 
 
-def _signatures_of(tree: ast.Module, name: str) -> Iterator[ast.arguments]:
-    """Yield the arguments of all functions called ``name``, and of the constructors of classes of that name."""
+def _signatures_of(tree: ast.Module, name: str) -> Iterator[tuple[ast.arguments, str]]:
+    """Yield the arguments of functions called ``name`` with "", and of constructors of such classes with ``name``."""
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name == name:
-            yield node.args
+            yield node.args, ""
         elif isinstance(node, ast.ClassDef) and node.name == name:
             methods = (member for member in node.body if isinstance(member, ast.FunctionDef))
-            yield from (_without_self(member.args) for member in methods if member.name == "__init__")
+            yield from ((_without_self(member.args), name) for member in methods if member.name == "__init__")
 
 
 def _without_self(arguments: ast.arguments) -> ast.arguments:
@@ -98,15 +100,22 @@ def _check_signature(
     expected: Sequence[str],
     offered: Collection[str],
     named: Sequence[str],
+    class_name: str,
 ) -> tuple[str, ...]:
-    """Check ``arguments`` as ``check_call`` does, and return the ``offered`` keywords among them."""
+    """Check ``arguments`` as ``check_call`` does, and return the ``offered`` keywords among them.
+
+    ``class_name`` is the name of the class of which they are the constructor's; empty for a function.
+    """
     names, positional_count = set(parameters), len(expected)
     positional = [argument.arg for argument in [*arguments.posonlyargs, *arguments.args]]
     keywords = [argument.arg for argument in arguments.kwonlyargs] + positional[positional_count:]
     if len(positional) < positional_count or not (arguments.kwarg or set(named) <= set(keywords)):
         signature = ", ".join([*expected, "*", *named])
+        all_names = dict.fromkeys(positional + keywords)
+        owner = f"class {class_name} with " if class_name else ""
+        hint = f"; valid: a function with these arguments that creates {class_name}" if class_name else ""
         raise ValueError(
-            f"function: found arguments ({', '.join(positional + keywords)}), expected ({signature}, …)"
+            f"function: found {owner}arguments ({', '.join(all_names)}), expected ({signature}, …){hint}"
         )
     offered_keywords = tuple(name for name in keywords if name in offered)
     parameter_names = [name for name in keywords if name not in named and name not in offered_keywords]
@@ -128,7 +137,7 @@ def _check_signature(
 
 
 def _assigned_names(node: ast.stmt) -> list[str]:
-    """Return the names that a statement other than a function definition binds in its module."""
+    """Return the names that a statement other than a function definition binds in its module; ``*`` for any."""
     if isinstance(node, ast.Import | ast.ImportFrom):
         return [alias.asname or alias.name for alias in node.names]
     if isinstance(node, ast.Assign):

@@ -89,7 +89,7 @@ class StudyKind:
     notes: str = ""
     """``(tables, labels) -> sentences`` that are folded on its page; empty if there are none."""
     answer: str = ""
-    """``(tables, labels) -> sentence`` that answers its question; empty if the answer is that of the ranks."""
+    """``(tables, labels) -> list[Answer]`` (``plotting.text``) that answers its question; empty if ranks answer it."""
     summary_tables: tuple[str, ...] = ()
     """Tables that ``answer``, ``cautions`` and ``notes`` read, as far as the study has them."""
 

@@ -37,6 +37,8 @@ class Kind:
     description: str
     threshold: float
     """The interval must lie above it."""
+    source: str
+    """Part of a configuration from which it comes."""
     range: tuple[float, float] | None = None
     """Ends of the axis of the statistic; None if its unit is that of the scores."""
     compares_with_answer: bool = False
@@ -55,6 +57,7 @@ RELIABILITY = Kind(
     "level of the configuration, those of the other kinds 95 %. For scores with two "
     "values, concordance may decide.",
     ALPHA,
+    "studies that rate methods",
     (-1, 1),
     tests_validity=False,
 )
@@ -65,6 +68,7 @@ KNOWN_ORDER = Kind(
     "Spearman's ρ with the order of maps that are degraded in steps; threshold 0. It does not test robustness, "
     "complexity or randomization.",
     0,
+    "a validity study",
     (-1, 1),
     compares_with_answer=True,
     untested=UNORDERED,
@@ -76,6 +80,7 @@ META_MODEL = Kind(
     "Meta-consistency under changes of the model; threshold 0.5, the value of a metric that the change cannot affect. "
     "The interval is over random changes, not over images.",
     0.5,
+    KNOWN_ORDER.source,
     (0, 1),
 )
 META_INPUT = replace(
@@ -92,6 +97,7 @@ TRUTH = Kind(
     "threshold 0. Also against the metric if a method is significantly better than the truth. It does not "
     "test localization, robustness, complexity and randomization.",
     0,
+    "a designed study",
     (-1, 1),
     compares_with_answer=True,
     # Another map may be simpler than the truth or more robust, and networks may ignore objects of the mask.
@@ -103,6 +109,7 @@ MODELS = Kind(
     "ρ",
     "Mean Spearman's ρ between the orders of the methods on different models or data sets; threshold 0.",
     0,
+    "several models or data sets",
     (-1, 1),
     tests_validity=False,
 )
@@ -113,6 +120,7 @@ RANGE = Kind(
     "Difference of the mean scores of the best possible map and of random maps, positive if the former is better; "
     "threshold 0. It can be against the metric, but does not support it: the best possible map is that of the metric.",
     0,
+    "a study with controls",
 )
 KINDS = (RELIABILITY, KNOWN_ORDER, META_MODEL, META_INPUT, TRUTH, MODELS, RANGE)
 

@@ -65,6 +65,11 @@ class Verdict:
         return f"{self.kind}: {'; '.join(self.reasons)}"
 
     @property
+    def short_reasons(self) -> list[str]:
+        """The reasons without the numbers in parentheses."""
+        return [reason.partition(" (")[0] for reason in self.reasons]
+
+    @property
     def is_shown(self) -> bool:
         """True if an order of the methods was shown."""
         return self.kind in SHOWN
@@ -318,8 +323,7 @@ def _restrictions(ranked: pd.DataFrame, compared: Pairs, alpha: Mapping[str, Any
         if lacking & set(names) and pair["finding"] == BETTER and not pair["wins_worst"] >= 0.5
     ]
     if open_pairs:
-        plural = "s" if len(open_pairs) > 1 else ""
-        texts.append(f"missing scores could reverse {len(open_pairs)} comparison{plural}")
+        texts.append(f"missing scores could reverse comparisons ({len(open_pairs)})")
     return texts
 
 
@@ -359,6 +363,12 @@ def agreement_text(alpha: Mapping[str, Any] | None) -> str:
 def units_text(alpha: Mapping[str, Any]) -> str:
     """Return the name of the units that are too few for an interval, see ``alpha_row``."""
     return "groups" if "groups" in alpha else "images"
+
+
+def deciding_statistic(alpha: Mapping[str, Any]) -> tuple[str, float, float, float]:
+    """Return the name of the statistic that decides whether images agree, its value, and the ends of its interval."""
+    column, name = ("alpha", "α") if alpha["alpha_low"] >= ALPHA else _statistic(alpha)[:2]
+    return name, alpha[column], alpha[f"{column}_low"], alpha[f"{column}_high"]
 
 
 def _statistic(alpha: Mapping[str, Any]) -> tuple[str, str, float]:

@@ -42,9 +42,11 @@ class Source:
 
     @property
     def problem(self) -> str:
-        """Error line if it does not exist."""
+        """Error line if it is not valid; for a relative path that does not exist, with the absolute one."""
         expected = self.expected or f"a {'folder' if self.is_folder else 'file'} that exists"
-        return f"{self.place}: found {self.path!r}, expected {expected}"
+        path = Path(self.path)
+        tried = "" if self.exists or path.is_absolute() else f" (tried {path.absolute()})"
+        return f"{self.place}: found {self.path!r}, expected {expected}{tried}"
 
 
 class UserFiles:

@@ -75,8 +75,8 @@ def write_page(path: Path, folder: Path) -> None:
 
 def _known_order_row(scores: TaskScores, joined: Benchmark) -> tuple[str, str, list[str]]:
     note = (
-        "Spearman's ρ of the score with the known order of maps that were degraded step by step; 1 is a valid order. "
-        "The order is known for faithfulness and localization"
+        "Spearman's ρ between the score and the known order of maps that are degraded step by step; 1 is best. "
+        "The known order applies only to faithfulness and localization"
     )
     known = {(row["metric"], row["variant"]): row for row in scores.known_order}
     of_column = {name: known.get(pair) for pair, name in joined.study.names.items()}

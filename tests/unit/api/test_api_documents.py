@@ -56,7 +56,7 @@ def test_the_page_names_every_argument() -> None:
         saliency_assay.score,
         saliency_assay.assess,
     ):
-        [shown] = re.findall(rf"`\w+\.{function.__name__}\((.*?)\)` (?:gives|takes)", PAGE, re.DOTALL)
+        [shown] = re.findall(rf"`\w+\.{function.__name__}\((.*?)\)` (?:returns|takes)", PAGE, re.DOTALL)
         named = [part.partition("=")[0].strip().lstrip("*") for part in shown.split(",")]
         assert [name for name in named if name] == list(signature(function).parameters)
 

@@ -841,6 +841,35 @@ def test_a_last_sigmoid_is_named(images: Tensor) -> None:
         run(wrapped, images, ["gradient"], ["complexity"])
 
 
+class Probabilities(nn.Module):
+    """The sigmoid of each of ``outputs`` logits, by a function."""
+
+    def __init__(self, outputs: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(SIDE**2, outputs)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return torch.sigmoid(self.linear(images.flatten(1)))
+
+
+@pytest.mark.parametrize(
+    ("outputs", "declared", "expected"),
+    [
+        (3, {}, "multi_label=True, output='sigmoid'"),
+        (3, {"multi_label": True}, "multi_label=True, output='sigmoid'"),
+        (1, {"output": "logit"}, "classes=2, output='sigmoid'"),
+    ],
+)
+def test_probabilities_declared_as_logits_are_named(
+    images: Tensor, outputs: int, declared: dict[str, Any], expected: str
+) -> None:
+    model = saliency_assay.wrap(
+        Probabilities(outputs), classes=max(outputs, 2), mean=[0.0], std=[1.0], **declared
+    )
+    with pytest.warns(UserWarning, match=expected):
+        run(model, images, ["gradient"], ["complexity"])
+
+
 def test_a_metric_with_several_scores_is_counted_with_them(network: nn.Module, images: Tensor) -> None:
     metrics = [{"metric": "aopc", "fill": "black", "steps": 4, "every": 4}]
     assert "2 methods, 1 metric with 2 scores, 12 images" in repr(

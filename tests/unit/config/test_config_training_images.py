@@ -51,6 +51,14 @@ def test_a_study_without_training_images(tmp_path: Path) -> None:
     assert config.data["photos"].parameters["split"] == "test"
 
 
+def test_a_folder_of_images_without_classes_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "flat").mkdir()
+    (tmp_path / "flat/0.png").touch()
+    with pytest.raises(ConfigError) as error:
+        configured(tmp_path, data={"path": str(tmp_path / "flat")})
+    assert agrees(str(error.value), "some.yaml: data.photos.path: … flat: found no folder of a class … list")
+
+
 RETRAIN = {"r": {"kind": "retrain", "model": "net"}}
 
 

@@ -104,8 +104,8 @@ def test_faults_of_mask_files(tmp_path: Path) -> None:
     masks = find_masks(tmp_path, [(name, "") for name in names])
     for name, message in (
         ("c/b", "found 6 × 4 pixels, expected 4 × 4 as of c/b.jpg"),
-        ("c/d", "truncated, or not an image (valid: PNG)"),
-        ("c/e", "truncated, or not an image (valid: PNG)"),
+        ("c/d", "truncated, or not an image of a valid format (PNG)"),
+        ("c/e", "truncated, or not an image of a valid format (PNG)"),
     ):
         assert fault(masks, [f"{name}.jpg"]).startswith(f"{tmp_path}/{name}.png: {message}")
     missing = "found no mask of 2 of 6 test images, first f.jpg; expected f.png"

@@ -200,3 +200,17 @@ def test_values_that_are_not_finite_are_refused(tmp_path: Path) -> None:
     Image.fromarray(np.array([[0, np.nan]], np.float32)).save(tmp_path / "a.tif")
     with pytest.raises(ValueError, match="found a value that is not finite"):
         read_window(tmp_path / "a.tif", (0, 1))
+
+
+def test_a_stack_of_slices_is_refused_but_not_a_thumbnail(tmp_path: Path) -> None:
+    slices = [Image.fromarray(np.full((4, 4), value, np.uint16)) for value in (10, 90)]
+    slices[0].save(tmp_path / "stack.tif", save_all=True, append_images=slices[1:])
+    with pytest.raises(ValueError, match=r"stack\.tif: found 2 pages, expected one image"):
+        read_window(tmp_path / "stack.tif", (0, 100))
+    photo, thumbnail = Image.new("RGB", (8, 8), "red"), Image.new("RGB", (2, 2), "blue")
+    photo.save(tmp_path / "pages.tif", save_all=True, append_images=[thumbnail])
+    with pytest.raises(ValueError, match=r"pages\.tif: found 2 pages, expected one image"):
+        read_rgb(tmp_path / "pages.tif")
+    thumbnail.encoderinfo = {"tiffinfo": {254: 1}}
+    photo.save(tmp_path / "photo.tif", save_all=True, append_images=[thumbnail])
+    assert np.asarray(read_rgb(tmp_path / "photo.tif")).tolist() == [[[255, 0, 0]] * 8] * 8

@@ -333,6 +333,22 @@ def no_module(*, classes: int, channels: int, generator: torch.Generator) -> int
     return classes
 
 
+class Flat(nn.Module):
+    """A network whose constructor takes no arguments."""
+
+
+flat = Flat()
+
+
+@pytest.mark.parametrize("name", ["Flat", "flat"])
+def test_a_network_in_place_of_its_builder(name: str) -> None:
+    function = f"{__name__}:{name}"
+    with pytest.raises(
+        ValueError, match=rf"^'{function}': .* expected a function of \(\*, classes, channels"
+    ):
+        build(Blueprint("mine", function, {}), classes=2, mean=[0.5], std=[0.5], generator=generator())
+
+
 def test_builder_must_return_a_module() -> None:
     function = f"{__name__}:no_module"
     blueprint = Blueprint("mine", function, {}, cam_layer="a", concept_layers=[])

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 import saliency_assay
 from saliency_assay.metrics.perturbation import read
 from saliency_assay.models.classifier import Blueprint, Classifier, build
+from saliency_assay.models.outputs import final_activation
 from saliency_assay.models.weights import load_classifier, load_initial, save
 from saliency_assay.training.evaluation import accuracies, predict
 
@@ -195,6 +196,23 @@ def test_an_output_that_is_none_of_the_kind_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         wrapped(network, **options)(images)
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+@pytest.mark.parametrize(
+    ("end", "activation"),
+    [
+        *((end, "" if output == "logit" else output) for output, end in ENDS.values()),
+        (lambda network, z: z.softmax(1), "softmax"),
+        (lambda network, z: z.log_softmax(1), ""),
+        (lambda network, z: z * torch.sigmoid(z), ""),
+    ],
+)
+def test_the_final_activation_of_a_network_is_known(
+    end: Callable[[Any, Tensor], Any], activation: str, device: str, images: Tensor
+) -> None:
+    with torch.no_grad():
+        assert final_activation(Binary(end).to(device), images.to(device)) == activation
 
 
 def test_a_binary_network_has_two_classes() -> None:

@@ -141,6 +141,21 @@ def test_what_is_offered_is_no_parameter(module: Path) -> None:
     assert agrees(fault("greedy", "level"), "mask: missing")
 
 
+def test_a_class_in_place_of_a_function_that_creates_it(module: Path) -> None:
+    builder = ("classes", "channels", "generator")
+    with pytest.raises(ValueError, match=r".") as error:
+        check_call("own_package.functions:Small", [], positional=(), named=builder)
+    expected = (
+        "function: found class Small with arguments (classes), expected (*, classes, channels, generator"
+    )
+    assert agrees(str(error.value), f"{expected} … a function with these arguments that creates Small")
+
+
+def test_a_star_import_may_contain_any_name(module: Path) -> None:
+    module.write_text("from os.path import *\n")
+    assert check("join") == ()
+
+
 def test_positional_arguments_are_those_that_the_caller_has(module: Path) -> None:
     message = r"^function: found arguments \(model, images, targets, generator\), expected \(predict, images,"
     with pytest.raises(ValueError, match=message):
@@ -156,7 +171,11 @@ def test_positional_arguments_are_those_that_the_caller_has(module: Path) -> Non
         ("tuned", ["power"], "level: missing"),
         ("plian", [], "function: unknown function 'plian' … 'plain' … (in MODULE)"),
         ("Network", ["depth"], "depth: unknown parameter 'depth' … valid: width"),
-        ("Small", [], "function: found arguments (classes) … (model, images, targets, *, generator"),
+        (
+            "Small",
+            [],
+            "function: found class Small … (classes) … (model, images, targets, *, generator … a function",
+        ),
         ("short", [], "function: found arguments (images, generator) … (model, images, targets"),
         ("forgetful", [], "function: found arguments (model, images, targets, level) … generator"),
     ],
@@ -172,6 +191,8 @@ def test_what_does_not_fit_is_one_line(
     [
         ("mine", "expected package.module:name"),
         ("mine:", "expected package.module:name"),
+        ("mine.py:build", "expected package.module:name"),
+        ("my_folder/mine:build", "expected package.module:name"),
         ("no_such_module:f", "no module 'no_such_module'"),
         ("no_such_package.module:f", "'no_such_package.module': … 'no_such_package'"),
     ],

@@ -120,7 +120,7 @@ def test_the_caution_states_balanced_accuracy_interval_and_chance() -> None:
 def test_a_study_of_such_a_model_is_not_interpretable() -> None:
     caution = chance_caution("M", [BAD])
     result = replace(generated_study(3, 1, 1), at_chance=[caution], cautions=["Mind the gap."])
-    assert result.answer.startswith("Not interpretable")
+    assert result.answers[0].text.startswith("Not interpretable")
     assert result.short_warnings[0].startswith("M is not shown to be better than chance")
     [metric] = trusted_metrics(result)
     assert metric.verdict == Verdict(AT_CHANCE, (CHANCE_REASON,))

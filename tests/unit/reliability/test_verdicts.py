@@ -27,7 +27,7 @@ from saliency_assay.reliability.verdicts import (
 )
 from saliency_assay.report.pages import words
 from saliency_assay.report.pages.summary import (
-    answer_words,
+    answers,
     basis_words,
     warning_words,
 )
@@ -58,7 +58,7 @@ def judged(
 def sentences(order: pd.DataFrame, pairs: pd.DataFrame, alpha: tuple[float, float, float] = AGREED) -> str:
     """Return all sentences on one metric, of its paragraph, of the summary and of the card."""
     metric = finding("X", order, alpha_of(alpha), pairs)
-    texts = [words.order_words(order, pairs), answer_words([metric]), basis_words([metric])]
+    texts = [words.order_words(order, pairs), *map(str, answers([metric])), basis_words([metric])]
     texts += [*warning_words([metric]), words.reliability_words(alpha_of(alpha), 0.95)]
     return " ".join([*texts, metric.verdict().text])
 
@@ -172,7 +172,7 @@ def test_9_missing_scores_that_could_reverse_a_finding_are_named() -> None:
     order = ORDER.assign(undefined=[0.4, 0.0, 0.0])
     result = judged(order, changed={("a", "b"): {"wins_worst": 0.4, "wins_best": 0.98}})
     assert result.kind == CLEAR
-    assert "missing scores could reverse 1 comparison" in result.text
+    assert "missing scores could reverse comparisons (1)" in result.text
     assert judged(order).kind == RELIABLE  # even the worst scores leave a better than b
     few = ORDER.assign(undefined=[0.04, 0, 0])
     assert judged(few, changed={("a", "b"): {"wins_worst": 0.4}}).kind == RELIABLE

@@ -8,7 +8,7 @@ from plotted import chart_lines
 from saliency_assay.plotting.charts import svg
 from saliency_assay.registry.labels import Labels
 from saliency_assay.reliability.chance import balanced_accuracy_interval
-from saliency_assay.report.pages.models_page import accuracy_table, displayed_accuracy, training_curves
+from saliency_assay.report.pages.models_page import accuracy_table, displayed_accuracies, training_curves
 
 NAN = float("nan")
 LABELS = Labels(models={"f_o": "Object model", "mine": "My model"}, data={"os": "Objects on scenes"})
@@ -38,10 +38,15 @@ def test_accuracy_table_names_the_worst_class() -> None:
         ("f_o", "12", "og", "test", 10, 20.0, 20.0, *intervals[1], 50.0, "not shown", "kite", 0.0),
     ]
     pd.testing.assert_frame_equal(table, pd.DataFrame(expected, columns=[*columns, "its accuracy (%)"]))
-    shown = displayed_accuracy(table, LABELS)
-    assert list(shown["model"]) == ["Object model"] * 2
-    assert list(shown["data set"]) == ["Objects on scenes", "og"]
-    assert list(shown["accuracy of worst class (%)"]) == [70.0, 0.0]
+    shown = displayed_accuracies(table, LABELS)
+    assert list(shown) == ["Accuracy on Objects on scenes", "Accuracy on og"]
+    assert [list(rows["worst class (accuracy in %)"]) for rows in shown.values()] == [
+        ["kite (70.0)"],
+        ["kite (0.0)"],
+    ]
+    (balanced,) = shown["Accuracy on og"]["balanced accuracy with 95 % CI (%)"]
+    assert balanced == f"20.0 [{intervals[1][0]:.1f}, {intervals[1][1]:.1f}]"
+    assert list(shown["Accuracy on og"]["model"]) == ["Object model"]
 
 
 def curve(first: float, validation: float = NAN) -> pd.DataFrame:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -11,8 +12,9 @@ from report_tables import NAN, finding, order_rows, pair_rows, ranking_rows, rel
 
 from saliency_assay.plotting.page import page_templates
 from saliency_assay.plotting.palette import cell_colors
+from saliency_assay.plotting.text import Answer
 from saliency_assay.registry.labels import Labels
-from saliency_assay.reliability.verdicts import UNTESTED
+from saliency_assay.reliability.verdicts import NOT_SEPARATED, TOO_FEW, UNTESTED
 from saliency_assay.report.pages.examples import FIRST, LAST, Example, Examples, examples, selected_methods
 from saliency_assay.report.pages.heat_map import heat_map
 from saliency_assay.report.pages.overview import build_page, numbers_table, overview_page, summary_page
@@ -20,7 +22,7 @@ from saliency_assay.report.pages.provenance import data_facts
 from saliency_assay.report.pages.reader import with_reader
 from saliency_assay.report.pages.render import TEMPLATES
 from saliency_assay.report.pages.study import StudyResult, main_scores
-from saliency_assay.report.pages.summary import Finding, Lead
+from saliency_assay.report.pages.summary import Disagreement, Finding, Lead
 from saliency_assay.report.pages.trust import trust_page
 
 EVIL = "<script>alert('1')</script> \"q\" & _"
@@ -82,7 +84,9 @@ def heat(
     controls: pd.DataFrame | None = None,
 ) -> str:
     names = {pair: pair[0] for pair in main_scores(order)}
-    shown = heat_map(order, reliability, names, measured or {}, title="t", level=0.9, controls=controls)
+    shown = heat_map(
+        order, pair_rows(order), reliability, names, measured or {}, title="t", level=0.9, controls=controls
+    )
     return str(page_templates(TEMPLATES).get_template("heat_map.html.j2").module.heat_map(shown))
 
 
@@ -135,19 +139,32 @@ def test_the_heat_map_has_the_share_of_the_range_between_controls() -> None:
 @pytest.mark.parametrize(
     ("order", "verdict"),
     [
-        (CLEAR, "yes<small>a by 1.00 [0.500, 1.50] over b, p = 0.010</small>"),
-        (TIED, "no<small>a by 1.00 [0.500, 1.50] over b, p = 0.500</small>"),
+        (
+            CLEAR,
+            "yes<small>a: win rate ≥ 97\u00a0% against each other method, p = 0.010</small>"
+            "<small>not tested: mean better by 1.00 [0.500, 1.50] than b</small>",
+        ),
+        (
+            TIED,
+            "no<small>a: win rate ≥ 60\u00a0% against each other method, p = 0.500</small>"
+            "<small>not tested: mean better by 1.00 [0.500, 1.50] than b</small>",
+        ),
+        (  # the tested quantity is the mean
+            CLEAR.assign(ranked_by="means"),
+            "yes<small>a: mean better by 1.00 [0.500, 1.50] than b, p = 0.010</small></td>",
+        ),
         (  # the best mean is of other images, as scores are missing
             TIED.assign(lead=-2.0, ranked_by="means"),
             "no<small>a has the best mean, but b is better on the same images, by 2.00</small>",
         ),
         (  # a wins most images, b has the better mean
-            CLEAR.assign(lead=[-2.0, 2.0, 1.0]),
-            "yes<small>a has the highest win rate, but the mean of b is better by 2.00, p = 0.010</small>",
+            CLEAR.assign(lead=[-2.0, 2.0, 1.0], lead_low=-2.5, lead_high=0.5),
+            "yes<small>a: win rate ≥ 97\u00a0% against each other method, p = 0.010</small>"
+            "<small>not tested: mean worse by 2.00 [−0.500, 2.50] than b</small>",
         ),
         (
             TIED.assign(over=UNTESTED, lead_low=NAN, lead_high=NAN, lead_p=NAN),
-            "not tested<small>a by 1.00 over b</small>",
+            "not tested<small>a</small><small>mean better by 1.00 than b</small>",
         ),
         (CLEAR.assign(lead=NAN, lead_p=NAN), "–</td>"),  # on different images
     ],
@@ -199,55 +216,75 @@ def test_the_heat_map_shows_missing_scores_ranks_and_intervals() -> None:
 # --- the card of a study ------------------------------------------------------------------------------------
 
 
-def test_the_answer_names_metrics_size_and_strength_of_a_lead_and_its_competitors() -> None:
+def test_the_answer_has_a_line_for_each_leading_method() -> None:
     led = order_rows({"a": (2, 2), "b": (3, 3), "random": (1, 1)}, above_baselines={"a": 0.0, "b": 0.0})
     orders = {"x": CLEAR, "y": CLEAR, "z": order_rows({"a": (2, 2), "b": (1, 1)}), "v": TIED, "w": led}
     order = pd.concat([named(rows, name) for name, rows in orders.items()])
-    firsts = [{name: (1, 1) if name == best else (2, 5) for name in "abcde"} for best in "aaabbcccde"]
-    many = pd.concat([named(order_rows(ranks), f"m{place}") for place, ranks in enumerate(firsts)])
-    lead = "by 1.00 [0.500, 1.50], better on 97\u00a0% of images, ties count half"
-    for rows, phrases in (
-        (CLEAR, [f"a is significantly better than b on good ({lead})."]),
+    size = "win rate 97\u00a0% against {}; mean better by 1.00 [0.500, 1.50]"
+    for rows, lines in (
+        (CLEAR, [Answer("leads b on good", "a", size.format("b"))]),
         (
-            order,  # w does not separate methods from baseline methods
+            order,  # under v, images are too few to tell, and w does not separate methods from baseline methods
             [
-                f"a is significantly better than b on x and y (x: {lead}); b leads on z; no method leads on v.",
+                Answer("leads b on x and y", "a", f"x: {size.format('b')}"),
+                Answer("leads a on z", "b", "win rate 97\u00a0% against a"),
             ],
         ),
+        (led, [Answer(f"No metric shows an order of the methods: {NOT_SEPARATED}.")]),
+        (TIED, [Answer(f"No metric shows an order of the methods: {TOO_FEW}.")]),
         (
-            many,
-            [
-                "a is significantly better than all 4 other methods that use the model on m0, m1 and m2 (m0: ",
-                "; c leads on ",
-                "; 2 other methods on 2.",
-            ],
+            order_rows({"a": (1, 1)}),
+            [Answer("Fewer than two methods have a score under any metric, so there are no ranks.")],
         ),
-        (led, ["No metric separates the methods from baseline methods"]),
-        (TIED, ["No method is significantly better than all others that use the model on good."]),
-        (order_rows({"a": (1, 1)}), ["no ranks"]),
-        (order_rows({"a": (1, 1), "random": (2, 2)}), ["a is the only ranked method that uses the model"]),
-        (order_rows({"random": (1, 1), "edge": (2, 2)}), ["Only baseline methods are ranked"]),
+        (
+            order_rows({"a": (1, 1), "random": (2, 2)}),
+            [Answer("a is the only ranked method that uses the model, so it has no competitor.")],
+        ),
+        (
+            order_rows({"random": (1, 1), "edge": (2, 2)}),
+            [Answer("Only baseline methods are ranked, so no method is compared.")],
+        ),
     ):
-        answer = study(tables_of(rows)).answer
-        for phrase in phrases:
-            assert phrase in answer
-    assert study({}).answer == ""
-    assert study(tables_of(), kind_answer="Yes.").answer == "Yes."
+        assert study(tables_of(rows)).answers == lines
+    assert study({}).answers == []
+    assert study(tables_of(), kind_answers=[Answer("Yes.")]).answers == [Answer("Yes.")]
+
+
+def test_of_many_leading_methods_the_others_are_named_together() -> None:
+    places = [sorted("abcde", key=lambda name, best=best: name != best) for best in "aaabbccde"]
+    ranks = [{name: (place, place) for place, name in enumerate(names, 1)} for names in places]
+    many = pd.concat([named(order_rows(each), f"m{place}") for place, each in enumerate(ranks)])
+    lines = study(tables_of(many)).answers
+    assert [(line.method, line.text) for line in lines] == [
+        ("a", "leads all 4 other methods on m0, m1 and m2"),
+        ("b", "leads all 4 other methods on m3 and m4"),
+        ("c", "leads all 4 other methods on m5 and m6"),
+        ("", "d and e lead on m7 and m8."),
+    ]
+
+
+def test_a_lead_under_a_metric_that_shows_no_order_is_stated_with_its_reason() -> None:
+    ranks = {"a": (1, 1), **dict.fromkeys("bcdef", (2, 6)), "random": (7, 7)}
+    result = study(tables_of(order_rows(ranks)))
+    assert [verdict.kind for verdict in result.verdicts] == [TOO_FEW]
+    shown, lead = map(str, result.answers)
+    assert TOO_FEW in shown
+    assert lead == "a leads on good, but images are too few to tell the order of the methods."
 
 
 def test_metrics_that_order_methods_in_opposite_ways_are_named() -> None:
     opposite = named(order_rows({"a": (2, 2), "b": (1, 1), "random": (3, 3)}), "bad")
     result = study(tables_of(pd.concat([CLEAR, opposite])))
-    (text,) = result.disagreements
-    assert text == "a is significantly better than b on good, and significantly worse on bad."
-    assert text in Page(summary_page(result)).text
+    (pair,) = result.disagreements
+    assert pair == Disagreement("a", "b", ["good"], ["bad"])
+    assert pair.text in Page(summary_page(result)).text
     assert study(tables_of(pd.concat([CLEAR, named(TIED, "bad")]))).disagreements == []
     assert study(tables_of(pd.concat([CLEAR, opposite])), variants="models").disagreements == []
 
 
 def test_the_numbers_for_a_paper_are_numeric() -> None:
     table = numbers_table(study(tables_of()))
-    assert table.loc[0, ["mean", "CI low", "CI high", "rank low", "lead", "α"]].tolist() == [
+    assert table.loc[0, ["mean", "CI low", "CI high", "rank low", "lead in mean", "α"]].tolist() == [
         9,
         8.5,
         9.5,
@@ -268,9 +305,10 @@ def test_warnings_name_the_metrics_and_the_most_important_is_first() -> None:
     result = study(tables_of(pd.concat([CLEAR, named(led, "bad")]), reliability=low), notes=["Note."])
     assert result.warnings == [
         "Too few images to tell: bad.",
-        "Images rank methods differently (α < 0.65): bad.",
         "Scores are missing: bad.",
     ]
+    different = tables_of(pd.concat([CLEAR, named(CLEAR, "bad")]), reliability=low)
+    assert study(different).warnings == ["Clear on average, but images rank methods differently: bad."]
     assert result.warnings_with_seed[2].startswith("The results are for one training seed")
     page = summary_page(result)
     assert page.index("More notes") < page.index("Note.")
@@ -348,16 +386,16 @@ def test_the_overview_summarizes_ranks_baselines_and_reliability() -> None:
     page = Page(overview_page([result], seeds=[0], ran="0.2 hours of computing on cpu."))
     for words in (
         "1 study, 3 scored methods, 1 training seed; 0.2 hours of computing on cpu.",
-        result.answer,
+        *[" ".join(filter(None, [line.method, line.text, line.detail])) for line in result.answers],
         *result.warnings,
-        "good (images agree on the order of the methods)",
-        "bad (too few images to tell)",
+        "reliable good (α\u00a01.00)",
+        "too few images to tell bad",
         "of K metrics, up to about K × 5 %",
     ):
         assert words in page.text, words
     page = Page(summary_page(result))
     for words in (
-        result.answer,
+        result.answers[0].text,
         "of 2 metrics, up to 0.1 are expected to contain an error.",
         "is at least 0.5 for: good and bad (60 images).",
         "Mind the gap.",
@@ -418,6 +456,9 @@ def test_the_reader_goes_into_snakemakes_report() -> None:
     assert "</" not in reader[1]  # ends no script
 
 
-def test_a_lead_whose_difference_may_be_0_is_stated_by_its_wins() -> None:
-    assert Lead("a", "M", ("b",), "b", 0.2, 0.1, 0.3, 0.8).text.startswith("M: by 0.200 [0.100, 0.300]")
-    assert Lead("a", "M", ("b",), "b", 0.2, -0.1, 0.5, 0.8).text.startswith("M: better than b on 80")
+def test_the_size_of_a_lead_begins_with_what_is_tested() -> None:
+    lead = Lead("a", "M", ("b",), "b", 0.2, 0.1, 0.3, 0.8, by_means=False)
+    assert lead.text == "M: win rate 80\u00a0% against b; mean better by 0.200 [0.100, 0.300]"
+    assert replace(lead, low=-0.1).text == "M: win rate 80\u00a0% against b"
+    several = replace(lead, others=("b", "c"), by_means=True)
+    assert several.text == "M: mean better by 0.200 [0.100, 0.300] than the second, b"

@@ -18,12 +18,15 @@ from saliency_assay.reliability.evidence import (
 )
 from saliency_assay.reliability.verdicts import CLEAR as CLEAR_VERDICT
 from saliency_assay.reliability.verdicts import KINDS, RELIABLE, TOO_FEW, TRAINING_NOISE, UNTESTED
+from saliency_assay.report.pages.overview import summary_page
 from saliency_assay.report.pages.study import StudyResult
 from saliency_assay.report.pages.trust import (
+    DO_NOT_USE,
+    USE,
     Axis,
     Number,
-    counts_text,
     evidenced_metrics,
+    metrics_to_use,
     trust_page,
     trusted_metrics,
     verdict_counts,
@@ -118,7 +121,6 @@ def test_the_page_lists_all_metrics_by_verdict_with_the_number_of_each() -> None
     unscored = study({"good": CLEAR}, {}, tables={})
     counts = {TOO_FEW: 1, CLEAR_VERDICT: 1, RELIABLE: 1}
     assert verdict_counts([result, unscored]) == {kind: counts.get(kind, 0) for kind in KINDS}
-    assert counts_text(verdict_counts([unscored])) == ""
     text = trust_page([result, unscored])
     page = Page(text)
     metrics = [row[1][0].split()[0] for row in page.rows[1:]]
@@ -128,6 +130,41 @@ def test_the_page_lists_all_metrics_by_verdict_with_the_number_of_each() -> None
     assert ("data-page", "Study S page") in page.attributes
     assert ("href", "s/study.html") in page.attributes
     assert page.text.count("retraining may change the order of the methods") == 1
+
+
+def test_metrics_to_use_are_grouped_by_verdict_and_reason() -> None:
+    alphas = {"third": (0.4, 0.3, 0.5), "fourth": (0.4, 0.2, 0.6), "open": (0.6, 0.5, 0.9)}
+    orders = {"good": CLEAR, "bad": TIED, **dict.fromkeys(alphas, CLEAR)}
+    advice = {
+        name: [(group.kind, group.reason, group.metrics) for group in groups]
+        for name, groups in metrics_to_use([study(orders, alphas)]).items()
+    }
+    assert advice == {
+        USE: [
+            (RELIABLE, "", ["good (α\u00a00.90)"]),
+            (CLEAR_VERDICT, "images rank methods differently", ["third", "fourth"]),
+            (CLEAR_VERDICT, "it is open whether images agree on the ranking", ["open"]),
+        ],
+        DO_NOT_USE: [(TOO_FEW, "", ["bad"])],
+    }
+
+
+def test_concordance_is_shown_where_it_decides_in_place_of_a_low_alpha() -> None:
+    result = study({"good": CLEAR}, {"good": (0.38, 0.2, 0.5)})
+    concordance = {"concordance": 0.97, "concordance_low": 0.95, "concordance_high": 0.99}
+    two_valued = result.tables["reliability"].assign(two_valued=True, **concordance)
+    agreement = pd.DataFrame(columns=["metric", "variant", "correlation"])
+    result = replace(result, tables={**result.tables, "reliability": two_valued, "agreement": agreement})
+    (metric,) = trusted_metrics(result)
+    note = "[0.20, 0.50]; concordance\u00a00.97 [0.95, 0.99] decides"
+    assert (metric.verdict.kind, metric.alpha) == (RELIABLE, Number("0.38", 0.38, note))
+    ((group,),) = metrics_to_use([result]).values()
+    assert group.metrics == ["good (concordance\u00a00.97)"]
+    (evidenced,) = evidenced_metrics(
+        evidence_table({"s": {"reliability": two_valued}}, None, {}, ["good"]), [result]
+    )
+    assert evidenced.cells[0].statistic.note == note
+    assert "concordance\u00a00.97" in summary_page(result)
 
 
 def test_the_evidence_on_a_metric_is_listed_with_what_was_not_measured() -> None:
@@ -148,9 +185,16 @@ def test_the_evidence_on_a_metric_is_listed_with_what_was_not_measured() -> None
     assert (ends_cell.axis, ends_cell.statistic.note, ends_cell.source) == (None, "[0.250, 0.750]", "Study S")
     assert good.reasons.startswith("for: reliability, known order, range between controls; not measured:")
     page = Page(trust_page([result], table))
-    assert page.text.count("not measured") == 10
-    assert "Evidence on every metric" in page.text
-    assert "Evidence on every metric" not in Page(trust_page([result])).text
+    (heads,) = [row for row in page.rows if row[1][0] == "conclusion"]
+    measured = ["reliability", "known order", "range between controls"]
+    assert [name for name, _ in heads] == ["metric", "conclusion", *measured]
+    assert "1 metric of single maps has no evidence other than reliability." in page.text
+    assert "truth on designed networks (add a designed study)" in page.text
+    only_reliable = evidence_table({"s": {"reliability": tables["reliability"]}}, None, {}, ["good", "bad"])
+    text = Page(trust_page([result], only_reliable)).text
+    assert "2 metrics of single maps have no evidence other than reliability." in text
+    assert "Not measured in this run: known order" in text
+    assert "Further evidence" not in Page(trust_page([result])).text
 
 
 def test_metrics_of_studies_that_rate_no_methods_have_evidence_too() -> None:

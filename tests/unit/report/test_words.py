@@ -9,7 +9,7 @@ from report_tables import NAN, finding, order_rows, pair_rows, ranking_rows, rel
 from saliency_assay.reliability.reliability_tables import rank_text
 from saliency_assay.reliability.verdicts import UNTESTED, alpha_row
 from saliency_assay.report.pages import words as sentences
-from saliency_assay.report.pages.summary import answer_words, basis_words, multiplicity_words
+from saliency_assay.report.pages.summary import answers, basis_words, multiplicity_words
 from saliency_assay.report.pages.words import (
     alpha_words,
     joined,
@@ -124,7 +124,7 @@ def test_one_training_seed_ranks_nothing() -> None:
     assert "cannot be distinguished from training noise" in text
     assert not re.search("first|evidence|distinguishable", text)
     untested = finding("X", rows, None)
-    assert answer_words([untested]) == text
+    assert [str(line) for line in answers([untested])] == [text]
     assert basis_words([untested]) == ""
 
 

@@ -117,7 +117,9 @@ def test_what_is_gone_is_remembered_in_a_moved_folder(
     gone = Source("data.x.path", "data", is_folder=True)
     assert files.is_known(gone)
     assert files.gone == [gone]
-    assert gone.problem == "data.x.path: found 'data', expected a folder that exists"
+    assert (
+        gone.problem == f"data.x.path: found 'data', expected a folder that exists (tried {there / 'data'})"
+    )
     assert not files.is_known(Source("data.x.path", "other"))
     assert files.matching("other", "*.csv") == []
 

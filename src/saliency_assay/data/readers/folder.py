@@ -4,7 +4,7 @@ Images are fitted to one size (``geometry.Geometry``), and so are their masks, i
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -107,7 +107,7 @@ def folder(
         FileNotFoundError: ``path``, ``test_folder``, ``masks`` or a listed image is missing.
         ValueError: there are fewer than two classes and training images, a class has no images or too few to split, the
             classes of training and test differ, a list contradicts ``split``, or a test image has no mask; during
-            iteration, a file is not an image or mask.
+            iteration, a file is not an image or mask, or all values of all images are outside the window.
     """
     root = Path(path)
     listed_masks, groups = None, dict[str, str]()
@@ -176,8 +176,7 @@ def folder(
     if groups:
         columns["group"] = text.encode(image_groups)
     geometry = Geometry.of(size, fit, crop_share)
-    read = partial(read_window, window=window) if window else partial(_read, gray=gray)
-    blocks = _load_blocks(root, rows, columns, image_masks, geometry, block, read)
+    blocks = _load_blocks(root, rows, columns, image_masks, geometry, block, window, gray)
     return {"class": tuple(map(printable, sources[0].listing))}, blocks
 
 
@@ -188,14 +187,19 @@ def _load_blocks(
     masks: Masks | None,
     geometry: Geometry,
     block: int,
-    read: Callable[[Path], Image.Image],
+    window: Sequence[float],
+    gray: bool,
 ) -> Iterator[Block]:
-    empty = 0
+    read = partial(read_window, window=window) if window else partial(_read, gray=gray)
+    empty, is_above, is_below = 0, False, False
     for start in range(0, len(rows), block):
         block_rows = slice(start, min(start + block, len(rows)))
         images, image_masks = [], []
         for row in rows[block_rows]:
             image = read(root / row[0])
+            if window and not (is_above and is_below):
+                extrema = np.array(image.getextrema())
+                is_above, is_below = is_above or bool(extrema.max() > 0), is_below or bool(extrema.min() < 1)
             images.append(geometry.resized(image))
             if masks:
                 image_masks.append(masks.of(row, *image.size, geometry))
@@ -204,6 +208,12 @@ def _load_blocks(
         if masks:
             is_test = columns["split"][block_rows] == TEST
             empty += int((is_test & ~arrays["mask"].any(axis=(1, 2))).sum())
+    if window and not (is_above and is_below):
+        limit = f"above {window[0]:g}" if not is_above else f"below {window[1]:g}"
+        raise ValueError(
+            f"window: found [{window[0]:g}, {window[1]:g}], but no value of {len(rows)} images is {limit}; expected a "
+            "window that contains some of their values"
+        )
     if masks and empty:
         count = int((columns["split"] == TEST).sum())
         if empty == count:
@@ -305,7 +315,7 @@ def _check_classes(sources: Sequence[_Source]) -> None:
         names = ", ".join(source.listing) or "none"
         if not source.listing or (len(source.listing) == 1 and sources[0].split != TEST):
             expected = "one or more" if sources[0].split == TEST else "two or more"
-            expected += ", each in its own folder" if source.separator == "/" else ""
+            expected += ", each in its own folder, or a list of images" if source.separator == "/" else ""
             raise ValueError(f"{source.place}: found classes {short_repr(names)}, expected {expected}")
     for source, other in zip(sources, sources[::-1], strict=True):
         missing = [name for name in other.listing if name not in source.listing]

@@ -1,5 +1,6 @@
 """Heat map of methods × metrics: rank sets, means with their intervals, and the reliability of each metric."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -14,15 +15,17 @@ from saliency_assay.plotting.text import with_minus_signs
 from saliency_assay.registry.directions import Direction
 from saliency_assay.registry.properties import OTHER, PROPERTIES
 from saliency_assay.reliability.reliability_tables import rank_text
-from saliency_assay.reliability.verdicts import alpha_row, is_by_means, is_untested, units_text
+from saliency_assay.reliability.verdicts import alpha_row, both_ways, is_by_means, is_untested, units_text
 from saliency_assay.report.pages.words import (
     UNDEFINED,
     alpha_words,
+    concordance_text,
     first,
     grouped_text,
     number,
     percent,
     ranked,
+    rows_of,
     scored_text,
     two,
 )
@@ -33,6 +36,7 @@ WIDTH, LETTER, MARGIN = (
     30,
 )  # pixels of all columns on a page, of a letter of a name, and beside a name
 UNTESTED_NOTE = "there is one training seed, so differences cannot be distinguished from training noise"
+ROUNDING = 1e-9  # that of a share in percent
 MANY_METHODS = 20  # methods above which a heat map scrolls in a separate area
 
 
@@ -72,16 +76,18 @@ class AlphaCell:
     """Reliability of one metric."""
 
     value: str  # α, empty if undefined
-    note: str  # its interval, or the reason why it has none
+    note: str  # its interval, or the reason why it has none, and concordance if this decides
+    decides: str = ""  # concordance if it decides in place of α
     percent: int = 0  # length of its bar
 
 
 @dataclass(frozen=True)
 class LeadCell:
-    """Difference of the best method from the next one."""
+    """Lead of the best method."""
 
     verdict: str  # whether the method is significantly better than all others
-    size: str  # mean difference with its interval, and p-value
+    test: str  # the method, with the tested quantity and its p-value
+    means: str  # difference of means with its interval, unless it is tested
     note: str
 
 
@@ -170,6 +176,7 @@ def is_upright(names: Sequence[str]) -> bool:
 
 def heat_map(
     order: pd.DataFrame,
+    pairs: pd.DataFrame,
     reliability: pd.DataFrame,
     names: Mapping[tuple[str, str], str],
     measured: Mapping[str, str],
@@ -185,7 +192,7 @@ def heat_map(
     so that uncertain ranks are gray. A cell is hatched if the method is not significantly better than every baseline.
 
     Args:
-        order: result of ``reliability.order_tables.order_tables`` for one set and model.
+        order, pairs: results of ``reliability.order_tables.order_tables`` for one set and model.
         reliability: result of ``reliability.reliability_tables.reliability_table`` for the same.
         names: labels of the metrics and variants to show.
         measured: for each metric the property that it measures.
@@ -194,14 +201,11 @@ def heat_map(
         reasons: for metrics and variants under which no order of the methods was shown, the verdict.
         controls: result of ``reliability.controls.controls_table`` for the same.
     """
-    pairs = sorted(names, key=lambda pair: _group_place(measured.get(pair[0], OTHER)))
-    alphas = [alpha_row(reliability, *pair) for pair in pairs]
-    scores = [
-        order[(order["metric"] == metric) & (order["variant"] == variant)].set_index("method")
-        for metric, variant in pairs
-    ]
+    shown = sorted(names, key=lambda pair: _group_place(measured.get(pair[0], OTHER)))
+    alphas = [alpha_row(reliability, *pair) for pair in shown]
+    scores = [rows_of(order, *pair).set_index("method") for pair in shown]
     columns = []
-    for pair, rows, alpha in zip(pairs, scores, alphas, strict=True):
+    for pair, rows, alpha in zip(shown, scores, alphas, strict=True):
         direction = Direction(rows["direction"].iloc[0])
         columns.append(
             MetricColumn(
@@ -211,13 +215,13 @@ def heat_map(
                 with_minus_signs(direction.arrow),
                 _alpha_cell(alpha),
                 f"{scored_text(rows)}{f' ({groups})' if (groups := grouped_text(rows)) else ''}",
-                _lead_cell(rows),
+                _lead_cell(rows, rows_of(pairs, *pair)),
                 reasons.get(pair, ""),
             )
         )
     methods: dict[bool, list[MethodRow]] = {False: [], True: []}
     of_controls = {} if controls is None else dict(list(controls.groupby(["metric", "variant"], sort=False)))
-    ends = [of_controls.get(pair, pd.DataFrame(columns=["method", "control"])) for pair in pairs]
+    ends = [of_controls.get(pair, pd.DataFrame(columns=["method", "control"])) for pair in shown]
     for method, baseline in dict(zip(order["method"], order["baseline"], strict=True)).items():
         cells = [
             _with_share(_score_cell(rows, method), shares[shares["method"] == method])
@@ -310,7 +314,7 @@ def _best_cell(controls: pd.DataFrame, method: str) -> ScoreCell:
     )
 
 
-def _lead_cell(scores: pd.DataFrame) -> LeadCell | None:
+def _lead_cell(scores: pd.DataFrame, pairs: pd.DataFrame) -> LeadCell | None:
     """Return the lead of the best method; None if no two methods have scores of the same images.
 
     The best method ranks first. If none does, it has the highest win rate or, if rank sets compare means, the best
@@ -319,36 +323,43 @@ def _lead_cell(scores: pd.DataFrame) -> LeadCell | None:
     if (compared := ranked(scores.reset_index()).dropna(subset=["lead"])).empty:
         return None
     leader, significant = first(compared), first(compared) is not None
+    by_means = is_by_means(compared)
     if leader is None:
         leader = compared.sort_values("win_rate", na_position="first").iloc[-1]
-        if is_by_means(compared):  # the others are compared with the method of the best mean
+        if by_means:  # the others are compared with the method of the best mean
             rows = compared[compared["method"].isin(compared["lead_over"].mode())]
             leader = (compared if rows.empty else rows).sort_values("lead").iloc[-1]
     row = dict[Any, Any](leader)
-    marked, over = f"{row['method']}{' (baseline)' if row['baseline'] else ''}", row["lead_over"]
-    interval = f" [{number(row['lead_low'])}, {number(row['lead_high'])}]"
-    size = f"{number(abs(row['lead']))}{'' if np.isnan(row['lead_low']) else interval}"
+    marked = f"{row['method']}{' (baseline)' if row['baseline'] else ''}"
+    size, low, high = row["lead"], row["lead_low"], row["lead_high"]
+    better = "better"
+    if size < 0:
+        size, low, high, better = -size, -high, -low, "worse"
+    interval = "" if np.isnan(low) else f" [{number(low)}, {number(high)}]"
+    means = f"mean {better} by {number(size)}{interval} than {row['lead_over']}"
     if is_untested(compared):
-        size = f"{marked} by {size} over {over}"
-        return LeadCell("not tested", size, f"{size}; {UNTESTED_NOTE}")
+        return LeadCell("not tested", marked, means, f"{marked}: {means}; {UNTESTED_NOTE}")
+    if by_means and row["lead"] < 0:  # scores are missing, so that means are of other images
+        text = f"{marked} has the best mean, but {row['lead_over']} is better on the same images, by {number(size)}"
+        return LeadCell("no", text, "", text)
     verdict = ("baseline" if row["baseline"] else "yes") if significant else "no"
     p = "p < 0.001" if row["lead_p"] < 0.001 else f"p = {row['lead_p']:.3f}"
     if np.isnan(row["lead_p"]):
         p = "not tested against all methods"
+    if by_means:
+        test, means = f"{marked}: {means}, {p}", ""
+    else:
+        wins = [
+            pair["wins"]
+            for (one, _), pair in both_ways(pairs, by_means=False).items()
+            if one == row["method"]
+        ]
+        least = math.floor(100 * np.nanmin(wins) + ROUNDING)
+        means = f"not tested: {means}"
+        test = f"{marked}: win rate ≥ {least}\u00a0% against each other method, {p}"
     is_better = "significantly better than every other method" if significant else "not significantly better"
-    if row["lead"] < 0:
-        if is_by_means(compared):  # scores are missing, so that means are of other images
-            better = f"{over} is better on the same images, by {number(-row['lead'])}"
-            size = f"{marked} has the best mean, but {better}"
-            return LeadCell("no", size, size)
-        size = (
-            f"{marked} has the highest win rate, but the mean of {over} is better by {number(-row['lead'])}"
-        )
-        return LeadCell(
-            verdict, f"{size}, {p}", f"{size}; it is {is_better} ({p}, adjusted for all comparisons)"
-        )
-    note = f"{marked} leads by {size} over {over}; it is {is_better} ({p}, adjusted for all comparisons)"
-    return LeadCell(verdict, f"{marked} by {size} over {over}, {p}", note)
+    note = "; ".join(filter(None, [test, means, f"it is {is_better} (p is adjusted for all comparisons)"]))
+    return LeadCell(verdict, test, means, note)
 
 
 def _alpha_cell(row: Mapping[str, Any] | None) -> AlphaCell | None:
@@ -359,4 +370,7 @@ def _alpha_cell(row: Mapping[str, Any] | None) -> AlphaCell | None:
     interval = f"too few {units_text(row)} for a CI"
     if not np.isnan(row["alpha_low"]):
         interval = f"[{two(row['alpha_low'])}, {two(row['alpha_high'])}]"
-    return AlphaCell(two(row["alpha"]), interval, round(100 * min(max(row["alpha"], 0), 1)))
+    concordance = concordance_text(row)
+    note = f"{interval}; {concordance} decides" if concordance else interval
+    decides = concordance.partition(" [")[0]
+    return AlphaCell(two(row["alpha"]), note, decides, round(100 * min(max(row["alpha"], 0), 1)))

@@ -45,10 +45,29 @@ def accuracy_table(evaluations: Mapping[tuple[str, int], Mapping[str, Any]]) -> 
     return pd.DataFrame(rows)
 
 
-def displayed_accuracy(table: pd.DataFrame, labels: Labels) -> pd.DataFrame:
-    """Return an ``accuracy_table`` for display."""
-    classes = table.assign(**{"worst class": table["worst class"].map(readable)})
-    return displayed(classes, labels, {"its accuracy (%)": "accuracy of worst class (%)"})
+def displayed_accuracies(table: pd.DataFrame, labels: Labels) -> dict[str, pd.DataFrame]:
+    """Return an ``accuracy_table`` for display, one for each data set, by title."""
+    ends = ["CI low (%)", "CI high (%)"]
+    balanced, worst = "balanced accuracy (%)", "worst class"
+    texts = {
+        balanced: [
+            f"{value:.1f} [{low:.1f}, {high:.1f}]"
+            for value, low, high in table[[balanced, *ends]].itertuples(index=False)
+        ],
+        worst: [
+            f"{readable(name)} ({accuracy:.1f})"
+            for name, accuracy in zip(table[worst], table["its accuracy (%)"], strict=True)
+        ],
+    }
+    shown = displayed(
+        table.assign(**texts).drop(columns=[*ends, "its accuracy (%)"]),
+        labels,
+        {balanced: "balanced accuracy with 95 % CI (%)", worst: "worst class (accuracy in %)"},
+    )
+    return {
+        f"Accuracy on {name}": rows.drop(columns="data set")
+        for name, rows in shown.groupby("data set", sort=False)
+    }
 
 
 def training_curves(curves: Mapping[tuple[str, int], pd.DataFrame], labels: Labels) -> LineChart:

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from saliency_assay.plotting.html import table_of
+from saliency_assay.plotting.text import joined
+from saliency_assay.reliability.comparison import MEANS, WINS
 from saliency_assay.reliability.verdicts import alpha_row
 from saliency_assay.report.export.export import STATISTICS, study_tex, tidy_table
 from saliency_assay.report.pages import words
@@ -12,13 +14,16 @@ from saliency_assay.report.pages.examples import Examples, examples
 from saliency_assay.report.pages.heat_map import HeatMap, heat_map
 from saliency_assay.report.pages.preview import preview
 from saliency_assay.report.pages.render import render
-from saliency_assay.report.pages.study import MOST_WARNINGS, StudyResult, rows_of
+from saliency_assay.report.pages.study import MOST_WARNINGS, StudyResult
 from saliency_assay.report.pages.summary import basis_words, one_seed_words
 from saliency_assay.report.pages.trust import metrics_to_use
 
 MOST_DISAGREEMENTS = (
     3  # most pairs of methods on which metrics disagree, on a study's page, that are not folded
 )
+
+TESTED = {WINS: "win rates", MEANS: "means"}
+"""Quantities that rank sets and p-values compare."""
 
 
 def overview_page(
@@ -93,12 +98,12 @@ def summary_page(result: StudyResult, *, not_computed: Sequence[str] = ()) -> st
             if alpha is not None:
                 texts.append(words.reliability_words(alpha, result.level))
             texts.append(words.single_image_words(rows, alpha))
-            texts.append(words.halves_words(rows_of(agreement, metric, variant)))
+            texts.append(words.halves_words(words.rows_of(agreement, metric, variant)))
             metrics.append(
                 (finding.name, result.score_summaries.get(metric, ""), " ".join(filter(None, texts)))
             )
         for metric in dict.fromkeys(result.tables["order"]["metric"]):
-            variants[result.labels.score(metric)] = words.halves_words(rows_of(agreement, metric, ""))
+            variants[result.labels.score(metric)] = words.halves_words(words.rows_of(agreement, metric, ""))
     return render(
         "study",
         result=result,
@@ -117,11 +122,12 @@ def summary_page(result: StudyResult, *, not_computed: Sequence[str] = ()) -> st
 def _heat_map(result: StudyResult) -> HeatMap | None:
     if not result.tables:
         return None
-    order, reliability = result.tables["order"], result.tables["reliability"]
+    order, pairs, reliability = (result.tables[name] for name in ("order", "pairs", "reliability"))
     title = f"{result.label}: rank sets of the methods"
     judged = zip(result.names, result.verdicts, strict=True)
     return heat_map(
         order,
+        pairs,
         reliability,
         result.names,
         result.measured,
@@ -139,6 +145,7 @@ def numbers_table(result: StudyResult) -> pd.DataFrame:
         alpha_row(alphas, *pair) or {}
         for pair in order[["metric", "variant"]].itertuples(index=False, name=None)
     ]
+    tested = joined(dict.fromkeys(TESTED[name] for name in order["ranked_by"]))
     columns: dict[str, object] = {
         "metric": [
             result.labels.score(*pair) for pair in zip(order["metric"], order["variant"], strict=True)
@@ -148,11 +155,12 @@ def numbers_table(result: StudyResult) -> pd.DataFrame:
         "CI high": order["high"],
         "rank low": order["rank_low"],
         "rank high": order["rank_high"],
-        "lead": order["lead"],
+        "lead in mean": order["lead"],
         "lead CI low": order["lead_low"],
         "lead CI high": order["lead_high"],
         "lead over": order["lead_over"].fillna(""),
-        "p": order["lead_p"],
+        "win rate": order["win_rate"],
+        f"p ({tested})": order["lead_p"],
         "α": [row.get("alpha", float("nan")) for row in alpha_rows],
         "α CI low": [row.get("alpha_low", float("nan")) for row in alpha_rows],
         "α CI high": [row.get("alpha_high", float("nan")) for row in alpha_rows],

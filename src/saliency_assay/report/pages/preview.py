@@ -6,9 +6,12 @@ from dataclasses import dataclass
 
 from saliency_assay.report.pages.heat_map import Group, HeatMap
 
-WIDTH = 296  # pixels of the heat map, beside the examples of a card in a window of 1,400 pixels
+WIDTH = 500  # pixels of the heat map, at most, in a window of 1,400 pixels
+BESIDE = 264  # the same beside the examples of a card
 NAMES = 108  # pixels that the names of methods have at least
-NARROWEST, WIDEST = 11, 18  # pixels of a column with its border
+NARROWEST, WIDEST = 11, 21  # pixels of a column with its border
+LINE, UPRIGHT = 10, 5.5  # pixels of a line of the names of metrics, and of a letter, at most on average
+LONGEST_WORD = 14  # letters that a line of a name may lack
 LETTER = 6.8  # pixels of a letter of the names above the columns, at most on average
 MOST_ROWS = 10  # methods above which the heat map scrolls in a separate area
 
@@ -42,6 +45,17 @@ class Preview:
         return 1 + max((flag.level for flag in self.flags), default=0)
 
     @property
+    def wraps(self) -> bool:
+        """True if a column has space for two lines of the name of its metric."""
+        return self.column >= 2 * LINE
+
+    @property
+    def height(self) -> int:
+        """Pixels in which the names of the metrics fit on two lines."""
+        longest = max((len(column.name) for column in self.heat.columns), default=0)
+        return math.ceil(UPRIGHT * (longest / 2 + LONGEST_WORD))
+
+    @property
     def tall(self) -> bool:
         """True if the heat map scrolls in a separate area."""
         return len(self.heat.methods) + len(self.heat.baselines) > MOST_ROWS
@@ -64,7 +78,7 @@ def preview(heat: HeatMap) -> Preview:
     ends = [column * len(heat.columns), *map(sum, zip(edges, lengths, strict=True))]
     flags = [Flag(*entry) for entry in zip(heat.groups, names, flag_levels(edges, lengths), strict=True)]
     overhang = math.ceil(max(ends) - ends[0])
-    return Preview(heat, column, max(NAMES, int(WIDTH - max(ends))), overhang, flags)
+    return Preview(heat, column, max(NAMES, int(BESIDE - max(ends))), overhang, flags)
 
 
 def flag_levels(starts: Sequence[float], lengths: Sequence[float]) -> list[int]:

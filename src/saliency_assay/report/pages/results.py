@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from saliency_assay.plotting.text import groups_text
+from saliency_assay.plotting.text import Answer, groups_text
 from saliency_assay.registry.labels import Labels
 from saliency_assay.registry.records import resolve
 from saliency_assay.reliability.chance import Evaluation, chance_caution, count_text
@@ -81,7 +81,7 @@ def study_result(
         reference_colors={
             labels.method(method): color for method, color in facts["reference_colors"].items()
         },
-        kind_answer=_read_answer(facts["answer"], files, labels),
+        kind_answers=_read_answers(facts["answer"], files, labels),
         cautions=_read_sentences(facts["cautions"], files, labels),
         notes=[
             *sweep_words(tables.get("order")),
@@ -164,11 +164,12 @@ def _read_sentences(function: str, files: Mapping[str, Path], labels: Labels) ->
     return sentences
 
 
-def _read_answer(function: str, files: Mapping[str, Path], labels: Labels) -> str:
+def _read_answers(function: str, files: Mapping[str, Path], labels: Labels) -> list[Answer]:
     tables = _kind_tables(files) if function else {}
     if not tables or any(table.empty for table in tables.values()):  # no method is scored
-        return ""
-    return str(resolve(function)(tables, labels))
+        return []
+    lines: list[Answer] = resolve(function)(tables, labels)
+    return lines
 
 
 def _kind_tables(files: Mapping[str, Path]) -> dict[str, pd.DataFrame]:

@@ -8,14 +8,16 @@ from typing import Any
 
 import pandas as pd
 
+from saliency_assay.plotting.text import Answer
 from saliency_assay.registry.labels import Labels
 from saliency_assay.registry.properties import FAITHFULNESS
 from saliency_assay.reliability.figures import scored_names
 from saliency_assay.reliability.verdicts import CHANCE_REASON, Verdict, alpha_row
 from saliency_assay.report.pages import words
 from saliency_assay.report.pages.summary import (
+    Disagreement,
     Finding,
-    answer_words,
+    answers,
     color_words,
     disagreements,
     has_one_seed,
@@ -60,7 +62,7 @@ class StudyResult:
     """Color that stands for absence, by the labels of the methods that have such a color."""
     accuracy: str = ""
     """Test accuracies of its models in one sentence."""
-    kind_answer: str = ""
+    kind_answers: Sequence[Answer] = ()
     """Answer that its kind of study has in place of the one from ranks; empty if it has none."""
     cautions: Sequence[str] = ()
     """Sentences on limitations of the ranks, from its kind of study."""
@@ -82,11 +84,11 @@ class StudyResult:
         return "".join(self.question.partition("?")[:2])
 
     @property
-    def answer(self) -> str:
-        """Its result in one sentence; empty if no method is scored."""
-        if self.at_chance and (self.tables or self.kind_answer):
-            return f"Not interpretable: {CHANCE_REASON}."
-        return self.kind_answer or (answer_words(self.findings) if self.tables else "")
+    def answers(self) -> list[Answer]:
+        """Lines of its result, the most important first; empty if no method is scored."""
+        if self.at_chance and (self.tables or self.kind_answers):
+            return [Answer(f"Not interpretable: {CHANCE_REASON}.")]
+        return list(self.kind_answers) or (answers(self.findings) if self.tables else [])
 
     @cached_property
     def warnings(self) -> list[str]:
@@ -115,8 +117,8 @@ class StudyResult:
         return texts
 
     @cached_property
-    def disagreements(self) -> list[str]:
-        """Sentences on the methods that metrics order in opposite ways; none if variants are models."""
+    def disagreements(self) -> list[Disagreement]:
+        """Methods that metrics order in opposite ways; none if variants are models."""
         return [] if self.variants == "models" or not self.tables else disagreements(self.findings)
 
     @property
@@ -134,7 +136,9 @@ class StudyResult:
         """Rank sets and reliability of each of ``names``."""
         order, pairs, reliability = (self.tables[name] for name in ("order", "pairs", "reliability"))
         return [
-            Finding(name, rows_of(order, *pair), alpha_row(reliability, *pair), rows_of(pairs, *pair))
+            Finding(
+                name, words.rows_of(order, *pair), alpha_row(reliability, *pair), words.rows_of(pairs, *pair)
+            )
             for pair, name in self.names.items()
         ]
 
@@ -167,8 +171,3 @@ def main_scores(order: pd.DataFrame) -> list[tuple[str, str]]:
     keyed = order.assign(bare=bare, entry=entries)
     has_bare = keyed.groupby(["metric", "entry"], sort=False)["bare"].transform("any")
     return list(scored_names(keyed[keyed["bare"] | ~has_bare], most=0))
-
-
-def rows_of(table: pd.DataFrame, metric: str, variant: str) -> pd.DataFrame:
-    """Return the rows of a metric and variant."""
-    return table[(table["metric"] == metric) & (table["variant"] == variant)]

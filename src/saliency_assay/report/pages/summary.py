@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from saliency_assay.plotting.text import joined
+from saliency_assay.plotting.text import Answer, joined
 from saliency_assay.reliability import verdicts
 from saliency_assay.reliability.order_tables import BETTER
 from saliency_assay.reliability.verdicts import Verdict, verdict
@@ -47,22 +47,29 @@ class Lead:
     high: float
     wins: float
     """Probability that the method has the better score of the two on an image, ties half."""
+    by_means: bool
+    """True if rank sets compare means."""
 
     @property
     def text(self) -> str:
-        """The metric with size and strength of the lead."""
+        """The metric with the lead over the second."""
         return f"{self.metric}: {self.size_text}"
 
     @property
     def size_text(self) -> str:
-        """Size and strength of the lead, without the size if its interval contains 0: win rates decide the ranks."""
-        interval = "" if np.isnan(self.low) else f" [{words.number(self.low)}, {words.number(self.high)}]"
-        over = f" over {self.second}" if len(self.others) > 1 else ""
-        size = (
-            f"by {words.number(self.size)}{interval}{over}, " if self.size > 0 and not self.low <= 0 else ""
-        )
-        over = "" if size else f" than {self.second}"
-        return f"{size}better{over} on {words.percent(self.wins)} of images, ties count half"
+        """Win rate and difference of means over the second, first the one that is tested.
+
+        The difference is left out if its interval contains 0; the win rate is left out if means are tested.
+        """
+        means = ""
+        if self.size > 0 and not self.low <= 0:
+            interval = "" if np.isnan(self.low) else f" [{words.number(self.low)}, {words.number(self.high)}]"
+            means = f"mean better by {words.number(self.size)}{interval}"
+        second = f"the second, {self.second}" if len(self.others) > 1 else self.second
+        if self.by_means:
+            return f"{means or 'mean better'} than {second}"
+        share = f"win rate {words.percent(self.wins)} against {second}"
+        return "; ".join(filter(None, [share, means]))
 
 
 def lead_of(finding: Finding) -> Lead | None:
@@ -72,13 +79,18 @@ def lead_of(finding: Finding) -> Lead | None:
     """
     rows = words.ranked(finding.rows)
     models = [name for name in words.best_first(finding.rows) if not _is_baseline(rows, name)]
-    compared = verdicts.both_ways(finding.pairs, by_means=verdicts.is_by_means(rows))
+    by_means = verdicts.is_by_means(rows)
+    compared = verdicts.both_ways(finding.pairs, by_means=by_means)
     for method in models:
         others = [name for name in models if name != method]
         if others and all(compared.get((method, name), {}).get("finding") == BETTER for name in others):
             pair = compared[method, others[0]]
-            numbers = (pair[name] for name in ("difference", "difference_low", "difference_high", "wins"))
-            return Lead(method, finding.name, tuple(others), others[0], *map(float, numbers))
+            size, low, high, wins = (
+                float(pair[name]) for name in ("difference", "difference_low", "difference_high", "wins")
+            )
+            return Lead(
+                method, finding.name, tuple(others), others[0], size, low, high, wins, by_means=by_means
+            )
     return None
 
 
@@ -90,61 +102,65 @@ def leads(findings: Sequence[Finding]) -> dict[str, list[Lead]]:
     return dict(sorted(by_method.items(), key=lambda item: -len(item[1])))
 
 
-def answer_words(findings: Sequence[Finding]) -> str:
-    """Return the answer of a study in one sentence: which method leads, on which metrics, by how much and over whom.
+def answers(findings: Sequence[Finding]) -> list[Answer]:
+    """Return the answer of a study, a line for each method that leads: over whom, on which metrics, by how much.
 
     - A method leads on a metric if it is significantly better than every other method that uses the model (see
       ``lead_of``), with ``words.CONFIDENCE``; baselines are no competitors.
-    - The ``MOST_NAMED`` methods that lead on the most metrics are named. Of the first one, size and strength of its
-      lead on its first metric are stated.
-    - Metrics that do not separate methods from baselines are left out, and so are those without ranks. If there are no
-      others, the answer says why.
+    - The ``MOST_NAMED`` methods that lead on the most metrics have a line, with the lead on the first metric.
+    - Only metrics whose verdict shows an order of the methods count. A lead on another metric is named with the reason
+      why it does not count. If there are no others, the answer says why.
     """
     compared = _compared(findings)
     if not compared:
-        return _no_ranks_text(findings)
+        return [Answer(_no_ranks_text(findings))]
     if not any(_models(finding) for finding in compared):
-        return "Only baseline methods are ranked, so no method is compared."
-    compared = [finding for finding in compared if finding.verdict().kind != verdicts.NOT_SEPARATED]
-    if not compared:
-        return "No metric separates the methods from baseline methods, so no method leads."
-    by_method = leads(compared)
-    if not by_method:
-        return _no_lead_text(compared)
-    texts: list[str] = []
+        return [Answer("Only baseline methods are ranked, so no method is compared.")]
+    shown = [finding for finding in compared if finding.verdict().is_shown]
+    by_method = leads(shown)
+    lines = []
     for method, of_method in list(by_method.items())[:MOST_NAMED]:
-        listed = _listed([lead.metric for lead in of_method])
-        if texts:
-            texts.append(f"{method} leads on {listed}")
-        else:
-            texts.append(f"{method} is significantly better than {_others_text(of_method)} on {listed}")
-            texts[0] += f" ({of_method[0].size_text if len(of_method) == 1 else of_method[0].text})"
-    text = "; ".join(texts)
+        on = f"leads {_others_text(of_method)} on {_listed([lead.metric for lead in of_method])}"
+        lead = of_method[0]
+        lines.append(Answer(on, method, lead.text if len(of_method) > 1 else lead.size_text))
     if others := list(by_method.values())[MOST_NAMED:]:
-        count = sum(map(len, others))
-        text += f"; {len(others)} other method{'s' if len(others) > 1 else ''} on {count}"
+        metrics = [lead.metric for of_method in others for lead in of_method]
+        lines.append(
+            Answer(f"{joined(of_method[0].method for of_method in others)} lead on {_listed(metrics)}.")
+        )
     leading = {lead.metric for of_method in by_method.values() for lead in of_method}
-    if rest := [finding.name for finding in compared if finding.name not in leading]:
-        named_rest = joined(rest) if len(rest) <= MOST_METRICS else f"the other {len(rest)} metrics"
-        text += f"; no method leads on {named_rest}"
-    return f"{text}."
+    if rest := [finding for finding in shown if finding.name not in leading]:
+        lines.append(Answer(_no_lead_text(rest)))
+    if not shown:
+        lines.append(Answer(_not_shown_text(compared)))
+    too_few = [finding for finding in compared if finding.verdict().kind == verdicts.TOO_FEW]
+    for method, of_method in list(leads(too_few).items())[:MOST_NAMED]:
+        on = _listed([lead.metric for lead in of_method])
+        lines.append(
+            Answer(f"{method} leads on {on}, but images are too few to tell the order of the methods.")
+        )
+    return lines
 
 
-def _no_lead_text(compared: Sequence[Finding]) -> str:
-    """Return the answer if no method leads on any of the metrics."""
-    if all(len(_models(finding)) < 2 for finding in compared):
-        (name, *_) = [name for finding in compared for name in _models(finding)]
+def _no_lead_text(shown: Sequence[Finding]) -> str:
+    """Return the answer for metrics on which no method leads."""
+    if all(len(_models(finding)) < 2 for finding in shown):
+        (name, *_) = [name for finding in shown for name in _models(finding)]
         return f"{name} is the only ranked method that uses the model, so it has no competitor."
-    names = [finding.name for finding in compared]
-    where = joined(names) if len(names) <= MOST_METRICS else f"any of {len(names)} metrics"
-    return f"No method is significantly better than all others that use the model on {where}."
+    return f"No method leads on {_listed([finding.name for finding in shown])}."
+
+
+def _not_shown_text(compared: Sequence[Finding]) -> str:
+    """Return the answer if no metric shows an order of the methods."""
+    kinds = dict.fromkeys(finding.verdict().kind for finding in compared)
+    return f"No metric shows an order of the methods: {joined(kinds)}."
 
 
 def _others_text(of_method: Sequence[Lead]) -> str:
     others = dict.fromkeys(name for lead in of_method for name in lead.others)
-    if len(others) <= MOST_NAMED:
+    if len(others) == 1:
         return joined(others)
-    return f"all {len(others)} other methods that use the model"
+    return "both other methods" if len(others) == 2 else f"all {len(others)} other methods"
 
 
 def _models(finding: Finding) -> list[str]:
@@ -157,13 +173,37 @@ def _is_baseline(rows: pd.DataFrame, method: str) -> bool:
     return bool(rows.loc[rows["method"] == method, "baseline"].iloc[0])
 
 
-def disagreements(findings: Sequence[Finding]) -> list[str]:
-    """Return a sentence for each pair of methods that use the model of which metrics prefer different ones.
+@dataclass(frozen=True)
+class Disagreement:
+    """Two methods of which metrics prefer different ones; all differences are significant."""
 
-    All differences are significant. Metrics that do not separate methods from baselines are left out. Pairs on which
-    the most metrics disagree are first.
+    method: str
+    other: str
+    better: Sequence[str]
+    """Metrics under which the method is better."""
+    worse: Sequence[str]
+
+    @property
+    def text(self) -> str:
+        """A sentence that names the metrics."""
+        return self._text(MOST_METRICS)
+
+    @property
+    def short(self) -> str:
+        """The same with one metric for each method."""
+        return self._text(1)
+
+    def _text(self, most: int) -> str:
+        better, worse = _listed(self.better, most), _listed(self.worse, most)
+        return f"{self.method} is significantly better than {self.other} on {better}, and worse on {worse}."
+
+
+def disagreements(findings: Sequence[Finding]) -> list[Disagreement]:
+    """Return the pairs of methods that use the model of which metrics prefer different ones.
+
+    Metrics whose verdict shows no order of the methods are left out. Pairs on which most metrics disagree are first.
     """
-    compared = [each for each in _compared(findings) if each.verdict().kind != verdicts.NOT_SEPARATED]
+    compared = [each for each in _compared(findings) if each.verdict().is_shown]
     better: dict[tuple[str, str], list[str]] = {}
     for finding in compared:
         for pair in _better_pairs(finding):
@@ -173,18 +213,14 @@ def disagreements(findings: Sequence[Finding]) -> list[str]:
         pair for place, pair in enumerate(pairs) if pair[::-1] not in pairs[:place]
     ]  # ties of the counts
     pairs.sort(key=lambda pair: -len(better[pair[::-1]]))
-    return [
-        f"{pair[0]} is significantly better than {pair[1]} on {_listed(better[pair])}, and significantly worse on"
-        f" {_listed(better[pair[::-1]])}."
-        for pair in pairs
-    ]
+    return [Disagreement(*pair, better[pair], better[pair[::-1]]) for pair in pairs]
 
 
-def _listed(metrics: Sequence[str]) -> str:
-    """Return the names of metrics as text, at most ``MOST_METRICS`` and one."""
-    if len(metrics) <= MOST_METRICS + 1:
+def _listed(metrics: Sequence[str], most: int = MOST_METRICS) -> str:
+    """Return the names of metrics as text, at most ``most`` and one."""
+    if len(metrics) <= most + 1:
         return joined(metrics)
-    return joined([*metrics[:MOST_METRICS], f"{len(metrics) - MOST_METRICS} other metrics"])
+    return joined([*metrics[:most], f"{len(metrics) - most} other metrics"])
 
 
 def _better_pairs(finding: Finding) -> list[tuple[str, str]]:
@@ -206,17 +242,16 @@ def _no_ranks_text(findings: Sequence[Finding]) -> str:
 def warning_words(findings: Sequence[Finding]) -> list[str]:
     """Return short warnings about the ranks of a study, each with its metrics, the most important one first.
 
-    - The verdict is ``NOT_SEPARATED``: it is shown that baselines are not outperformed.
-    - The verdict is ``TOO_FEW``: too few images to tell.
-    - ``verdicts.images_agree`` is False: the whole interval is below the limit of agreement.
+    - The verdict is ``NOT_SEPARATED``, ``TOO_FEW``, or ``CLEAR`` because images do not agree on the ranking.
     - A method lacks more than ``UNDEFINED`` of its scores.
     """
     kinds = [finding.verdict().kind for finding in findings]
+    disagree = [verdicts.images_agree(finding.alpha) is False for finding in findings]
     conditions = {
         "Does not separate methods from baseline methods": [kind == verdicts.NOT_SEPARATED for kind in kinds],
         "Too few images to tell": [kind == verdicts.TOO_FEW for kind in kinds],
-        f"Images rank methods differently (α < {words.RELIABLE})": [
-            verdicts.images_agree(finding.alpha) is False for finding in findings
+        "Clear on average, but images rank methods differently": [
+            kind == verdicts.CLEAR and differs for kind, differs in zip(kinds, disagree, strict=True)
         ],
         "Scores are missing": [
             bool((finding.rows["undefined"] > words.UNDEFINED).any()) for finding in findings

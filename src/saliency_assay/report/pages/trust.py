@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isnan
 from typing import Any
 
@@ -12,7 +12,7 @@ from saliency_assay.plotting.text import span_text
 from saliency_assay.registry.properties import OTHER
 from saliency_assay.reliability import evidence, verdicts
 from saliency_assay.reliability.reliability_tables import PAIR
-from saliency_assay.reliability.verdicts import KINDS, Verdict
+from saliency_assay.reliability.verdicts import KINDS, Verdict, alpha_row
 from saliency_assay.report.pages import words
 from saliency_assay.report.pages.render import render
 from saliency_assay.report.pages.study import StudyResult
@@ -20,15 +20,8 @@ from saliency_assay.report.pages.summary import one_seed_words
 
 LEVELS = {kind: 2 if kind == verdicts.RELIABLE else int(kind in verdicts.SHOWN) for kind in KINDS}
 """Color of each verdict: 0 if no order was shown, 1 if it is clear on average, 2 if it is reliable."""
-ADVICE = ("Ignore in this run", "Use with caution", "Use")
-"""Advice on the use of a metric, by its level."""
-REASONS = {
-    verdicts.RELIABLE: "images agree on the order of the methods",
-    verdicts.TRAINING_NOISE: "one training seed, so differences may be training noise",
-    verdicts.AT_CHANCE: verdicts.CHANCE_REASON,
-    verdicts.CLEAR: "the order of the means is clear, but single images may differ from it",
-}
-"""Reasons of the advice in place of the verdict."""
+USE, DO_NOT_USE = "Use", "Do not use in this run"
+"""Advice on metrics whose verdict shows an order of the methods, and on others."""
 CONCLUSIONS = (evidence.SUPPORTED, evidence.NOT_SHOWN, evidence.CONTRADICTED)
 CONCLUSION_RULES = {
     evidence.SUPPORTED: "Reliability and a comparison with a known answer (known order, or truth on designed "
@@ -94,6 +87,17 @@ class TrustedMetric:
 
 
 @dataclass(frozen=True)
+class AdvisedMetrics:
+    """Metrics with the same verdict for the same reason."""
+
+    kind: str
+    level: int
+    reason: str
+    """What restricts the use of a clear order, in short; else empty."""
+    metrics: Sequence[str]
+
+
+@dataclass(frozen=True)
 class EvidenceCell:
     """One kind of evidence on a metric."""
 
@@ -105,6 +109,11 @@ class EvidenceCell:
     source: str = ""
     """Study with these numbers, and the number of studies if there are several."""
 
+    @property
+    def is_measured(self) -> bool:
+        """True if it has a finding."""
+        return self.finding not in (evidence.NOT_MEASURED, evidence.UNTESTABLE)
+
 
 @dataclass(frozen=True)
 class EvidencedMetric:
@@ -115,6 +124,12 @@ class EvidencedMetric:
     conclusion: str
     cells: Sequence[EvidenceCell]
     """One of each of ``evidence.KINDS``."""
+
+    @property
+    def has_more(self) -> bool:
+        """True if it has evidence other than reliability, which the table of verdicts has."""
+        measured = zip(evidence.KINDS, self.cells, strict=True)
+        return any(cell.is_measured for kind, cell in measured if kind is not evidence.RELIABILITY)
 
     @property
     def place(self) -> int:
@@ -139,20 +154,25 @@ def trust_page(results: Sequence[StudyResult], evidence_rows: pd.DataFrame | Non
         evidence_rows: result of ``evidence.evidence_table``; None to leave it out.
     """
     scored = [result for result in results if result.tables]
-    evidenced = [] if evidence_rows is None else evidenced_metrics(evidence_rows, results)
+    every = [] if evidence_rows is None else evidenced_metrics(evidence_rows, results)
+    evidenced = [metric for metric in every if metric.has_more]
+    places = range(len(evidence.KINDS))
+    measured = [place for place in places if any(metric.cells[place].is_measured for metric in evidenced)]
     metrics = [metric for result in scored for metric in trusted_metrics(result)]
     return render(
         "trust",
         metrics=sorted(metrics, key=lambda metric: metric.place),
         counts=verdict_counts(scored),
-        summary=counts_text(verdict_counts(scored)),
         use=metrics_to_use(scored),
         one_seed=one_seed_words({result.label: result.findings for result in scored}),
         alpha_head=f"α with {100 * scored[0].level:.4g} % CI" if scored else "",
         levels=[LEVELS[kind] for kind in KINDS],
         kinds=KINDS,
         evidenced=evidenced,
+        only_reliable=len(every) - len(evidenced),
         evidence_kinds=evidence.KINDS,
+        measured=measured,
+        sources=_sources(every),
         conclusions={
             name: [metric for metric in evidenced if metric.conclusion == name] for name in CONCLUSIONS
         },
@@ -166,6 +186,16 @@ def trust_page(results: Sequence[StudyResult], evidence_rows: pd.DataFrame | Non
         least_methods=words.LEAST_METHODS,
         undefined=words.percent(words.UNDEFINED),
     )
+
+
+def _sources(metrics: Sequence[EvidencedMetric]) -> dict[str, list[str]]:
+    """Return what a configuration lacks that gives the kinds of evidence that no metric has, with these kinds."""
+    sources: dict[str, list[str]] = {}
+    for place, kind in enumerate(evidence.KINDS):
+        findings = {metric.cells[place].finding for metric in metrics}
+        if kind is not evidence.RELIABILITY and findings == {evidence.NOT_MEASURED}:
+            sources.setdefault(kind.source, []).append(kind.label)
+    return sources
 
 
 def evidenced_metrics(table: pd.DataFrame, results: Sequence[StudyResult]) -> list[EvidencedMetric]:
@@ -187,6 +217,8 @@ def evidenced_metrics(table: pd.DataFrame, results: Sequence[StudyResult]) -> li
             continue
         of_kind = {row["evidence"]: dict[str, Any](row) for _, row in rows.iterrows()}
         cells = [_evidence_cell(kind, of_kind.get(kind.name), labels) for kind in evidence.KINDS]
+        if of_kind.get(evidence.RELIABILITY.name):
+            cells[0] = _with_concordance(cells[0], pair, of_kind[evidence.RELIABILITY.name]["study"], rated)
         measures = measured.get(pair[0], OTHER)
         metrics.append(EvidencedMetric(name, measures, rows["conclusion"].iloc[0], cells))
     return sorted(metrics, key=lambda metric: metric.place)
@@ -224,25 +256,44 @@ def _evidence_cell(
     )
 
 
-def metrics_to_use(results: Sequence[StudyResult]) -> dict[str, dict[str, list[str]]]:
-    """Return the names of the metrics to use, to use with caution and to ignore, each with the reason.
+def _with_concordance(
+    cell: EvidenceCell, pair: tuple[str, str], study: str, rated: Iterable[StudyResult]
+) -> EvidenceCell:
+    """Return the cell of reliability with concordance if it decides in place of α."""
+    alphas = [alpha_row(result.tables["reliability"], *pair) for result in rated if result.name == study]
+    concordance = words.concordance_text(alphas[0]) if alphas and alphas[0] else ""
+    if not concordance or not cell.statistic.text:
+        return cell
+    note = f"{cell.statistic.note}; {concordance} decides"
+    return replace(cell, statistic=replace(cell.statistic, note=note))
 
-    A metric with verdicts in several studies is followed by their labels.
+
+def metrics_to_use(results: Sequence[StudyResult]) -> dict[str, list[AdvisedMetrics]]:
+    """Return the metrics to use and not to use, by verdict and reason, the best verdict first.
+
+    A metric with verdicts in several studies is followed by their labels, and a reliable one by the statistic on which
+    the verdict rests.
     """
-    scored = [result for result in results if result.tables]
     metrics = [
-        (finding.name, result.label, verdict.kind)
-        for result in scored
+        (finding, result.label, verdict)
+        for result in results
+        if result.tables
         for finding, verdict in zip(result.findings, result.verdicts, strict=True)
     ]
-    studies = Counter(name for name, *_ in metrics)
-    advice: dict[str, dict[str, list[str]]] = {}
-    for kind in reversed(KINDS):
-        for name, study, of_metric in metrics:
-            if of_metric == kind:
-                text = f"{name} ({study})" if studies[name] > 1 else name
-                reason = REASONS.get(kind, kind)
-                advice.setdefault(ADVICE[LEVELS[kind]], {}).setdefault(reason, []).append(text)
+    studies = Counter(finding.name for finding, *_ in metrics)
+    names: dict[tuple[str, str], list[str]] = {}
+    for finding, study, verdict in metrics:
+        notes = [study] if studies[finding.name] > 1 else []
+        if verdict.kind == verdicts.RELIABLE and finding.alpha:
+            name, value, *_ = verdicts.deciding_statistic(finding.alpha)
+            notes.append(f"{name}\u00a0{words.two(value)}")
+        text = f"{finding.name} ({', '.join(notes)})" if notes else finding.name
+        reason = " and ".join(verdict.short_reasons) if verdict.kind == verdicts.CLEAR else ""
+        names.setdefault((verdict.kind, reason), []).append(text)
+    advice: dict[str, list[AdvisedMetrics]] = {}
+    for kind, reason in sorted(names, key=lambda group: -KINDS.index(group[0])):
+        group = AdvisedMetrics(kind, LEVELS[kind], reason, names[kind, reason])
+        advice.setdefault(USE if kind in verdicts.SHOWN else DO_NOT_USE, []).append(group)
     return advice
 
 
@@ -250,13 +301,6 @@ def verdict_counts(results: Sequence[StudyResult]) -> dict[str, int]:
     """Return the number of metrics of all studies with each of ``verdicts.KINDS``."""
     counts = Counter(verdict.kind for result in results if result.tables for verdict in result.verdicts)
     return {kind: counts[kind] for kind in KINDS}
-
-
-def counts_text(counts: Mapping[str, int]) -> str:
-    """Return the number of metrics with each verdict as text, the best verdict first; empty without metrics."""
-    total = sum(counts.values())
-    texts = [f"{kind} ({counts[kind]})" for kind in reversed(KINDS) if counts[kind]]
-    return f"{total} metric{'s' if total > 1 else ''}: {', '.join(texts)}" if total else ""
 
 
 def trusted_metrics(result: StudyResult) -> list[TrustedMetric]:
@@ -287,6 +331,8 @@ def _alpha(alpha: Mapping[str, Any] | None) -> Number:
     interval = f"too few {verdicts.units_text(alpha)} for a CI"
     if not isnan(alpha["alpha_low"]):
         interval = f"[{words.two(alpha['alpha_low'])}, {words.two(alpha['alpha_high'])}]"
+    if concordance := words.concordance_text(alpha):
+        interval = f"{interval}; {concordance} decides"
     return Number(words.two(alpha["alpha"]), round(alpha["alpha"], 4), interval)
 
 

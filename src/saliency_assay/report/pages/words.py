@@ -36,6 +36,11 @@ RANKED_BY = {
 ONE_SEED = "The results are for one training seed or weights file, so retraining may change the order of the methods."
 
 
+def rows_of(table: pd.DataFrame, metric: str, variant: str) -> pd.DataFrame:
+    """Return the rows of a metric and variant."""
+    return table[(table["metric"] == metric) & (table["variant"] == variant)]
+
+
 def ranked(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the methods that have a rank set."""
     return rows[rows["rank_low"].notna()]
@@ -335,6 +340,14 @@ def concordance_words(alpha: Mapping[str, Any], level: float) -> str:
         f" {two(alpha['concordance'])}{interval} of the comparisons on single images agrees with the order of the win"
         " rates on the other images"
     )
+
+
+def concordance_text(alpha: Mapping[str, Any]) -> str:
+    """Return concordance with its interval if it decides whether images agree, in place of α; else empty."""
+    name, value, low, high = verdicts.deciding_statistic(alpha)
+    if name == "α" or np.isnan(value):
+        return ""
+    return f"{name}\u00a0{two(value)}" + ("" if np.isnan(low) else f" [{two(low)}, {two(high)}]")
 
 
 def single_image_words(rows: pd.DataFrame, alpha: Mapping[str, Any] | None) -> str:

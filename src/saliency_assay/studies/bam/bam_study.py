@@ -38,7 +38,7 @@ class BamStudy(Study):
     scene_model: str = Field(description="f_s, the model trained on the scene labels of `NAME_os`.")
     robustness: Distinct[Literal["scale", "location"]] = Field(
         (),
-        description="Variants of `NAME_os` for MCS and IDR: objects of other sizes (`scale`) or at other locations.",
+        description="Variants of `NAME_os` for MCS and IDR: other object sizes (`scale`) or places (`location`).",
     )
     series: Annotated[Distinct[str], Field(min_length=2)] = Field(
         (),

@@ -8,7 +8,7 @@ import pandas as pd
 from numpy import ndarray as Array
 
 from saliency_assay.plotting.statistics import mean_and_error
-from saliency_assay.plotting.text import joined
+from saliency_assay.plotting.text import Answer, joined
 from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.reliability.variance import GROUPS, mean_of
 from saliency_assay.storage import GROUP
@@ -174,8 +174,8 @@ def compare_with_printed(
     return pd.DataFrame(rows)
 
 
-def answer(tables: Mapping[str, pd.DataFrame], labels: Labels = UNLABELED) -> str:
-    """Return the share of attribution on the half that each model uses, by method, as one sentence.
+def answer(tables: Mapping[str, pd.DataFrame], labels: Labels = UNLABELED) -> list[Answer]:
+    """Return for each model which methods highlight the half that it uses, with the share of attribution on this half.
 
     Shares are means over seeds, with the 95 % confidence interval over images of the figure.
 
@@ -183,12 +183,12 @@ def answer(tables: Mapping[str, pd.DataFrame], labels: Labels = UNLABELED) -> st
         tables: ``table`` from ``caption_table``.
         labels: labels of methods and models.
     """
-    table, texts = tables["table"], []
-    for model, rows in table.groupby("model", sort=False):
+    lines = []
+    for model, rows in tables["table"].groupby("model", sort=False):
         halves = [half for half in dict.fromkeys(rows["used"]) if half]
         name = labels.model(str(model))
         if len(halves) != 1:
-            texts.append(f"{name} does not use one half in all seeds, so its maps are not judged")
+            lines.append(Answer(f"{name} does not use one half in all seeds, so its maps are not judged."))
             continue
         columns = ["share", "share_error"]
         means = rows.groupby("method", sort=False)[columns].mean().sort_values("share", ascending=False)
@@ -197,15 +197,12 @@ def answer(tables: Mapping[str, pd.DataFrame], labels: Labels = UNLABELED) -> st
             f"{labels.method(str(method))} {_share_text(share, error)}"
             for method, share, error in means.itertuples(name=None)
         ]
-        who = (
-            "no method is shown to highlight"
-            if not above
-            else f"only {joined(above)} highlight{'s' * (len(above) == 1)}"
-        )
-        who = "all methods highlight" if len(above) == len(means) else who
-        texts.append(f"for {name}, {who} {HALVES[halves[0]]}, which it uses ({', '.join(shares)})")
-    text = f"{'; '.join(texts)} (shares of attribution with 95 % CI; 50 % is no preference)."
-    return f"{text[:1].upper()}{text[1:]}"
+        who = f"Only {joined(above)}" if above else "No method"
+        who = "All methods" if len(above) == len(means) else who
+        verb = "highlight" if len(above) > 1 else "highlights" if above else "is shown to highlight"
+        detail = f"share of attribution, 50 % is no preference: {', '.join(shares)}"
+        lines.append(Answer(f"{verb} {HALVES[halves[0]]}, which {name} uses", who, detail))
+    return lines
 
 
 def _low(share: float, error: float) -> float:

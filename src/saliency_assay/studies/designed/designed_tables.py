@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 import numpy as np
 import pandas as pd
 
-from saliency_assay.plotting.text import joined
+from saliency_assay.plotting.text import Answer, joined
 from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.reliability.evidence import TRUTH
 from saliency_assay.reliability.order_tables import Rule, order_tables
@@ -147,7 +147,7 @@ def _agreement(better: pd.DataFrame, closeness: pd.DataFrame) -> np.ndarray:
     return paired_correlations(first.to_numpy(), second.to_numpy())
 
 
-def answer(tables: Mapping[str, pd.DataFrame], labels: Labels = UNLABELED) -> str:
+def answer(tables: Mapping[str, pd.DataFrame], labels: Labels = UNLABELED) -> list[Answer]:
     """Return which methods are exact, which other one is closest, and which metrics rank a method above the exact maps.
 
     Metrics of properties that exact maps need not have, such as simplicity, are left out.
@@ -161,12 +161,21 @@ def answer(tables: Mapping[str, pd.DataFrame], labels: Labels = UNLABELED) -> st
     closeness = closeness.dropna().loc[lambda table: table.mean(axis=1).sort_values(ascending=False).index]
     exact = (closeness > 1 - ROUNDING).all(axis=1)
     networks = f"all {closeness.shape[1]} networks" if closeness.shape[1] > 1 else "the network"
-    texts = [f"Exact on {networks}: {joined(map(labels.method, closeness.index[exact])) or 'no method'}"]
+    are = "is" if exact.sum() < 2 else "are"
+    lines = [
+        Answer(
+            f"{are} exact on {networks}", joined(map(labels.method, closeness.index[exact])) or "No method"
+        )
+    ]
     if not exact.all():
         best, row = next(closeness[~exact].iterrows())
-        texts.append(
-            f"closest of the others is {labels.method(str(best))} (mean correlation with the exact importance "
-            f"{row.mean():.2f}, lowest {row.min():.2f} on {labels.model(str(row.idxmin()))})"
+        lines.append(
+            Answer(
+                "is the closest of the others",
+                labels.method(str(best)),
+                f"mean correlation with the exact importance {row.mean():.2f}, lowest {row.min():.2f} on"
+                f" {labels.model(str(row.idxmin()))}",
+            )
         )
     wrong = metrics[(metrics["rank_low"] > 1) & ~metrics["measures"].isin(TRUTH.untested)]
     counts = wrong.groupby(["metric", "variant"], sort=False).size().reset_index(name="networks")
@@ -175,9 +184,11 @@ def answer(tables: Mapping[str, pd.DataFrame], labels: Labels = UNLABELED) -> st
         f"{labels.score(metric, variant)} ({count} of {total} networks)"
         for metric, variant, count in counts.itertuples(index=False, name=None)
     )
-    texts.append(
-        f"metrics that rank another method significantly above the exact maps: {names}"
-        if names
-        else "no metric ranks another method significantly above the exact maps"
+    lines.append(
+        Answer(
+            f"Metrics that rank another method significantly above the exact maps: {names}."
+            if names
+            else "No metric ranks another method significantly above the exact maps."
+        )
     )
-    return f"{'; '.join(texts)}."
+    return lines

@@ -50,7 +50,7 @@ class ValidityStudy(ScoredStudy):
     )
     input_noise: SmallAndLarge = Field(
         [0.001, 5.0],
-        description="Largest absolute uniform noise on pixels in [0, 1]: small and large.",
+        description="Amplitude of the uniform noise on pixels in [0, 1]: small and large.",
     )
 
     def complete_kind(self, config: "Configuration") -> None:

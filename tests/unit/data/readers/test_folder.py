@@ -239,6 +239,25 @@ def test_a_window_stores_floats(tmp_path: Path) -> None:
     assert "found 16 bits, expected 8 bits per channel; set gray: true and window: [low, high]" in message
 
 
+@pytest.mark.parametrize(
+    ("window", "limit"), [([700, 900], "below 900"), ([10, 99.5], "below 99.5"), ([2000, 4000], "above 2000")]
+)
+def test_a_window_that_contains_no_value_of_any_image_is_refused(
+    tmp_path: Path, window: list[float], limit: str
+) -> None:
+    for name, value in (("a/0", 1000), ("a/1", 2000)):
+        (tmp_path / "a").mkdir(exist_ok=True)
+        Image.fromarray(np.full((4, 4), value, np.uint16)).save(tmp_path / f"{name}.png")
+    options: dict[str, Any] = {"gray": True, "size": 8, "split": "test"}
+    message = fault(tmp_path, window=window, **options)
+    assert message.startswith(
+        f"window: found [{window[0]:g}, {window[1]:g}], but no value of 2 images is {limit};"
+    )
+    # Images of black and white alone have a window, too.
+    _, arrays = built(tmp_path, window=[1000, 2000], **options)
+    assert np.unique(arrays["image"]).tolist() == [0, 1]
+
+
 # --- what is refused ----------------------------------------------------------------------------------------
 
 
@@ -289,7 +308,7 @@ def test_a_file_that_is_no_image_is_named(tmp_path: Path, content: bytes | None)
     file = split_tree(tmp_path) / "test/n02/n02_1.png"
     Image.fromarray(np.random.default_rng(0).integers(0, 256, (9, 9, 3), dtype=np.uint8)).save(file)
     file.write_bytes(file.read_bytes()[:150] if content is None else content)
-    assert fault(tmp_path).startswith("ROOT/test/n02/n02_1.png: truncated, or not an image (")
+    assert fault(tmp_path).startswith("ROOT/test/n02/n02_1.png: truncated, or not an image ")
 
 
 # --- names, lists and masks ---------------------------------------------------------------------------------
@@ -361,7 +380,7 @@ def test_faults_of_test_images_alone(tmp_path: Path) -> None:
         "the folders test, train, which would be classes; set path to the one of the test images"
     )
     assert fault(tmp_path / "train/n01", split="test").endswith(
-        "found classes 'none', expected one or more, each in its own folder"
+        "found classes 'none', expected one or more, each in its own folder, or a list of images"
     )
 
 

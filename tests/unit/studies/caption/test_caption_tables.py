@@ -9,6 +9,7 @@ import pytest
 from jobs import run_script
 from matplotlib.figure import Figure
 
+from saliency_assay.plotting.text import Answer
 from saliency_assay.reliability.variance import mean_of
 from saliency_assay.storage import score_tables as score_table
 from saliency_assay.storage import zarr_store
@@ -270,11 +271,20 @@ def test_the_answer_is_the_share_of_attribution_on_the_used_half() -> None:
         ("both", 0, "g", "", NAN, NAN),
     ]
     table = pd.DataFrame(rows, columns=["model", "seed", "method", "used", "share", "share_error"])
-    assert answer({"table": table}) == (
-        "For looks, only g highlights the picture, which it uses (g 90 % [88, 92 %], e 50 % [30, 70 %]); for reads, all"
-        " methods highlight the caption, which it uses (g 80 % [70, 90 %], e 60 % [56, 64 %]); both does not use one"
-        " half in all seeds, so its maps are not judged (shares of attribution with 95 % CI; 50 % is no preference)."
-    )
+    detail = "share of attribution, 50 % is no preference: "
+    assert answer({"table": table}) == [
+        Answer(
+            "highlights the picture, which looks uses",
+            "Only g",
+            f"{detail}g 90 % [88, 92 %], e 50 % [30, 70 %]",
+        ),
+        Answer(
+            "highlight the caption, which reads uses",
+            "All methods",
+            f"{detail}g 80 % [70, 90 %], e 60 % [56, 64 %]",
+        ),
+        Answer("both does not use one half in all seeds, so its maps are not judged."),
+    ]
 
 
 # ---- figures

@@ -86,10 +86,9 @@ def test_metrics_that_follow_or_contradict_the_truth(tables: tuple[pd.DataFrame,
 def test_the_answer_names_exact_maps_the_closest_others_and_metrics_against_them(
     tables: tuple[pd.DataFrame, pd.DataFrame],
 ) -> None:
-    exact, closest, metrics = answer(dict(zip(("method_truth", "metric_truth"), tables, strict=True))).split(
-        ";"
-    )
-    assert exact == "Exact on all 2 networks: truth"
+    lines = answer(dict(zip(("method_truth", "metric_truth"), tables, strict=True)))
+    exact, closest, metrics = map(str, lines)
+    assert exact == "truth is exact on all 2 networks."
     assert "good" in closest
     assert "0.80" in closest
     assert "down" in metrics
