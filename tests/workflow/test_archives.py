@@ -101,7 +101,9 @@ def test_deleted_maps_are_computed_again_only_when_they_are_needed(here: Checkou
     assert sizes
     assert here.planned() == set()
     here.configure(
-        metrics__again={"metric": "complexity"}, studies__digits__metrics=["faithfulness", "again"]
+        studies__digits__printed=None,
+        metrics__again={"metric": "complexity"},
+        studies__digits__metrics=["faithfulness", "again"],
     )
     assert any("attribute" in job for job in here.planned())
     with pytest.raises(RunError, match="valid: maps, "):
