@@ -4,6 +4,7 @@
 rule plot_gallery:
     """Plot the same images under every method."""
     input:
+        unpack(INPUTS.gallery_tables),
         data=INPUTS.gallery_data,
         maps=INPUTS.gallery_maps,
         predictions=INPUTS.gallery_predictions,

@@ -13,10 +13,12 @@ from saliency_assay.plotting.style import save, styled
 from saliency_assay.plotting.thumbnails import gallery_page, thumbnails
 from saliency_assay.registry.labels import Labels
 from saliency_assay.registry.records import resolve
-from saliency_assay.report.pages.failures import failures, failures_content
+from saliency_assay.reliability.controls import TEXTS
+from saliency_assay.report.pages.failures import failures, failures_content, shown_scores
 from saliency_assay.report.pages.image_details import image_predictions, image_scores
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import text, zarr_store
+from saliency_assay.storage.csv_tables import read_table
 from saliency_assay.storage.shards import grouped, open_stores
 
 with run_job(snakemake, needs=("data", "maps")) as job:
@@ -76,12 +78,13 @@ with run_job(snakemake, needs=("data", "maps")) as job:
             variants=rated["variants"],
             labels=display,
         )
-        worst = None
-        if not rated["retrained"]:
+        worst, tables = None, [job.input.get(name) for name in ("order", "pairs", "reliability")]
+        if not rated["retrained"] and all(tables):
             worst = failures(
                 read_scores(job.input.scores, data=rated["data"], models=models).chunks("metric", "variant"),
                 settings["methods"],
                 rated["directions"],
+                shown=shown_scores(*(read_table(file, "other", *TEXTS) for file in tables)),
                 left_out=rated["left_out"],
                 variants=rated["variants"],
             )

@@ -11,4 +11,7 @@ with run_job(snakemake) as job:
     names = {key: job.settings[key] for key in ("image_model", "caption_model", "data")}
     checks = premise(predictions, **names)
     checks.to_csv(job.output.premise, index=False)
-    caption_table(score_tables.read(job.input.scores), checks).to_csv(job.output.table, index=False)
+    table = caption_table(score_tables.read(job.input.scores), checks)
+    table.assign(reference=table["method"].isin(job.settings["references"])).to_csv(
+        job.output.table, index=False
+    )

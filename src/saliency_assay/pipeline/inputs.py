@@ -199,6 +199,12 @@ class Inputs(Results):
             return []
         return self.rated_scores(wildcards)
 
+    def gallery_tables(self, wildcards: Wildcards) -> Files:
+        """Return the tables from which the verdicts on these scores follow."""
+        tables = self.paths.tables.format(study=wildcards["study"])
+        names = ("order", "pairs", "reliability") if self.gallery_scores(wildcards) else ()
+        return {name: f"{tables}/{name}.csv" for name in names}
+
     # ---- reliability and summaries
 
     def rated_scores(self, wildcards: Wildcards) -> list[str]:

@@ -57,6 +57,11 @@ class EntrySettings:
         self.descriptions = Descriptions(inputs.config, catalog, inputs.studies)
         self.files = self.config.files
 
+    def references(self, study: str) -> list[str]:
+        """Return the methods of a study that are the best possible map under a metric."""
+        upper = self.studies.controls(study)["upper"].values()
+        return sorted({method for of_score in upper for methods in of_score.values() for method in methods})
+
     def method(self, name: str) -> Settings:
         """Return the settings with which a job calls a method: only those on which its maps depend."""
         method = self.config.methods[name]
@@ -427,9 +432,7 @@ class Params(EntrySettings):
 
     def _not_compared(self, study: str) -> list[str]:
         """Return the baselines of a study and the methods that are the best possible map under a metric."""
-        upper = self.studies.controls(study)["upper"].values()
-        controls = {method for of_score in upper for methods in of_score.values() for method in methods}
-        return [*self.studies.baselines(study), *sorted(controls)]
+        return [*self.studies.baselines(study), *self.references(study)]
 
     def _outlined(self, data: str) -> str:
         """Return what the masks of a set show; empty if it has none."""

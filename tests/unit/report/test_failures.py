@@ -20,23 +20,28 @@ def scores(values: dict[str, dict[str, list[float]]]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def named(table: pd.DataFrame) -> set[tuple[str, str]]:
+    """Metric and variant of all scores."""
+    return set(table[["metric", "variant"]].itertuples(index=False, name=None))
+
+
 def test_the_worst_images_are_those_of_the_method_with_the_most_best_means() -> None:
     table = scores(
         {
             "good": {
-                "a": [0.9, 0.1, 0.8, 0.7, 0.2, 0.6],
-                "b": [0.1, 0.2, 0.3, 0.1, 0.2, 0.1],
+                "a": [0.9, 0.1, 0.8, 0.35, 0.2, 0.3],
+                "b": [0.1, 0.9, 0.1, 0.9, 0.3, 0.1],
                 "random": [1.0] * 6,
             },
             "error": {"a": [1.0] * 6, "b": [2.0] * 6, "random": [3.0] * 6},
         }
     )
     directions = {"good": "higher", "error": "lower"}
-    worst = failures(table, METHODS, directions, left_out=["random"])
+    worst = failures(table, METHODS, directions, shown=named(table), left_out=["random"])
     assert worst is not None
     assert (worst.method, worst.metric, worst.arrow, worst.total) == ("a", "good", "↑", 6)
     assert worst.images.tolist() == [11, 14, 15, 13]
-    assert worst.scores == ["0.100", "0.200", "0.600", "0.700"]
+    assert worst.scores == ["0.100", "0.200", "0.300", "0.350"]
     small = {"titles": list("pqrs"), "images": list("1234"), "maps": {"m": {"A": list("wxyz")}}}
     content = failures_content(worst, small, [11, 14, 15, 13], Labels(methods={"a": "A"}))
     assert content["title"] == "Where A fails: 4 worst of 6 images"
@@ -45,23 +50,30 @@ def test_the_worst_images_are_those_of_the_method_with_the_most_best_means() -> 
     assert content["metric"] == "good ↑"
 
 
-def test_equal_scores_and_left_out_methods_show_no_failure() -> None:
-    table = scores({"good": {"a": [1.0, 1.0], "random": [0.0, 1.0]}})
-    assert failures(table, METHODS, {"good": "higher"}, left_out=["random"]) is None
-    assert failures(table, METHODS, {"good": "higher"}, left_out=METHODS) is None
+def test_no_failure_is_shown_without_an_order_or_a_score_below_another_methods_mean() -> None:
+    table = scores({"good": {"a": [1.0, 0.6], "b": [0.5, 0.5], "random": [0.0, 1.0]}})
+    directions = {"good": "higher"}
+    assert failures(table, METHODS, directions, shown=named(table), left_out=["random"]) is None
+    assert failures(table, METHODS, directions, shown=named(table), left_out=METHODS) is None
+    table = scores({"good": {"a": [1.0, 0.4], "b": [0.5, 0.5]}})
+    worst = failures(table, METHODS, directions, shown=named(table))
+    assert worst is not None
+    assert worst.images.tolist() == [11]
+    assert failures(table, METHODS, directions, shown=[]) is None
 
 
 def test_a_smaller_error_is_better() -> None:
-    table = scores({"error": {"a": [1.0, 5.0, 2.0], "b": [9.0, 9.0, 9.0]}})
-    worst = failures(table, METHODS, {"error": "lower"})
+    table = scores({"error": {"a": [1.0, 5.0, 4.0], "b": [1.0, 1.5, 9.0]}})
+    worst = failures(table, METHODS, {"error": "lower"}, shown=named(table))
     assert worst is not None
-    assert worst.images.tolist() == [11, 12, 10]
-    assert worst.scores == ["5.00", "2.00", "1.00"]
+    assert worst.images.tolist() == [11, 12]
+    assert worst.scores == ["5.00", "4.00"]
 
 
 def test_a_metric_whose_worst_images_are_tied_comes_last() -> None:
-    hits = {"a": [0.0, 0.0, 0.0, 0.0, 0.0, 1.0], "b": [0.0] * 6}
-    shares = {"a": [0.9, 0.5, 0.8, 0.7, 0.6, 0.4], "b": [0.1] * 6}
-    worst = failures(scores({"hit": hits, "share": shares}), METHODS, {"hit": "higher", "share": "higher"})
+    hits = {"a": [0.0, 0.0, 0.0, 0.0, 0.0, 1.0], "b": [0.0] * 5 + [0.5]}
+    shares = {"a": [0.9, 0.5, 0.8, 0.7, 0.6, 0.4], "b": [0.64] * 6}
+    table = scores({"hit": hits, "share": shares})
+    worst = failures(table, METHODS, {"hit": "higher", "share": "higher"}, shown=named(table))
     assert worst is not None
-    assert (worst.metric, worst.images.tolist()) == ("share", [15, 11, 14, 13])
+    assert (worst.metric, worst.images.tolist()) == ("share", [15, 11, 14])

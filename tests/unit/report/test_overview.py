@@ -461,4 +461,9 @@ def test_the_size_of_a_lead_begins_with_what_is_tested() -> None:
     assert lead.text == "M: win rate 80\u00a0% against b; mean better by 0.200 [0.100, 0.300]"
     assert replace(lead, low=-0.1).text == "M: win rate 80\u00a0% against b"
     several = replace(lead, others=("b", "c"), by_means=True)
-    assert several.text == "M: mean better by 0.200 [0.100, 0.300] than the second, b"
+    assert several.text == "M: mean better by 0.200 [0.100, 0.300] than b"
+    several = replace(several, by_means=False, wins=0.519)
+    assert (
+        several.text
+        == "M: win rate ≥ 51\u00a0% against each other method; mean better by 0.200 [0.100, 0.300] than b"
+    )

@@ -21,8 +21,8 @@ from saliency_assay.reliability.verdicts import KINDS, RELIABLE, TOO_FEW, TRAINI
 from saliency_assay.report.pages.overview import summary_page
 from saliency_assay.report.pages.study import StudyResult
 from saliency_assay.report.pages.trust import (
+    ADVICE,
     DO_NOT_USE,
-    USE,
     Axis,
     Number,
     evidenced_metrics,
@@ -124,8 +124,8 @@ def test_the_page_lists_all_metrics_by_verdict_with_the_number_of_each() -> None
     text = trust_page([result, unscored])
     page = Page(text)
     metrics = [row[1][0].split()[0] for row in page.rows[1:]]
-    assert metrics == ["bad", "third", "good"]
-    assert [row[0][0].partition(" images")[0] for row in page.rows[1:]][2] == RELIABLE
+    assert metrics == ["good", "third", "bad"]
+    assert [row[0][0].partition(" images")[0] for row in page.rows[1:]][0] == RELIABLE
     assert text.count('<svg class="axis"') == 3
     assert ("data-page", "Study S page") in page.attributes
     assert ("href", "s/study.html") in page.attributes
@@ -140,8 +140,8 @@ def test_metrics_to_use_are_grouped_by_verdict_and_reason() -> None:
         for name, groups in metrics_to_use([study(orders, alphas)]).items()
     }
     assert advice == {
-        USE: [
-            (RELIABLE, "", ["good (α\u00a00.90)"]),
+        ADVICE[RELIABLE]: [(RELIABLE, "", ["good (α\u00a00.90)"])],
+        ADVICE[CLEAR_VERDICT]: [
             (CLEAR_VERDICT, "images rank methods differently", ["third", "fourth"]),
             (CLEAR_VERDICT, "it is open whether images agree on the ranking", ["open"]),
         ],

@@ -10,7 +10,7 @@ from saliency_assay.plotting.text import groups_text, joined, span_text
 from saliency_assay.registry.directions import Direction
 from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.reliability.figures import scored_names
-from saliency_assay.reliability.order_tables import ORDERED
+from saliency_assay.reliability.order_tables import ORDERED, UNTESTED
 from saliency_assay.reliability.reliability_tables import SCORED, rank_text, with_groups
 from saliency_assay.reliability.sweeps import SELECTED, SELECTION_IMAGES
 
@@ -227,7 +227,12 @@ def _score_caption(rows: pd.DataFrame, study: str, baselines: bool, level: float
     groups = groups_text(rows.loc[rows["mean"].notna(), "groups"].dropna() if "groups" in rows else ())
     seed_count = rows["seeds"].max()
     seeds = f", {seed_count} training seed{'s' if seed_count > 1 else ''}" if seed_count else ""
-    over = latex.escaped(joined(dict.fromkeys(rows["over"])))
+    over = latex.escaped(joined(name for name in dict.fromkeys(rows["over"]) if name != UNTESTED))
+    interval = (
+        rf"the 95\,\% confidence interval over {over}"
+        if over
+        else "no interval, because there is one training seed"
+    )
     legend = r"$\uparrow$ higher, $\downarrow$ lower is better"
     if any(Direction(direction).target is not None for direction in rows["direction"]):
         legend += (
@@ -242,8 +247,7 @@ def _score_caption(rows: pd.DataFrame, study: str, baselines: bool, level: float
     described = f" ({'; '.join(fixed)})" if fixed else ""
     return (
         f"Study {latex.escaped(labels.study(study))}{described}: mean score of each method "
-        f"(n = {images} images{groups}{seeds}), below it the "
-        rf"95\,\% confidence interval over {over}; {legend}. "
+        f"(n = {images} images{groups}{seeds}), below it {interval}; {legend}. "
         rf"In parentheses the rank set {RANKED[rows['ranked_by'].iloc[0]]}, with simultaneous 95\,\% confidence over "
         "the methods of a score, not over scores; bold: no method is significantly better, and some are worse. "
         f"{_selection_text(rows, labels)}{'Baselines are listed separately. ' if baselines else ''}"

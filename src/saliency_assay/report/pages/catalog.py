@@ -11,7 +11,7 @@ from saliency_assay.plotting.html import Code, Keyed, table_of
 from saliency_assay.registry.directions import Direction
 from saliency_assay.registry.labels import Labels
 from saliency_assay.report.pages.render import render
-from saliency_assay.report.pages.words import alpha_words
+from saliency_assay.report.pages.words import alpha_words, concordance_text
 
 Description = Mapping[str, Any]
 SINGLE_PASS = ("gradient", "sensitivity", "gradient_x_input")
@@ -165,7 +165,10 @@ def _score_details(score: Description) -> dict[str, str]:
 
 
 def _reliability_columns(rows: pd.DataFrame, labels: Labels) -> pd.DataFrame:
-    verdicts = [alpha_words(row) for row in rows.to_dict("records")]  # type: ignore[arg-type]  # keys are Hashable in the stubs
+    verdicts = [
+        f"{decides} decides" if (decides := concordance_text(row)) else alpha_words(row)  # type: ignore[arg-type]
+        for row in rows.to_dict("records")  # whose keys are Hashable in the stubs
+    ]
     columns = ["study", "metric", "variant", "seed", "baselines", "methods", "images"]
     columns += ["alpha", "alpha_low", "alpha_high", "correlation"]
     heads = {"metric": "score", "correlation": "mean Spearman's ρ of methods"}

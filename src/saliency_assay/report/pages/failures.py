@@ -11,8 +11,9 @@ from numpy import ndarray as Array
 from saliency_assay.registry.directions import Direction
 from saliency_assay.registry.labels import Labels
 from saliency_assay.reliability.reliability_tables import SCORED, by_method, groups
+from saliency_assay.reliability.verdicts import alpha_row, verdict
 from saliency_assay.report.pages.study import named_scores
-from saliency_assay.report.pages.words import number
+from saliency_assay.report.pages.words import number, rows_of
 
 MOST_IMAGES = 4
 
@@ -39,18 +40,21 @@ def failures(
     methods: Sequence[str],
     directions: Mapping[str, str],
     *,
+    shown: Collection[tuple[str, str]],
     left_out: Collection[str] = (),
     variants: str = "variants",
 ) -> Failures | None:
-    """Return the images with the worst scores of the best method; None if no other method has different scores.
+    """Return the images with the worst scores of the best method, if they are worse than another method's mean score.
 
-    The best method has the best mean, over images and seeds, under the most metrics that pages name. The first of these
-    metrics whose worst images are not tied with others selects them, if there is none the first with different scores.
+    The best method has the best mean, over images and seeds, under the most metrics that pages name and that show an
+    order. The first of these metrics whose worst images are not tied with others selects them, if there is none the
+    first with such images. None if there is no such image.
 
     Args:
         scores: rated scores of a study of all images, or chunks by metric and variant.
         methods: methods of the study.
         directions: for each metric the direction of its scores.
+        shown: metric and variant of the scores that show an order of the methods, see ``shown_scores``.
         left_out: methods that are not compared, such as baselines and upper controls.
         variants: kind of the variants of a score, see ``StudyResult.variants``.
     """
@@ -63,16 +67,17 @@ def failures(
     best: dict[str, list[tuple[str, str]]] = {}
     for pair in named_scores(pd.DataFrame(list(raw_scores), columns=["metric", "variant"]), variants):
         means = oriented_scores[pair].mean()
-        if means.notna().any():
+        if pair in shown and means.notna().any():
             best.setdefault(str(means.idxmax()), []).append(pair)
     if not best:
         return None
     method, pairs = max(best.items(), key=lambda item: len(item[1]))
     for pair in sorted(pairs, key=lambda pair: _is_tied(oriented_scores[pair][method])):
         oriented = oriented_scores[pair][method].dropna()
-        if oriented.nunique() < 2:
+        failed = oriented[oriented < oriented_scores[pair].mean().drop(method).max()]
+        if failed.empty:
             continue
-        worst = oriented.sort_values(kind="stable").index[:MOST_IMAGES]
+        worst = failed.sort_values(kind="stable").index[:MOST_IMAGES]
         values = raw_scores[pair][method].loc[worst]
         return Failures(
             method,
@@ -83,6 +88,22 @@ def failures(
             len(oriented),
         )
     return None
+
+
+def shown_scores(order: pd.DataFrame, pairs: pd.DataFrame, reliability: pd.DataFrame) -> set[tuple[str, str]]:
+    """Return metric and variant of the scores of a study that show an order of the methods, by their verdicts.
+
+    Args:
+        order: content of ``order.csv``.
+        pairs: content of ``pairs.csv``.
+        reliability: content of ``reliability.csv``.
+    """
+    scores = list(dict.fromkeys(order[["metric", "variant"]].itertuples(index=False, name=None)))
+    return {
+        score
+        for score in scores
+        if verdict(rows_of(order, *score), rows_of(pairs, *score), alpha_row(reliability, *score)).is_shown
+    }
 
 
 def _is_tied(oriented: pd.Series) -> bool:

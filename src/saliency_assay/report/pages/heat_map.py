@@ -1,6 +1,5 @@
 """Heat map of methods × metrics: rank sets, means with their intervals, and the reliability of each metric."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -22,6 +21,7 @@ from saliency_assay.report.pages.words import (
     concordance_text,
     first,
     grouped_text,
+    least_percent,
     number,
     percent,
     ranked,
@@ -36,7 +36,6 @@ WIDTH, LETTER, MARGIN = (
     30,
 )  # pixels of all columns on a page, of a letter of a name, and beside a name
 UNTESTED_NOTE = "there is one training seed, so differences cannot be distinguished from training noise"
-ROUNDING = 1e-9  # that of a share in percent
 MANY_METHODS = 20  # methods above which a heat map scrolls in a separate area
 
 
@@ -354,9 +353,8 @@ def _lead_cell(scores: pd.DataFrame, pairs: pd.DataFrame) -> LeadCell | None:
             for (one, _), pair in both_ways(pairs, by_means=False).items()
             if one == row["method"]
         ]
-        least = math.floor(100 * np.nanmin(wins) + ROUNDING)
         means = f"not tested: {means}"
-        test = f"{marked}: win rate ≥ {least}\u00a0% against each other method, {p}"
+        test = f"{marked}: win rate ≥ {least_percent(wins)} against each other method, {p}"
     is_better = "significantly better than every other method" if significant else "not significantly better"
     note = "; ".join(filter(None, [test, means, f"it is {is_better} (p is adjusted for all comparisons)"]))
     return LeadCell(verdict, test, means, note)

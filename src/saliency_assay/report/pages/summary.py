@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from saliency_assay.plotting.text import Answer, joined
@@ -46,7 +45,7 @@ class Lead:
     low: float
     high: float
     wins: float
-    """Probability that the method has the better score of the two on an image, ties half."""
+    """Smallest probability of a better score on an image than one of the others, ties half."""
     by_means: bool
     """True if rank sets compare means."""
 
@@ -59,17 +58,23 @@ class Lead:
     def size_text(self) -> str:
         """Win rate and difference of means over the second, first the one that is tested.
 
-        The difference is left out if its interval contains 0; the win rate is left out if means are tested.
+        The difference is left out if it has no interval or one that contains 0; the win rate is left out if means are
+        tested.
         """
         means = ""
-        if self.size > 0 and not self.low <= 0:
-            interval = "" if np.isnan(self.low) else f" [{words.number(self.low)}, {words.number(self.high)}]"
-            means = f"mean better by {words.number(self.size)}{interval}"
-        second = f"the second, {self.second}" if len(self.others) > 1 else self.second
+        if self.size > 0 and self.low > 0:
+            interval = f"[{words.number(self.low)}, {words.number(self.high)}]"
+            means = f"mean better by {words.number(self.size)} {interval}"
+        several = len(self.others) > 1
         if self.by_means:
-            return f"{means or 'mean better'} than {second}"
-        share = f"win rate {words.percent(self.wins)} against {second}"
-        return "; ".join(filter(None, [share, means]))
+            return f"{means or 'mean better'} than {self.second}"
+        rate = words.least_percent([self.wins]) if several else words.percent(self.wins)
+        share = (
+            f"win rate ≥ {rate} against each other method"
+            if several
+            else f"win rate {rate} against {self.second}"
+        )
+        return "; ".join(filter(None, [share, f"{means} than {self.second}" if means and several else means]))
 
 
 def lead_of(finding: Finding) -> Lead | None:
@@ -85,9 +90,10 @@ def lead_of(finding: Finding) -> Lead | None:
         others = [name for name in models if name != method]
         if others and all(compared.get((method, name), {}).get("finding") == BETTER for name in others):
             pair = compared[method, others[0]]
-            size, low, high, wins = (
-                float(pair[name]) for name in ("difference", "difference_low", "difference_high", "wins")
+            size, low, high = (
+                float(pair[name]) for name in ("difference", "difference_low", "difference_high")
             )
+            wins = min(float(compared[method, name]["wins"]) for name in others)
             return Lead(
                 method, finding.name, tuple(others), others[0], size, low, high, wins, by_means=by_means
             )

@@ -20,7 +20,8 @@ from saliency_assay.report.pages.summary import one_seed_words
 
 LEVELS = {kind: 2 if kind == verdicts.RELIABLE else int(kind in verdicts.SHOWN) for kind in KINDS}
 """Color of each verdict: 0 if no order was shown, 1 if it is clear on average, 2 if it is reliable."""
-USE, DO_NOT_USE = "Use", "Do not use in this run"
+ADVICE = {verdicts.RELIABLE: "Use", verdicts.CLEAR: "Use for averages over images only"}
+DO_NOT_USE = "Do not use in this run"
 """Advice on metrics whose verdict shows an order of the methods, and on others."""
 CONCLUSIONS = (evidence.SUPPORTED, evidence.NOT_SHOWN, evidence.CONTRADICTED)
 CONCLUSION_RULES = {
@@ -147,7 +148,7 @@ class EvidencedMetric:
 
 
 def trust_page(results: Sequence[StudyResult], evidence_rows: pd.DataFrame | None = None) -> str:
-    """Return the page on the metrics of all studies, those under which no order was shown first.
+    """Return the page on the metrics of all studies, the most reliable first.
 
     Args:
         results: studies in the order of the configuration; those without scores are left out.
@@ -161,9 +162,8 @@ def trust_page(results: Sequence[StudyResult], evidence_rows: pd.DataFrame | Non
     metrics = [metric for result in scored for metric in trusted_metrics(result)]
     return render(
         "trust",
-        metrics=sorted(metrics, key=lambda metric: metric.place),
+        metrics=sorted(metrics, key=lambda metric: -metric.place),
         counts=verdict_counts(scored),
-        use=metrics_to_use(scored),
         one_seed=one_seed_words({result.label: result.findings for result in scored}),
         alpha_head=f"α with {100 * scored[0].level:.4g} % CI" if scored else "",
         levels=[LEVELS[kind] for kind in KINDS],
@@ -293,7 +293,7 @@ def metrics_to_use(results: Sequence[StudyResult]) -> dict[str, list[AdvisedMetr
     advice: dict[str, list[AdvisedMetrics]] = {}
     for kind, reason in sorted(names, key=lambda group: -KINDS.index(group[0])):
         group = AdvisedMetrics(kind, LEVELS[kind], reason, names[kind, reason])
-        advice.setdefault(USE if kind in verdicts.SHOWN else DO_NOT_USE, []).append(group)
+        advice.setdefault(ADVICE.get(kind, DO_NOT_USE), []).append(group)
     return advice
 
 

@@ -180,11 +180,12 @@ def answer(tables: Mapping[str, pd.DataFrame], labels: Labels = UNLABELED) -> li
     Shares are means over seeds, with the 95 % confidence interval over images of the figure.
 
     Args:
-        tables: ``table`` from ``caption_table``.
+        tables: ``table`` from ``caption_table``, with the column ``reference``: best possible maps, which are left out.
         labels: labels of methods and models.
     """
     lines = []
-    for model, rows in tables["table"].groupby("model", sort=False):
+    table = tables["table"]
+    for model, rows in table[~table["reference"].astype(bool)].groupby("model", sort=False):
         halves = [half for half in dict.fromkeys(rows["used"]) if half]
         name = labels.model(str(model))
         if len(halves) != 1:

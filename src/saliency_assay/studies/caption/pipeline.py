@@ -24,6 +24,7 @@ class CaptionParams(StudyParams):
             image_model=study.models[0],
             caption_model=study.models[1],
             data=[self.config.sets[self.config.models[model].data].name for model in study.models],
+            references=self.references(study.name),
         )
 
     def plot_caption(self, wildcards: Wildcards) -> Settings:

@@ -268,9 +268,11 @@ def test_the_answer_is_the_share_of_attribution_on_the_used_half() -> None:
         ("looks", 0, "e", "image", 0.5, 0.1),
         ("reads", 0, "g", "caption", 0.8, 0.05),
         ("reads", 0, "e", "caption", 0.6, 0.02),
+        ("reads", 0, "optimal", "caption", 0.4, 0.02),
         ("both", 0, "g", "", NAN, NAN),
     ]
     table = pd.DataFrame(rows, columns=["model", "seed", "method", "used", "share", "share_error"])
+    table["reference"] = table["method"] == "optimal"
     detail = "share of attribution, 50 % is no preference: "
     assert answer({"table": table}) == [
         Answer(
@@ -340,7 +342,7 @@ def test_the_script_writes_tables_a_page_and_figures(tmp_path: Path) -> None:
     output = {name: tmp_path / file for name, file in names.items()}
     files = {"scores": [tmp_path / "scores.parquet"], "predictions": [tmp_path / "predictions.parquet"]}
     tables = {name: output.pop(name) for name in ("premise", "table")}
-    run_script("tabulate_caption", tmp_path, {**MODELS, "data": DATA}, files, tables)
+    run_script("tabulate_caption", tmp_path, {**MODELS, "data": DATA, "references": ["g"]}, files, tables)
     run_script(
         "plot_caption",
         tmp_path,
@@ -352,6 +354,7 @@ def test_the_script_writes_tables_a_page_and_figures(tmp_path: Path) -> None:
     assert table["infidelity"].tolist() == pytest.approx(
         caption_table(scored(), checks())["infidelity"].tolist()
     )
+    assert set(table.loc[table["reference"], "method"]) == {"g"}
     assert len(pd.read_csv(tables["premise"])) == 6
     page = output["page"].read_text(encoding="utf-8")
     assert page.count("<caption>") == 4
