@@ -116,6 +116,8 @@ def test_a_run_on_object_storage_is_killed_and_resumed(smallest_once: Checkout, 
         kill_everything(checkout)
         running.communicate()
         before = stored()
+        status, output = checkout.snakemake("--unlock", *storage)
+        assert status == 0, output
         checkout.make(*storage)
         after = stored()
         assert "results/report.html" in after
