@@ -81,7 +81,7 @@ sets](data.md), [architectures](models.md), [methods](methods.md) and [metrics](
 the file to `make` as `CONFIG=path/to/configuration.yaml`, or to Snakemake with `--configfile`. It is checked before any
 job runs.
 
-- Data sets and studies require a `kind`, which the headings below state.
+- Data sets and studies require a `kind`, which the headings below name.
 - Unknown keys, duplicate keys, duplicate names in lists, `.nan`, `.inf` and integers of more than 64 bits are errors.
 - A section that extends another one also has its keys.
 - Types are not converted: 3.0 is not an integer, and `true` is not a number.
@@ -112,7 +112,7 @@ metrics:
 ```
 
 Members, here `smoothgrad_noise_0.05` and so on, are ordinary methods and metrics. In a study, the family's name stands
-for all.
+for all of them.
 
 - For methods, half of the explained images (at least 4, groups undivided) select one member for each score: the one
   with the highest win rate or, with `ranks: means`, the best mean. Ranks, tables and heat maps compare this member with

@@ -45,7 +45,7 @@ class ReliabilitySettings(Settings):
     """Statistics of the [reliability](reliability.md) of metrics."""
 
     resamples: Annotated[int, Field(ge=100, le=1_000_000), INTEGER] = Field(
-        10_000, description="Bootstrap resamples for the confidence interval of α."
+        10_000, description="Bootstrap resamples for the interval of [α](reliability.md#krippendorffs-α)."
     )
     level: Annotated[float, Field(gt=0, lt=1), NUMBER] = Field(
         0.999, description="Confidence level of α and of inter-method reliability."

@@ -56,12 +56,12 @@ class DataEntry(Entry):
     )
     explanation_order: Literal["balanced", "first"] = Field(
         "balanced",
-        description="Explained images: balanced over classes, or the first ones.",
+        description="Selection of explained images: balanced over classes, or the first ones.",
     )
     explained_classes: Distinct[Text] = Field(
         (),
         min_length=1,
-        description="Classes of the explained images (class label `class`); by default all.",
+        description="Classes of the explained images, for data with the label `class`; by default all.",
     )
     shards: Positive = Field(
         1,
@@ -69,7 +69,7 @@ class DataEntry(Entry):
     )
     resident_limit: Annotated[float, Field(gt=0), NUMBER] = Field(
         8,
-        description="Largest training set, in GB, that is kept on the device.",
+        description="Largest training set, in GB, kept on the device.",
     )
 
     function: Derived[str] = ""

@@ -115,7 +115,7 @@ class RegisteredMethod(Method):
         None,
         description="For smoothing methods: the method to smooth, an entry or a registered one.",
     )
-    background: Positive = Field(100, description="For methods that use training images: their number.")
+    background: Positive = Field(100, description="Number of training images, for methods that use them.")
     sweep: Sweep = Field({}, description=SWEEP)
 
     def complete(self, name: str, others: Mapping[str, Method], catalog: Catalog) -> None:

@@ -181,7 +181,7 @@ class CustomMetric(Metric):
     target: OrAbsent[Number] = Field(None, description="The ideal score; scores closer to it are better.")
     measures: Line = Field(
         OTHER,
-        description=f"Property by which heat maps group metrics, such as `{FAITHFULNESS}` or `{COMPLEXITY}`.",
+        description=f"Property under which heat maps group the metric, such as `{FAITHFULNESS}` or `{COMPLEXITY}`.",
     )
     sweep: Sweep = Field({}, description=SWEEP)
 

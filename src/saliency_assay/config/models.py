@@ -164,8 +164,8 @@ class Model(Entry):
     )
     token_grid: Annotated[Sequence[Positive], Field(min_length=2, max_length=2)] = Field(
         (),
-        description="Rows and columns of the grid of the CAM layer's last tokens; by default the largest with the "
-        "images' aspect ratio.",
+        description="Rows and columns of the grid that the CAM layer's last tokens form; by default the largest with "
+        "the images' aspect ratio.",
     )
     concept_layers: Distinct[Text] = Field(
         (),
@@ -434,7 +434,7 @@ class CustomModel(Model):
 
 
 class FinetunedModel(Settings):
-    """A model that continues the training of another one, from which it has all other keys."""
+    """A model that continues the training of another one, from which it takes all other keys."""
 
     finetuned_from: str = Field(
         description="The model whose trained weights (same seed) are the initial weights."

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class MetricsStudy(Study):
-    """Keys of studies with metrics of their choice."""
+    """Keys of studies whose metrics can be selected."""
 
     metrics: Annotated[Distinct[str], Field(min_length=1)] = Field(
         (),
@@ -49,7 +49,7 @@ class MetricsStudy(Study):
 
 
 class ScoredStudy(MetricsStudy):
-    """Keys of studies that score the maps of one model."""
+    """Keys of studies that score one model's maps."""
 
     model: str = Field(description="The explained model, on its own data set.")
 

@@ -30,7 +30,7 @@ class IndependenceSettings(Settings):
 
 
 class BamStudy(Study):
-    """Comparison of two models trained on the same images, one on object labels and one on scene labels."""
+    """Comparison of two models trained on object labels and scene labels of the same images."""
 
     kind: Literal["bam"] = Field(description="The kind of study.")
     data: str = Field(description="Entry of kind `bam` or `synthetic`, here called `NAME`.")
@@ -47,7 +47,7 @@ class BamStudy(Study):
     )
     independence: OrAbsent[IndependenceSettings] = Field(
         None,
-        description="Settings of IIR; by default not measured.",
+        description="Settings of IIR; by default, it is not measured.",
     )
     concepts: bool = Field(False, description="Measure TCAV, with the common object as the concept.")
 

@@ -382,14 +382,17 @@ def rankings_differ(tables: BamTables, metrics: Iterable[str]) -> Outcome:
 
 
 def baseline_near_zero(tables: BamTables) -> Outcome:
-    """Check that MCS of random pixels is within ``ZERO`` of 0 for every method."""
+    """Check that MCS over random reference pixels is within ``ZERO`` of 0 for every method."""
     baselines = _mean_baselines(tables, "mcs")["baseline"]
     is_near = bool((baselines.abs().round(DECIMALS) <= ZERO).all())
     return _without_test(is_near, _range_text(tables, baselines, "mcs"))
 
 
 def baseline_near_half(tables: BamTables) -> Outcome:
-    """Check that IDR of random pixels is within ``HALF`` points, or two standard errors, of 50 % for every method."""
+    """Check that IDR over random reference pixels is near 50 % for every method.
+
+    It may differ by ``HALF`` points, or two standard errors.
+    """
     baselines = _mean_baselines(tables, "idr")
     away = (100 * baselines["baseline"] - 50).abs()
     bar = np.maximum(HALF, ERRORS * 50 / np.sqrt(baselines["images"]))
@@ -532,7 +535,7 @@ ABOUT_MCS: tuple[Claim, ...] = (
     ),
     *_robustness_claims("mcs", "section 5.1, Fig. 4"),
     (
-        f"MCS of random pixels is near zero: within ±{ZERO} for every method except baselines",
+        f"MCS over random reference pixels is near zero: within ±{ZERO} for every method except baselines",
         "section 5.1, Fig. 4",
         baseline_near_zero,
     ),
@@ -580,8 +583,8 @@ ABOUT_IDR_AND_IIR: tuple[Claim, ...] = (
         partial(nearly_best, metric="idr", method="gradient"),
     ),
     (
-        f"IDR of random pixels is near 50 %: within {HALF:.0f} points, or two standard errors if that is more, for "
-        "every method except baselines",
+        f"IDR over random reference pixels is near 50 %: within {HALF:.0f} points, or two standard errors if that "
+        "is more, for every method except baselines",
         "section 5.2, Fig. 8",
         baseline_near_half,
     ),

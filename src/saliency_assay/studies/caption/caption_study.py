@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class CaptionStudy(Study):
-    """Comparison of two models of captioned images: one uses the picture, and one the caption."""
+    """Comparison of two models of captioned images: one uses the picture, one the caption."""
 
     kind: Literal["caption"] = Field(description="The kind of study.")
     image_model: str = Field(description="Model that uses the picture, trained on a set `NAME_both`.")

@@ -22,7 +22,7 @@ Correlation = Annotated[float, Field(ge=-1, le=1), NUMBER]
 
 
 class FidelityStudy(ScoredStudy):
-    """Scores of the maps of one model."""
+    """Scores of one model's maps."""
 
     kind: Literal["fidelity"] = Field(description="The kind of study.")
     printed: dict[str, dict[str, Number]] = Field(

@@ -16,12 +16,13 @@ Setting = Literal["gridpg", "difull", "dipart"]
 
 
 class GridStudy(Study):
-    """Localization of the maps of one model in grids of its test images."""
+    """Localization of one model's maps in grids of its test images."""
 
     kind: Literal["grid"] = Field(description="The kind of study.")
     model: str = Field(description="The explained model.")
     settings: Annotated[Distinct[Setting], Field(min_length=1)] = Field(
-        ("gridpg", "difull", "dipart"), description="What the logits of a cell depend on."
+        ("gridpg", "difull", "dipart"),
+        description="[Settings](grid.md): what a cell's logits depend on.",
     )
     cells: Annotated[int, Field(ge=2, le=8), INTEGER] = Field(
         2, description="Images in a row and in a column of a grid; 3 in the paper."

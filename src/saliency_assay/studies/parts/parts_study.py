@@ -17,7 +17,7 @@ DATA = "birds"
 
 
 class PartsStudy(Study):
-    """FunnyBirds' protocols on the maps of one model."""
+    """FunnyBirds' protocols on one model's maps."""
 
     kind: Literal["parts"] = Field(description="The kind of study.")
     model: str = Field(description="The explained model, on its own data set of kind `birds`.")

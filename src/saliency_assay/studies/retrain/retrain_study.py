@@ -62,7 +62,9 @@ class RetrainStudy(Study):
         description="ρ: the share of the image occluded in the end; a multiple of 1 − τ/100.",
     )
     reduction: Reduction = Field("sum", description="[Reduction](metrics.md#reductions) of maps.")
-    reductions: dict[str, Reduction] = Field({}, description="Reductions of single methods, by name.")
+    reductions: dict[str, Reduction] = Field(
+        {}, description="Reductions for individual methods, by method name."
+    )
     transform: dict[Any, Any] = Field(
         {"kind": "none"},
         description="[Mask transform](retrain.md#mask-transforms) that reduces leakage: a `kind` and its parameters.",
@@ -70,10 +72,10 @@ class RetrainStudy(Study):
     keep_maps: bool = Field(False, description="Store the maps, too, not only the masks.")
     shards: Positive = Field(
         1,
-        description="Number of [shards](retrain.md#shards) of the masks of an iteration, each with its own job.",
+        description="Number of [shards](retrain.md#shards) of an iteration's masks, each with its own job.",
     )
     leakage: OrAbsent[LeakageSettings] = Field(
-        None, description="Settings of [leakage](retrain.md#leakage); by default not measured."
+        None, description="Settings of [leakage](retrain.md#leakage); by default, it is not measured."
     )
 
     leak_iterations: Derived[tuple[int, ...]] = ()

@@ -21,7 +21,7 @@ SmallAndLarge = Annotated[list[Size], Field(min_length=2, max_length=2)]
 
 
 class ValidityStudy(ScoredStudy):
-    """Validity and reliability of metrics on the maps of one model."""
+    """Validity and reliability of metrics on one model's maps."""
 
     kind: Literal["validity"] = Field(description="The kind of study.")
     images: Count = Field(
@@ -43,14 +43,16 @@ class ValidityStudy(ScoredStudy):
         3,
         description="Repetitions of [meta-consistency](validity.md#meta-consistency); 0 for none.",
     )
-    perturbations: Count = Field(5, description="Changed models, and changed images, of each repetition (K).")
+    perturbations: Count = Field(
+        5, description="Number of changed models, and of changed images, in each repetition (K)."
+    )
     model_noise: SmallAndLarge = Field(
         [0.001, 2.0],
-        description="Standard deviation of random factors (mean 1) of the weights: small and large.",
+        description="Standard deviations, small and large, of the random factors (mean 1) of the weights.",
     )
     input_noise: SmallAndLarge = Field(
         [0.001, 5.0],
-        description="Amplitude of the uniform noise on pixels in [0, 1]: small and large.",
+        description="Amplitudes, small and large, of the uniform noise on pixels in [0, 1].",
     )
 
     def complete_kind(self, config: "Configuration") -> None:

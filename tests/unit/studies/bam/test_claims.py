@@ -689,12 +689,12 @@ def test_random_pixels_are_near_chance_on_x_os(
     where = {"metric": metric, "method": method, "data": "d_os"}
     tables = changed(study(), "metrics", where, baseline=baseline, images=images)
     tables = changed(tables, "metrics", {**where, "data": "d_os_scale"}, baseline=0.9)
-    assert verdict(tables, f"{metric.upper()} of random pixels") == expected
+    assert verdict(tables, f"{metric.upper()} over random reference pixels") == expected
 
 
 def test_no_baseline_or_a_series_of_one_k_is_not_tested() -> None:
     tables = replace(study(), metrics=study().metrics.assign(baseline=NAN), series=series().query("k == 1"))
-    assert reason(tables, "MCS of random pixels") == "no method has a baseline for MCS"
+    assert reason(tables, "MCS over random reference pixels") == "no method has a baseline for MCS"
     assert reason(tables, "Guided Backpropagation changes") == "1 value of k, expected at least 2"
 
 
