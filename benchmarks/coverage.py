@@ -82,7 +82,7 @@ GROUPS: Mapping[str, Mapping[str, dict[str, Any]]] = {
 
 REASONS = {
     "no ReLU": (r"found no ReLU in ", "no ReLU"),
-    "other activation": (r"the rule is defined for ReLU", "other activation functions beside ReLUs"),
+    "other activation": (r"the rule is defined for ReLU", "activation functions in addition to ReLUs"),
     "no rule": (
         r"found \w+ \('.*'\) in \w+, which has no rule; .*use lrp_epsilon",
         "layers other than convolutions, linear layers, ReLUs, poolings and additions",

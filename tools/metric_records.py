@@ -14,7 +14,7 @@ from tools.pages import DOCS
 FOLDER = DOCS / "metrics"
 ITEM = re.compile(r"^- \*\*(?:Formula|Scores|Reduction|Parameters)\*\*: .*\n", re.MULTILINE)
 """Generated item in the list of a section."""
-TWO_IMAGES = "maps of two images"
+TWO_IMAGES = "two images' maps"
 EQUATIONS = ("necessity_sufficiency", "infidelity_", "road")
 """Beginnings of the names of metrics whose equations are in the text of the page."""
 COST = {
@@ -48,8 +48,8 @@ COST = {
     "smprt": "`samples` · (`stages` + 1) maps",
     "mcs": "maps of two models",
     "idr": TWO_IMAGES,
-    "iir": f"{TWO_IMAGES}, `steps` for δ \\*",
-    "tcav": "all examples and X once per model",
+    "iir": f"{TWO_IMAGES}, `steps` for the patch \\*",
+    "tcav": "all images once per model",
 }
 """Images that go through the model, or maps; by default the number in the record."""
 

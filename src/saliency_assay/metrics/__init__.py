@@ -198,7 +198,7 @@ METRICS: tuple[Metric, ...] = (
         "saliency_assay.metrics.deletion:deletion",
         "Petsiuk et al., 2018",
         "area under the curve of the output as pixels are removed, the most salient first",
-        formula="∫₀¹ f(x with the share p of its most salient pixels replaced by the fill) dp",
+        formula="∫₀¹ f(x with the most relevant share p of its pixels replaced by the fill) dp",
         scores=(Score("deletion", LOWER, (0, 1), "Deletion", unit="AUC"),),
         measures=FAITHFULNESS,
         takes=("mean",),
@@ -211,7 +211,7 @@ METRICS: tuple[Metric, ...] = (
         "saliency_assay.metrics.deletion:insertion",
         "Petsiuk et al., 2018",
         "area under the curve of the output as pixels are inserted, the most salient first",
-        formula="∫₀¹ f(fill image with the share p of x's most salient pixels inserted) dp",
+        formula="∫₀¹ f(fill image with the most relevant share p of x's pixels inserted) dp",
         scores=(Score("insertion", HIGHER, (0, 1), "Insertion", unit="AUC"),),
         measures=FAITHFULNESS,
         takes=("mean",),
@@ -380,7 +380,8 @@ METRICS: tuple[Metric, ...] = (
         "saliency_assay.metrics.non_sensitivity:non_sensitivity",
         "Nguyen & Martínez, 2020",
         "share of pixels that have no relevance although they affect the output, or relevance without an effect",
-        formula="|{i : R_i = 0} Δ {i : f(x) = f(x without pixel i)}| / n over n random pixels i, up to a threshold",
+        formula="|{i : R_i = 0} Δ {i : f(x) = f(x without pixel i)}| / n over n random pixels i, Δ the symmetric "
+        "difference",
         scores=(Score("non_sensitivity", LOWER, (0, 1), "Non-sensitivity", True, "share of pixels"),),
         measures=FAITHFULNESS,
         reduction="abs_sum",
@@ -504,8 +505,8 @@ METRICS: tuple[Metric, ...] = (
         "Agarwal et al., 2022",
         "largest relative change of the map under noise, per change of the image, of the last hidden representation, "
         "and of the logits",
-        formula="max over x′ of ‖(e_x − e_x′) / e_x‖₂ / d, d = ‖(x − x′) / x‖₂ (RIS), ‖(L_x − L_x′) / L_x‖₂ (RRS), "
-        "‖h(x) − h(x′)‖₂ (ROS)",
+        formula="max over noisy x′ of ‖(e_x − e_x′) / e_x‖₂ / d, e the map; d = ‖(x − x′) / x‖₂ (RIS), "
+        "‖(L_x − L_x′) / L_x‖₂ with representation L (RRS), ‖h(x) − h(x′)‖₂ with logits h (ROS)",
         scores=(
             Score("ris", LOWER, (0, inf), "RIS", True),
             Score("rrs", LOWER, (0, inf), "RRS", True),
@@ -584,7 +585,7 @@ METRICS: tuple[Metric, ...] = (
         "saliency_assay.metrics.localization:mask_attribution",
         "Arras et al., 2022",
         "share of the positive attribution, and share of the most relevant pixels, on the object",
-        formula="mass = Σ_M max(s, 0) / Σ max(s, 0); rank = |(the |M| pixels of greatest s) ∩ M| / |M|",
+        formula="mass = Σ_M max(R, 0) / Σ max(R, 0); rank = |(the |M| pixels of greatest R) ∩ M| / |M|",
         scores=(
             Score(
                 "relevance_mass_accuracy",
@@ -626,8 +627,8 @@ METRICS: tuple[Metric, ...] = (
         "saliency_assay.metrics.localization:mask_ranking",
         "Fawcett, 2006; Choe et al., 2020",
         "area under the ROC curve, and average precision, of the map as a predictor of the object's pixels",
-        formula="AUC = P(s_i > s_j) + P(s_i = s_j) / 2, i in M, j not in M; AP = mean over i in M of "
-        "|{k in M : s_k ≥ s_i}| / |{k : s_k ≥ s_i}|",
+        formula="AUC = P(R_i > R_j) + P(R_i = R_j) / 2, i in M, j not in M; AP = mean over i in M of "
+        "|{k in M : R_k ≥ R_i}| / |{k : R_k ≥ R_i}|",
         scores=(
             Score("mask_auc", HIGHER, (0, 1), "ROC AUC of the mask"),
             Score("average_precision", HIGHER, (0, 1), "Average precision of the mask"),
@@ -803,7 +804,7 @@ METRICS: tuple[Metric, ...] = (
         "Kim et al., 2018; Yang & Kim, 2019",
         "share of images whose logit increases in the direction of a concept, mean over the layers where this is "
         "significant",
-        formula="TCAV = |{x : ∂f_t(x)/∂a_l · v_l > 0}| / |X|, v_l the direction towards the concept at layer l",
+        formula="TCAV = |{x : ∂f_t(x)/∂a_l · v_l > 0}| / |X|, v_l the direction toward the concept at layer l",
         scores=(Score("tcav", HIGHER, (0, 1), "TCAV"),),
         measures=RELATIVE_IMPORTANCE,
         reduction="",
