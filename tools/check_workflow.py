@@ -1,15 +1,19 @@
 """Checks of rules, their scripts, environments, captions and profiles, and of names shared by rules and functions."""
 
 import inspect
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
-import yaml
+import yte
 
 from saliency_assay.pipeline.params import Params
 from saliency_assay.pipeline.paths import Paths
+from saliency_assay.pipeline.site import SITE
 from saliency_assay.pipeline.snakemake_internals import ATTRIBUTES
 from saliency_assay.pipeline.studies import RATED_FIGURES, RATED_TABLES, SWEEP_FIGURE, SWEEP_TABLES
 from saliency_assay.registry.records import resolve
@@ -185,7 +189,7 @@ def check_profiles() -> Iterator[Problem]:
     with_model = {path.stem for path in SCRIPTS if MODEL_JOBS & {name for _, name in project_imports(path)}}
     with_model |= {rule.name for rule in RULES.values() if rule.base in with_model}
     for path in PROFILES:
-        content = yaml.safe_load(path.read_text())
+        content = _profile(path)
         resources = content["set-resources"]
         if content["rerun-triggers"] != RERUN_TRIGGERS:
             yield Problem(path, 1, f"rerun-triggers: expected {RERUN_TRIGGERS}")
@@ -197,6 +201,16 @@ def check_profiles() -> Iterator[Problem]:
         for name in sorted(with_gpu ^ with_model):
             verb = "has a GPU but runs no model" if name in with_gpu else "runs a model but has no GPU"
             yield Problem(path, 1, f"{name} {verb}")
+
+
+def _profile(path: Path) -> dict[str, Any]:
+    """Return a profile without settings of a site; that of a batch system is the one for PBS."""
+    with TemporaryDirectory() as folder, path.open(encoding="utf-8") as file:
+        site = Path(folder, "site.yaml")
+        site.write_text("batch-system: pbs\n", encoding="utf-8")
+        with patch.dict(os.environ, {SITE: str(site)}):
+            content: dict[str, Any] = yte.process_yaml(file)
+    return content
 
 
 def check_internals() -> Iterator[Problem]:

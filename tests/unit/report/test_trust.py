@@ -125,7 +125,7 @@ def test_the_page_lists_all_metrics_by_verdict_with_the_number_of_each() -> None
     page = Page(text)
     metrics = [row[1][0].split()[0] for row in page.rows[1:]]
     assert metrics == ["good", "third", "bad"]
-    assert [row[0][0].partition(" images")[0] for row in page.rows[1:]][0] == RELIABLE
+    assert page.rows[1][0][0].partition(" images")[0] == RELIABLE
     assert text.count('<svg class="axis"') == 3
     assert ("data-page", "Study S page") in page.attributes
     assert ("href", "s/study.html") in page.attributes
