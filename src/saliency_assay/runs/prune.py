@@ -22,7 +22,7 @@ class Kind:
     patterns: tuple[str, ...]
     """Patterns of paths in the results folder; ``*`` also matches ``/``."""
     rules: tuple[str, ...]
-    """Rules that make them."""
+    """Rules that make them, as patterns."""
     needed_for: str
 
 
@@ -33,7 +33,7 @@ KINDS = {
     "masks": Kind(("remask/*/masks*.zarr.zip",), ("remask",), "further iterations of retraining"),
     "weights": Kind(
         ("models/*.pt", "finetuned/*", "remask/*.pt"),
-        ("train", "finetune", "retrain"),
+        ("*train", "finetune"),
         "new maps; metrics that run a model",
     ),
     "data": Kind(
@@ -78,7 +78,8 @@ def usage(results: Path) -> dict[str, Usage]:
                 counted.add((status.st_dev, status.st_ino))
                 size += 512 * status.st_blocks
         rules = KINDS[kind].rules if kind in KINDS else ()
-        seconds = sum(sum(benchmark_seconds(results / "benchmarks" / rule)) for rule in rules)
+        folders = [folder for rule in rules for folder in (results / "benchmarks").glob(rule)]
+        seconds = sum(sum(benchmark_seconds(folder)) for folder in folders)
         if of_kind:
             used[kind] = Usage(tuple(of_kind), size, seconds)
     return used
