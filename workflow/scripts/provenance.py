@@ -3,7 +3,14 @@
 from pathlib import Path
 
 from saliency_assay.registry.labels import Labels
-from saliency_assay.report.pages.provenance import data_facts, packages_of, provenance_page, times, versions
+from saliency_assay.report.pages.provenance import (
+    data_facts,
+    packages_of,
+    provenance_page,
+    sizes,
+    times,
+    versions,
+)
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import score_tables, zarr_store
 
@@ -27,5 +34,6 @@ with run_job(snakemake, needs=()) as job:
         packages=packages_of(files),
         data=data,
         took=times(Path(settings["benchmarks"])),
+        sizes=sizes(Path(settings["benchmarks"]).parent),
     )
     job.output[0].write_text(page, encoding="utf-8")

@@ -16,6 +16,7 @@ from saliency_assay.report.pages.provenance import (
     packages_of,
     provenance_page,
     ran,
+    sizes,
     times,
     versions,
 )
@@ -171,14 +172,18 @@ def test_versions_are_all_of_those_that_computed_the_maps() -> None:
     assert ran(plain, took.iloc[:0]).startswith("0.0 hours of computing; ")  # benchmark files were deleted
 
 
-def test_provenance_shows_the_configuration_as_text() -> None:
+def test_provenance_shows_sizes_and_the_configuration_as_text(tmp_path: Path) -> None:
     row = data_facts(EVIL, (5, 3, 8, 9), {"classes": {"class": ["a", "b"]}, "digest": "ff"})
     took = pd.DataFrame(
         {"rule": ["train"], "jobs": [1], "hours": [1.0], "longest": [1.0], "memory": [1.0], "ended": [0]}
     )
     packages = packages_of({"maps": [{"torch": "2.15.0"}]})
+    (tmp_path / "results/maps/m").mkdir(parents=True)
+    (tmp_path / "results/maps/m/a.zip").write_bytes(bytes(2_500_000))
+    on_disk = sizes(tmp_path / "results")
+    assert on_disk.to_numpy().tolist() == [["maps", 1, 2.5]]
     text = provenance_page(
-        f"methods: {EVIL}", versions={"torch": EVIL}, packages=packages, data=[row], took=took
+        f"methods: {EVIL}", versions={"torch": EVIL}, packages=packages, data=[row], took=took, sizes=on_disk
     )
     assert text.count("<script>") == 1  # the page's own
     assert "methods: &lt;script&gt;" in text
@@ -198,7 +203,7 @@ def test_packages_are_counted_by_version_and_kind_of_file() -> None:
 def test_provenance_names_packages_of_several_versions(others: str, mixed: str) -> None:
     packages = packages_of({"weights": [{"torch": others}], "maps": [{"numpy": "2.4.6", "torch": "2.15.0"}]})
     took = times(Path("none"))
-    text = provenance_page("", versions={}, packages=packages, data=[], took=took)
+    text = provenance_page("", versions={}, packages=packages, data=[], took=took, sizes=sizes(Path("none")))
     assert re.findall(r"mix versions of ([\w, ]+)\.", text) == ([mixed] if mixed else [])
 
 

@@ -42,6 +42,17 @@ def times(benchmarks: Path) -> pd.DataFrame:
     return totals.sort_values("hours", ascending=False).reset_index()
 
 
+def sizes(results: Path) -> pd.DataFrame:
+    """Return ``folder, files, MB`` of each folder in the results folder; empty if it does not exist here."""
+    rows = []
+    for folder in sorted(
+        path for path in results.glob("*") if path.is_dir() and not path.name.startswith(".")
+    ):
+        files = [file.stat().st_size for file in folder.rglob("*") if file.is_file()]
+        rows.append([folder.name, len(files), sum(files) / 1e6])
+    return pd.DataFrame(rows, columns=["folder", "files", "MB"])
+
+
 def provenance_page(
     configuration: str,
     *,
@@ -49,6 +60,7 @@ def provenance_page(
     packages: pd.DataFrame,
     data: Sequence[Mapping[str, object]],
     took: pd.DataFrame,
+    sizes: pd.DataFrame,
 ) -> str:
     """Return the page with all information needed to reproduce the results.
 
@@ -58,6 +70,7 @@ def provenance_page(
         packages: result of ``packages_of``.
         data: result of ``data_facts`` for each data set.
         took: result of ``times``.
+        sizes: result of ``sizes``.
     """
     version_table = pd.DataFrame({"component": list(versions), "version": list(versions.values())})
     job_times = took.drop(columns="ended").rename(
@@ -72,6 +85,9 @@ def provenance_page(
         mixed=", ".join(mixed),
         packages=table_of(packages, packages_title, 0),
         data=table_of(pd.DataFrame(data), "Data sets", 0),
+        sizes=table_of(sizes, "Files in the results folder when this page was written", 1)
+        if len(sizes)
+        else None,
         times=table_of(job_times, "Time and memory of the most recent jobs, by rule", 3),
         configuration=configuration,
     )
