@@ -36,7 +36,7 @@ def change_profile(checkout: Checkout, **changes: Any) -> None:
     """As a site does, in its copy of the profile; None takes a key away."""
     content = profile_of(checkout) | changes
     kept = {key: value for key, value in content.items() if value is not None}
-    (checkout.root / "profiles/slurm/config.yaml").write_text(yaml.safe_dump(kept))
+    (checkout.root / "profiles/slurm/config.yaml").write_text(yaml.safe_dump(kept, sort_keys=False))
 
 
 def profile_of(checkout: Checkout) -> dict[str, Any]:
