@@ -82,7 +82,7 @@ the file to `make` as `CONFIG=path/to/configuration.yaml`, or to Snakemake with 
 job runs.
 
 - Data sets and studies require a `kind`, which the headings below name.
-- Unknown keys, duplicate keys, duplicate names in lists, `.nan`, `.inf` and integers of more than 64 bits are errors.
+- Unknown and duplicate keys, duplicate names in lists, `.nan`, `.inf` and integers of more than 64 bits are rejected.
 - A section that extends another one also has its keys.
 - Types are not converted: 3.0 is not an integer, and `true` is not a number.
 - Relative paths are relative to the working directory of the command, except two: `files` of a custom function are
