@@ -89,7 +89,7 @@ PYTHONS ?= 3.12 3.13
 API_TESTS := tests/unit/api $(patsubst %,tests/analytic/test_%.py,aopc cam completeness deletion)
 LOWEST := $(filter lowest%,$(RESOLUTION))
 ifdef RESOLUTION
-VERSIONS := --resolution $(RESOLUTION) --editable '.[$(if $(LOWEST),methods,workflow),test]'
+VERSIONS := --resolution $(RESOLUTION) --editable '.[$(if $(LOWEST),methods,imagenet),test]'
 else
 VERSIONS := $(EXCLUDES) --require-hashes -r requirements-dev.txt
 endif
