@@ -17,7 +17,7 @@ export XDG_CACHE_HOME := $(shell mkdir -p "$(CACHE)" 2>/dev/null && test -w "$(C
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help env dev demo run table plan dry download test test-ci test-all test-python lint result-set gpu generate pictures docs format lock clean
+.PHONY: help env dev demo run table plan dry download test test-ci test-all test-python lint changes result-set package release gpu generate pictures docs format lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -83,20 +83,21 @@ test-ci: $(READY_DEV) ## Run the tests of continuous integration: all but the ex
 test-all: $(READY_DEV) ## Run all tests, with more examples of the property-based ones
 	HYPOTHESIS_PROFILE=full $(BIN)/python -m pytest --numprocesses 4 --dist loadscope
 
-# The tests of the Python API run with RESOLUTION=lowest-direct in the lowest versions that pyproject.toml allows for it.
-# PYENV_VERSION lets uv find the interpreters of pyenv.
+# The tests of the Python API run with RESOLUTION=lowest-direct in the lowest versions that pyproject.toml allows for it,
+# and all with RESOLUTION=highest in the newest versions. PYENV_VERSION lets uv find the interpreters of pyenv.
 PYTHONS ?= 3.12 3.13
 API_TESTS := tests/unit/api $(patsubst %,tests/analytic/test_%.py,aopc cam completeness deletion)
+LOWEST := $(filter lowest%,$(RESOLUTION))
 ifdef RESOLUTION
-VERSIONS := --resolution $(RESOLUTION) --editable '.[methods,test]'
-QUICK := -W ignore::DeprecationWarning $(API_TESTS)
+VERSIONS := --resolution $(RESOLUTION) --editable '.[$(if $(LOWEST),methods,imagenet),test]'
 else
 VERSIONS := $(EXCLUDES) --require-hashes -r requirements-dev.txt
-QUICK := tests/contract/test_imports.py tests/unit/config/test_config_read.py $(API_TESTS)
 endif
+QUICK := $(if $(LOWEST),-W ignore::DeprecationWarning,tests/contract/test_imports.py tests/unit/config/test_config_read.py) \
+  $(API_TESTS)
 test-python: export PYENV_VERSION = $(shell pyenv versions --bare 2>/dev/null | paste -sd:)
 test-python: export UV_PYTHON_DOWNLOADS := never
-test-python: $(READY) ## Run the quickest tests and plan the demo under other versions: PYTHONS="3.12 3.13"; RESOLUTION=lowest-direct
+test-python: $(READY) ## Run the quickest tests and plan the demo under other versions: PYTHONS="3.12 3.13"; RESOLUTION=lowest-direct or highest
 	@set -e; for python in $(PYTHONS); do env=$(CURDIR)/build/python$$python; \
 	  echo "Python $$python$(if $(RESOLUTION), with $(RESOLUTION) versions):"; \
 	  $(BIN)/uv venv --quiet --clear --no-project --python $$python $$env; \
@@ -104,14 +105,40 @@ test-python: $(READY) ## Run the quickest tests and plan the demo under other ve
 	  $(BIN)/uv pip install --quiet --python $$env --no-deps --editable .; \
 	  $$env/bin/python -m pytest --quiet -p no:cacheprovider $(QUICK) \
 	    -m "not (slow or real or slurm or browser or exhaustive)"; \
-	  $(if $(RESOLUTION),,(cd $$env && bin/saliency-assay dry config);) \
+	  $(if $(LOWEST),,(cd $$env && bin/saliency-assay dry config);) \
 	  rm -r $$env; \
 	done
+
+BASE ?= HEAD^
+# The status of compare is 1 if something differs; after an error there is no page.
+changes: demo ## Also run the demo of commit BASE, and write how the results differ to build/changes/
+	@rm -rf build/base build/changes && mkdir -p build/base build/changes
+	@git archive $(BASE) | tar -x -C build/base
+	@$(MAKE) --no-print-directory -C build/base demo
+	@$(ASSAY) compare build/base/results results --html build/changes/changes.html >build/changes/changes.txt \
+	  || test -s build/changes/changes.html
+	@cat build/changes/changes.txt
 
 CONFIGS ?= config/config.yaml
 result-set: $(READY_DEV) ## Write report and tables of CONFIGS to build/saliency-assay-results.zip, for a release; runs missing jobs
 	@for config in $(CONFIGS); do $(ASSAY) run $$config && $(ASSAY) table $$config || exit 1; done
 	@$(BIN)/python -m tools.result_set build/saliency-assay-results.zip $(CONFIGS)
+
+package: $(READY) ## Build wheel and sdist in build/release/, and plan the demo with the wheel in a new environment
+	@rm -rf build/release
+	@$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir build/release
+	@$(BIN)/uv venv --quiet --clear --no-project --python $(BIN)/python build/smoke
+	@$(BIN)/uv pip install --quiet --python build/smoke $(EXCLUDES) --require-hashes -r requirements.txt
+	@$(BIN)/uv pip install --quiet --python build/smoke --no-deps build/release/*.whl
+	@cd build/smoke && bin/saliency-assay plan config
+	@rm -r build/smoke
+
+# The version is checked first, because the rest takes minutes.
+release: $(READY_DEV) ## Write the files of the release TAG=v1.2.3 to build/release/, with notes from the changelog
+	@mkdir -p build && $(BIN)/python -m tools.release_notes "$(TAG)" >build/notes.md
+	@$(MAKE) --no-print-directory docs result-set package
+	@cd build && $(CURDIR)/$(BIN)/python -m zipfile -c release/saliency-assay-docs.zip docs
+	@mv build/notes.md build/saliency-assay-results.zip build/release
 
 gpu: $(READY_DEV) ## Run the tests and measurements that need a GPU, in at most ten minutes, and write docs/gpu.md
 	$(BIN)/python benchmarks/gpu.py

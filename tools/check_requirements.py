@@ -192,17 +192,20 @@ def check_images() -> Iterator[Problem]:
 
 
 def check_version() -> Iterator[Problem]:
-    """Check that changelog and citation name the version of the package."""
+    """Check that changelog and citation name the version of the package, and the same date."""
     version = saliency_assay.__version__
     changelog, citation = ROOT / "CHANGELOG.md", ROOT / "CITATION.cff"
-    latest = next(
-        name for name in re.findall(r"^## (\S+)", changelog.read_text(), re.MULTILINE) if name[0].isdigit()
-    )
+    headings = re.findall(r"^## (\d\S*) \((\S+)\)$", changelog.read_text(), re.MULTILINE)
+    latest, date = headings[0]
     cited = yaml.safe_load(citation.read_text())
     if latest != version:
-        yield Problem(changelog, 1, f"latest version {latest}, expected {version}")
+        yield Problem(changelog, 1, f"latest version with a date {latest}, expected {version}")
     if (cited["version"], cited["license"]) != (version, PROJECT["license"]):
         yield Problem(citation, 1, f"expected version {version} and license {PROJECT['license']}")
+    if str(cited["date-released"]) != date:
+        yield Problem(
+            citation, 1, f"date-released {cited['date-released']}, expected {date} as in CHANGELOG.md"
+        )
     for python in PYTHONS:
         if f"Programming Language :: Python :: {python}" not in PROJECT["classifiers"]:
             yield Problem(ROOT / "pyproject.toml", 1, f"no classifier of Python {python}")

@@ -47,6 +47,7 @@ OUTSIDE = {
     r"\.venv/bin/python -m tools\.configuration_reference": "tests/unit/config/test_config_reference.py",
     r"\.venv/bin/python -m tools\.rule_seconds .*": "tests/unit/tools/test_rule_seconds.py",
     r"make result-set( CONFIGS=.*)?": "tests/unit/tools/test_result_set.py",
+    r"make (changes|release) .*": "two runs of the demo, or one; tests/unit/tools/test_github.py",
     r"make download( .*)?": "tests/workflow/test_download_rule.py",
     r"make gpu": "a GPU; tests/unit/tools/test_gpu_page.py",
     r"make generate": "tests that compare what is there with what it would write",

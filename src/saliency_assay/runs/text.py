@@ -52,11 +52,13 @@ def not_compared(compared: RunComparison) -> str:
 def summary(compared: RunComparison) -> str:
     """Return one sentence with the numbers of scores, ranks and maps that differ."""
     scores, total = compared.scores, len(compared.scores.rows) + compared.scores.equal
+    results = (
+        f"{total} scores of methods, ranks of {compared.ranked} metrics, {compared.stores} files of maps."
+    )
     if compared.is_equal:
-        return (
-            f"Nothing differs: configuration, code, packages, data, {total} scores of methods,"
-            f" ranks of {compared.ranked} metrics, {compared.stores} files of maps."
-        )
+        return f"Nothing differs: configuration, code, packages, data, {results}"
+    if not (len(scores.rows) or compared.ranks or compared.maps or compared.one_sided):
+        return f"No score, rank or map differs: {results}"
     significant = int((scores.rows["p"] <= 1 - LEVEL).sum())
     return (
         f"{len(scores.rows)} of {total} scores of methods differ, {significant} significantly;"

@@ -43,6 +43,21 @@ def test_equal_runs_do_not_differ(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert capsys.readouterr().out.startswith("Nothing differs")
 
 
+def test_a_changed_configuration_alone_changes_no_result(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configurations = {
+        "old": CONFIGURATION,
+        "new": {**CONFIGURATION, "metrics": {"infidelity": {"largest": 3}}},
+    }
+    old, new = (
+        write_run(tmp_path / name, random_scores(), configuration=configuration)
+        for name, configuration in configurations.items()
+    )
+    assert main(["compare", str(old), str(new)]) == 1
+    assert capsys.readouterr().out.startswith("No score, rank or map differs: 4 scores")
+
+
 def test_differences_are_those_of_an_independent_computation(tmp_path: Path) -> None:
     old, new = random_scores(), random_scores()
     shifts = {"gradient": 0.06, "gradcam": 0.01}
