@@ -10,12 +10,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from saliency_assay.runtime.environment import PLANNED
+from saliency_assay.runtime.environment import PLANNED, installed_version
 from saliency_assay.runtime.user_files import Source
 
 LARGEST = 10_000_000  # bytes of a file that Snakemake sends
 SNAKEMAKE_IMAGE = "snakemake/snakemake"
 """Default of ``--container-image``, which lacks the packages of the jobs."""
+KUBERNETES, BROKEN = "snakemake-executor-plugin-kubernetes", "0.5.1"
+"""A plugin, and the version that requests a log of each failed job that never exists, which ends the run."""
 
 
 def is_unshared(workflow: Any) -> bool:
@@ -34,7 +36,8 @@ def prepare(workflow: Any, code: Iterable[Path], sources: Iterable[Source]) -> N
         sources: the user's files and folders in the configuration.
 
     Raises:
-        ValueError: the image is Snakemake's own, or jobs do not get a file; the message has a line for each.
+        ValueError: the plugin does not work, the image is Snakemake's own, or jobs do not get a file; the message has a
+            line for each file.
     """
     settings = workflow.remote_execution_settings
     image = str(settings.container_image)
@@ -42,9 +45,13 @@ def prepare(workflow: Any, code: Iterable[Path], sources: Iterable[Source]) -> N
         raise ValueError(
             f"container-image: found {image}, expected an image with the packages of the jobs; see docs/cluster.md"
         )
+    volumes = getattr(workflow.executor_settings, "persistent_volumes", None)
+    if volumes is not None and installed_version(KUBERNETES) == BROKEN:
+        raise ValueError(
+            f"{KUBERNETES}: found {BROKEN}, in which a failed job ends the run; install workflow/envs/kubernetes.txt"
+        )
     sent = {file for file in workflow.dag.get_sources() if _is_sent(Path(file))}
-    volumes = getattr(workflow.executor_settings, "persistent_volumes", None) or []
-    if problems := sorted({*_problems(code, sources, sent, [Path(each.path) for each in volumes])}):
+    if problems := sorted({*_problems(code, sources, sent, [Path(each.path) for each in volumes or ()])}):
         raise ValueError("\n".join(problems))
     settings.precommand = f"export {PLANNED}={shlex.quote(os.environ[PLANNED])}"
 

@@ -27,6 +27,7 @@ def workflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         (tmp_path / name).write_bytes(b"0")
     monkeypatch.chdir(tmp_path / "clone")
     monkeypatch.setenv("SALIENCY_ASSAY_PACKAGES", "")
+    monkeypatch.setattr("saliency_assay.pipeline.unshared.installed_version", lambda name: "0.5.0")
     announce({"torch": "2 'a'"})
     return SimpleNamespace(
         remote_exec=False,
@@ -60,6 +61,16 @@ def test_all_files_that_jobs_do_not_get_are_named(workflow: Any, tmp_path: Path)
         prepare(workflow, code, sources)
     places = [line.partition(":")[0] for line in str(refused.value).splitlines()]
     assert places == ["../other.py", "data.b.path", "models.a.weights", "new.py"]
+
+
+def test_the_version_of_the_plugin_in_which_a_failed_job_ends_the_run_is_refused(
+    workflow: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("saliency_assay.pipeline.unshared.installed_version", lambda name: "0.5.1")
+    with pytest.raises(ValueError, match=r"^snakemake-executor-plugin-kubernetes: found 0\.5\.1"):
+        prepare(workflow, [], [])
+    del workflow.executor_settings.persistent_volumes  # of another executor
+    prepare(workflow, [], [])
 
 
 def test_the_image_of_snakemake_is_refused(workflow: Any) -> None:
