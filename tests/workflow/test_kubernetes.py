@@ -97,7 +97,7 @@ def test_a_run_needs_no_shared_files_and_repeats_a_killed_job_with_more_memory(
     assert int(second["limits"]["memory"][:-1]) > int(first["limits"]["memory"][:-1])
     (data,) = pods.of_rule("build_data")
     assert data["image"] == IMAGE
-    assert "--default-storage-prefix s3://assay/run" in data["args"][-1]
+    assert "--default-storage-prefix 's3://assay/run'" in data["args"][-1]
     assert data["resources"]["limits"].keys() == {"cpu", "memory", "ephemeral-storage"}
     assert clone.planned(*ARGUMENTS, profile=PROFILE) == set()
 
