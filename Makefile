@@ -179,6 +179,9 @@ lock: $(READY_DEV) ## Update the pinned requirements and their hashes
 	$(COMPILE) --upgrade --extra workflow --constraints requirements-dev.txt --output-file requirements.txt pyproject.toml
 	echo lxt | $(COMPILE) --upgrade --no-deps --output-file workflow/envs/lxt.txt -
 	echo uv | $(COMPILE) --upgrade --output-file workflow/envs/bootstrap.txt -
+	grep == requirements.txt | grep -v ^python-dateutil= | tr -d '\\' > .venv/constraints.txt # boto3 needs an older dateutil
+	printf 'snakemake-executor-plugin-kubernetes==0.5.0\nsnakemake-storage-plugin-s3\n' \
+	  | $(COMPILE) --upgrade --constraints .venv/constraints.txt --output-file workflow/envs/kubernetes.txt -
 
 clean: ## Remove results and caches, but not the environment
 	rm -rf results results_* .snakemake .pytest_cache .mypy_cache .ruff_cache

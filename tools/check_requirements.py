@@ -17,7 +17,7 @@ from saliency_assay.catalog import CATALOG
 from saliency_assay.pipeline.code_digest import code_of
 from saliency_assay.registry.records import module_of
 from saliency_assay.runtime.environment import DISTRIBUTIONS
-from tools.check_workflow import RULES
+from tools.check_workflow import RULE_FILES, RULES
 from tools.source_tree import ROOT, Problem, line_of
 
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -35,12 +35,20 @@ PYTHONS = ("3.11", "3.12", "3.13")
 """Supported versions of Python, for which packages are pinned."""
 PINNED = ("requirements.txt", "workflow/envs/bootstrap.txt")
 """Pinned packages of a run, which the containers install."""
+KUBERNETES = "workflow/envs/kubernetes.txt"
+"""Pinned packages of the profile for Kubernetes, which one of the containers installs, too."""
+OLDER_ON_KUBERNETES = {"python-dateutil"}
+"""Packages of which boto3 needs an older version."""
+OPTIONAL = {"safetensors"}
+"""Packages that jobs import only for some configurations, and name in an error line if they are missing."""
 DEVELOPMENT = "requirements-dev.txt"
 """All pinned packages."""
 CPU_EXCLUDES = ROOT / "workflow/envs/cpu_excludes.txt"
 """Names of packages that ``make env CPU=1`` leaves out."""
 DOCKER, APPTAINER = ROOT / "containers/Dockerfile", ROOT / "containers/saliency_assay.def"
+IMPORT = re.compile(r"^from (saliency_assay[\w.]*) import", re.MULTILINE)
 METHODS = [record.function for record in CATALOG.methods.values()]
+METRICS = [record.function for record in CATALOG.metrics.values()]
 ARCHITECTURES = [record.function for record in CATALOG.architectures.values()]
 BY_NAME = {
     **dict.fromkeys(("train", "retrain", "measure_mask_leakage", "evaluate"), ARCHITECTURES),
@@ -52,7 +60,7 @@ BY_NAME = {
 
 def check_requirements() -> Iterator[Problem]:
     """Check all files that name versions of packages."""
-    faults = [fault for name in (*PINNED, DEVELOPMENT) for fault in check_lock(ROOT / name)]
+    faults = [fault for name in (*PINNED, KUBERNETES, DEVELOPMENT) for fault in check_lock(ROOT / name)]
     yield from faults
     if faults:  # the versions cannot be parsed
         return
@@ -90,6 +98,12 @@ def check_subset() -> Iterator[Problem]:
             yield Problem(ROOT / PINNED[0], 1, f"{name}: {sorted(versions)} is not pinned in {DEVELOPMENT}")
     for name in {canonicalize_name(each.name) for each in OF_A_RUN} - run.keys():
         yield Problem(ROOT / PINNED[0], 1, f"lacks {name}")
+    for name, requirements in pins(KUBERNETES).items():
+        versions = {str(each.specifier) for each in requirements}
+        if name in run.keys() - OLDER_ON_KUBERNETES and versions != {
+            str(each.specifier) for each in run[name]
+        }:
+            yield Problem(ROOT / KUBERNETES, 1, f"{name}: {sorted(versions)} is not pinned in {PINNED[0]}")
     for number, name in enumerate(CPU_EXCLUDES.read_text().splitlines(), 1):
         if name not in run:
             yield Problem(CPU_EXCLUDES, number, f"{name} is not pinned in {PINNED[0]}")
@@ -150,23 +164,74 @@ def check_environment(path: Path) -> Iterator[Problem]:
 
 
 def check_images() -> Iterator[Problem]:
-    """Check that both container recipes install exactly the pinned packages with the same commands and base image."""
-    docker = re.sub(r"\\\n\s*", "", DOCKER.read_text())
-    docker_lines = dict(re.findall(r"^([A-Z]+) (.+)$", docker, re.MULTILINE))
+    """Check that all images install the pinned packages and those that jobs import, Apptainer's as Docker's first."""
+    rules, *others = stages(DOCKER.read_text())
+    yield from _check_apptainer(rules)
+    if not re.fullmatch(r"python:3\.11\.\d+-slim-\w+ AS rules", rules["FROM"]):
+        yield Problem(DOCKER, 1, f"expected one exact version of Python, found {rules['FROM']}")
+    copied: list[str] = []
+    for stage in (rules, *others):
+        copied += stage["COPY"].split()[:-1]
+        if stage is not rules and not stage["FROM"].startswith("rules AS "):
+            yield Problem(DOCKER, 1, f"expected a stage of rules, found {stage['FROM']}")
+        installed = []
+        for command in stage["RUN"].split(" && "):
+            if re.search(r" (install|download) ", command):
+                if match := re.search(r" --require-hashes -r (\w+\.txt)$", command):
+                    installed.append(match[1])
+                else:
+                    yield Problem(DOCKER, 1, f"installs without hashes: {command}")
+        if missing := {Path(name).name for name in stage["COPY"].split()[:-1]}.symmetric_difference(
+            installed
+        ):
+            yield Problem(DOCKER, 1, f"copied or installed, but not both: {sorted(missing)}")
+    expected = [*PINNED, KUBERNETES]
+    if copied != expected:
+        yield Problem(DOCKER, 1, f"expected to copy {expected} and nothing else")
+    for name in sorted(imported_packages() - OPTIONAL - pins(PINNED[0]).keys()):
+        yield Problem(DOCKER, 1, f"lacks {name}, which jobs import; it is not in {PINNED[0]}")
+    dockerignore = ROOT / "containers/Dockerfile.dockerignore"
+    if dockerignore.read_text().split() != ["*", *(f"!{name}" for name in expected)]:
+        yield Problem(dockerignore, 1, f"expected nothing but {expected}")
+
+
+def stages(dockerfile: str) -> list[dict[str, str]]:
+    """Return the arguments of each instruction by its name, for each stage of a Dockerfile; of several joined by &&."""
+    stages: list[dict[str, str]] = []
+    for name, value in re.findall(r"^([A-Z]+) (.+)$", re.sub(r"\\\n\s*", "", dockerfile), re.MULTILINE):
+        if name == "FROM":
+            stages.append({})
+        stages[-1][name] = f"{stages[-1][name]} && {value}" if name in stages[-1] else value
+    return stages
+
+
+def imported_packages() -> set[str]:
+    """Return the names of the packages that jobs import: Snakefile, scripts, and what the configuration may name."""
+    modules = {name for file in RULE_FILES for name in IMPORT.findall(file.read_text())}
+    functions = {
+        module_of(function) for function in (*METHODS, *ARCHITECTURES, *METRICS, *BY_NAME["build_data"])
+    }
+    scripts = map(str, (ROOT / "workflow/scripts").glob("*.py"))
+    packages = code_of(*scripts, *functions, *modules).packages
+    return {canonicalize_name(DISTRIBUTIONS.get(package, package)) for package in packages}
+
+
+def _check_apptainer(docker: dict[str, str]) -> Iterator[Problem]:
+    """Check that the recipe of Apptainer has the base image, files, commands and environment of Docker's."""
     text = re.sub(r"^ +", "", APPTAINER.read_text(), flags=re.MULTILINE)
     sections = dict(re.findall(r"^%(\w+)\n((?:[^%\n].*\n)+)", text, re.MULTILINE))
-    folder = docker_lines["WORKDIR"]
+    folder = docker["WORKDIR"]
     compared = {
-        "base": (re.findall(r"^From: (.+)$", text, re.MULTILINE), [docker_lines["FROM"]]),
+        "base": (re.findall(r"^From: (.+)$", text, re.MULTILINE), [docker["FROM"].partition(" ")[0]]),
         "files": (
             sections["files"].splitlines(),
-            [f"{name} {folder}/{Path(name).name}" for name in docker_lines["COPY"].split()[:-1]],
+            [f"{name} {folder}/{Path(name).name}" for name in docker["COPY"].split()[:-1]],
         ),
         "commands": (
             sections["post"].splitlines(),
-            ["set -e", f"cd {folder}", *docker_lines["RUN"].split(" && ")],
+            ["set -e", f"cd {folder}", *docker["RUN"].split(" && ")],
         ),
-        "environment": (sections["environment"].splitlines(), [f"export {docker_lines['ENV']}"]),
+        "environment": (sections["environment"].splitlines(), [f"export {docker['ENV']}"]),
     }
     for name, (apptainer, expected) in compared.items():
         if apptainer != expected:
@@ -177,18 +242,6 @@ def check_images() -> Iterator[Problem]:
     for module in imported:
         if canonicalize_name(DISTRIBUTIONS.get(module, module)) not in pins(PINNED[0]):
             yield Problem(APPTAINER, 1, f"test: imports {module}, which is not in {PINNED[0]}")
-    if docker_lines["COPY"].split() != [*PINNED, "./"]:
-        yield Problem(DOCKER, 1, f"expected to copy {PINNED} and nothing else")
-    if not re.fullmatch(r"python:3\.11\.\d+-slim-\w+", docker_lines["FROM"]):
-        yield Problem(DOCKER, 1, f"expected one exact version of Python, found {docker_lines['FROM']}")
-    for command in docker_lines["RUN"].split(" && "):
-        if " install " in command and not re.search(
-            r"--require-hashes -r (bootstrap|requirements)\.txt$", command
-        ):
-            yield Problem(DOCKER, 1, f"installs without hashes: {command}")
-    dockerignore = ROOT / "containers/Dockerfile.dockerignore"
-    if dockerignore.read_text().split() != ["*", *(f"!{name}" for name in PINNED)]:
-        yield Problem(dockerignore, 1, f"expected nothing but {PINNED}")
 
 
 def check_version() -> Iterator[Problem]:

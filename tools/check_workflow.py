@@ -195,7 +195,7 @@ def check_profiles() -> Iterator[Problem]:
             yield Problem(path, 1, f"rerun-triggers: expected {RERUN_TRIGGERS}")
         if "resources" in content:
             yield Problem(path, 1, "resources would cap the GPUs of a whole cluster")
-        for name in sorted({*resources, *content.get("set-threads", {})} - set(RULES)):
+        for name in sorted({*resources, *content.get("set-threads", {})} - {*RULES, "<"}):
             yield Problem(path, 1, f"no rule {name}")
         with_gpu = {name for name, values in resources.items() if "gpu" in values}
         for name in sorted(with_gpu ^ with_model):

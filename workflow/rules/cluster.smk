@@ -5,6 +5,7 @@ from saliency_assay.pipeline.dry_run import WORKFLOWS, unrecorded_text
 from saliency_assay.pipeline.model_checks import check_models
 from saliency_assay.pipeline.sources import check_sources
 from saliency_assay.pipeline.snakemake_internals import remove_default_limit, storage_environment
+from saliency_assay.pipeline.unshared import is_unshared, prepare
 from saliency_assay.report.outcome import not_computed
 from saliency_assay.runtime.slurm import begin_submitting, check_no_other_run, end_submitting
 from saliency_assay.runtime.environment import announce
@@ -59,6 +60,8 @@ onstart:
         if ON_CLUSTER:
             announce(packages_of_jobs())
             check_requests(gpu_jobs())
+            if is_unshared(workflow):
+                prepare(workflow, JOB_SETTINGS.files, CONFIG.sources)
         # Runs that only read use --nolock.
         if workflow.execution_settings.lock:
             hold(Path(CONFIG.results))

@@ -7,7 +7,7 @@ module does not import torch, because the Snakefile reads the configuration each
 too.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property, reduce
 from operator import or_
 from os.path import normpath
@@ -108,6 +108,7 @@ class Configuration(Settings):
     _catalog: Catalog = PrivateAttr()
     _files: UserFiles = PrivateAttr()
     _listed_metrics: tuple[str, ...] = PrivateAttr()
+    _sources: list[Source] = PrivateAttr(default_factory=list)
 
     @property
     def catalog(self) -> Catalog:
@@ -118,6 +119,11 @@ class Configuration(Settings):
     def files(self) -> UserFiles:
         """Digests and contents of the user's files, from this or an earlier run."""
         return self._files
+
+    @property
+    def sources(self) -> Sequence[Source]:
+        """The user's files and folders that jobs may read."""
+        return self._sources
 
     @property
     def listed_metrics(self) -> tuple[str, ...]:
@@ -197,6 +203,7 @@ class Configuration(Settings):
             ConfigError: a file or folder has never existed.
         """
         for source in sources:
+            self._sources.append(source)
             if not self.files.is_known(source):
                 raise ConfigError(source.problem)
 

@@ -35,6 +35,8 @@ class JobSettings:
         """
         self.packages: dict[str, str] = {}
         """Versions of the packages of all jobs whose settings have been computed."""
+        self.files: set[Path] = set()
+        """Files of the code of these jobs."""
         # These jobs only write tables, so an update of table packages must not rerun them, which would take GPU hours.
         self.on_device = [*ON_DEVICE, *(rule for kind in kinds for rule in kind.on_device)]
         """Rules that run models."""
@@ -52,6 +54,7 @@ class JobSettings:
         """
         modules = list(map(module_of, functions))
         code = self._code_of(str(self._scripts / f"{script}.py"), *modules)
+        self.files |= code.files.keys()
         if self.record:
             self.record.add(code)
         custom_modules = [module for module in modules if module.partition(".")[0] != "saliency_assay"]

@@ -70,13 +70,16 @@ def batch_command(site: Site, command: str) -> str:
     return shlex.join([sys.executable, "-m", "saliency_assay.runtime.batch", command, site.batch_system])
 
 
-def requests() -> dict[str, Any]:
-    """Return the profile for Slurm with the site's settings, without what only Slurm's executor knows."""
+def requests(**resources: Any) -> dict[str, Any]:
+    """Return the profile for Slurm with the site's settings, without what only Slurm's executor knows.
+
+    ``resources`` are further resources of all jobs, which the site's settings replace.
+    """
     with (ROOT / "profiles/slurm/config.yaml").open(encoding="utf-8") as file:
         profile = yte.process_yaml(file, require_use_yte=True)
     del profile["executor"]
     profile = _without(profile)
-    profile[RESOURCES] = _without(profile[RESOURCES])
+    profile[RESOURCES] = {**resources, **_without(profile[RESOURCES])}
     profile[PER_RULE] = {rule: _without(entry) for rule, entry in profile[PER_RULE].items()}
     return profile
 

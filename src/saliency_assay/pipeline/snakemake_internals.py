@@ -25,6 +25,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "workflow.dag.dependencies": "jobs that a job depends on",
     "workflow.dag.forcefiles": "files of --forcerun",
     "workflow.dag.forcerules": "rules of --forcerun",
+    "workflow.dag.get_sources": "files that jobs on other machines get",
     "workflow.dag.jobs": "all jobs",
     "workflow.dag.needrun": "whether a job runs",
     "workflow.dag.needrun_jobs": "jobs that run",
@@ -35,6 +36,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "workflow.default_target": "target without any on the command line",
     "workflow.deployment_settings.deployment_method": "whether jobs run in Conda environments or containers",
     "workflow.execution_settings.lock": "whether the run locks its folder",
+    "workflow.executor_settings": "settings of the executor, which depend on its plugin",
     "workflow.get_rule": "rule by name",
     "workflow.global_resources": "limits of resources",
     "workflow.globals": "variables of the Snakefile",
@@ -48,10 +50,12 @@ ATTRIBUTES: Mapping[str, str] = {
     "workflow.persistence.params_changed": "old and new parameters of a job",
     "workflow.register_resource": "limit of a resource",
     "workflow.remote_exec": "True in a job on another machine",
+    "workflow.remote_execution_settings": "image of jobs on other machines, and the command before them",
     "workflow.resource_settings._parsed_overwrite_resources": "resources of --set-resources",
     "workflow.rules": "all rules",
     "workflow.spawned_job_args_factory": "options that Snakemake passes to jobs",
     "workflow.storage_settings.default_storage_provider": "plugin of --default-storage-provider",
+    "workflow.storage_settings.shared_fs_usage": "uses of a file system that jobs share",
     "workflow.wildcard_constraints": "constraints of wildcards of all rules",
 }
 """Attributes that exist once jobs are planned, with their meaning.

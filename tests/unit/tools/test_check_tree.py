@@ -1,5 +1,6 @@
 """The linter of the source tree reports each kind of fault."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -68,6 +69,7 @@ FAULTS = {
         "nothing = lambda wildcards: []\n",
         "a lambda; functions of inputs and parameters",
     ),
+    "containers/Dockerfile": ("RUN pip install requests\n", "installs without hashes: pip install requests"),
     "workflow/report/left_over.rst": ("Left over.\n", "no rule shows this caption"),
     "docs/bam.md": ("[gone](nowhere.md)\n", "broken link: nowhere.md"),
     "docs/retrain.md": (
@@ -93,6 +95,8 @@ def test_each_fault_is_reported(tree: Checkout) -> None:
         lambda text: "".join(line for line in text.splitlines(keepends=True) if "matplotlib=" not in line),
     )
     tree.edit("profiles/slurm/config.yaml", lambda text: text.replace("  train:", "  trian:"))
+    pinned = re.compile(r"^matplotlib==.*\n(?: +--hash=.*\n)+", re.MULTILINE)
+    tree.edit("requirements.txt", lambda text: pinned.sub("", text))
     problems = lint(tree.root)
     for name, (_, message) in FAULTS.items():
         assert any(line.startswith(f"{name}:") and message in line for line in problems), (name, problems)
@@ -101,3 +105,5 @@ def test_each_fault_is_reported(tree: Checkout) -> None:
     }
     assert {"plot_training", "plot_bam", "plot_caption", "plot_retrain"} <= lacking
     assert "profiles/slurm/config.yaml:1: no rule trian" in problems
+    lacks = "lacks matplotlib, which jobs import; it is not in requirements.txt"
+    assert f"containers/Dockerfile:1: {lacks}" in problems
