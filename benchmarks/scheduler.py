@@ -3,12 +3,14 @@
 ``local`` runs 3,000 jobs that only sleep until 1,000 of them have finished. ``slurm`` simulates one hour of a run on a
 Slurm cluster, with 100 of 3,000 jobs in the queue and 8 to 16 minutes per job. Slurm's commands are simulated, and the
 hour takes three minutes. Only the jobs and the status checks are faster: Snakemake's own delay of one second between
-two passes of its scheduler stays.
+two passes of its scheduler stays. With ``--lost``, the nodes of this share of the jobs fail, and Snakemake submits
+these jobs again.
 
 The jobs run in other processes, which are not counted. A pass is one search for jobs to start.
 
     python benchmarks/scheduler.py
     python benchmarks/scheduler.py --only local --jobs 600 --finished 200
+    python benchmarks/scheduler.py --only slurm --jobs 5000 --lost 0.05
 """
 
 import argparse
@@ -27,7 +29,7 @@ sys.path.insert(0, str(ROOT / "src"))
 TICKS = os.sysconf("SC_CLK_TCK")
 HOUR = 180.0  # seconds in which ``slurm`` simulates one hour
 SNAKEFILE = """
-from saliency_assay.runtime.rate_limit import remove_default_limit
+from saliency_assay.pipeline.snakemake_internals import remove_default_limit
 
 rule all:
     input: expand("finished/{{number}}", number=range(1, {jobs} + 1))
@@ -49,16 +51,18 @@ VARIANTS = {
 }
 LOCAL = ["--cores", "8"]
 SLURM = [
+    *("--retries", "3"),
     *("--executor", "slurm", "--jobs", "100", "--slurm-status-command", "squeue"),
     *("--slurm-init-seconds-before-status-checks", "1", "--seconds-between-status-checks", "1"),
     *("--default-resources", "slurm_account=a", "slurm_partition=p", "mem_mb=1000", "runtime=30"),
 ]
-# A job's id is the number in its comment; the date of its file is the time of submission.
-SBATCH = """#!/bin/sh
+# The name of a file is the attempt and the number in the comment of a job; its date is the time of submission.
+SBATCH = r"""#!/bin/sh
 number=${*#*_wildcards_}
 number=${number%%[!0-9]*}
-: > "queue/$number"
-echo "$number"
+attempt=$(ls queue | grep -c "^[0-9]*_$number\$")
+touch "queue/${attempt}_$number"
+echo "$((attempt * 100000 + number))"
 """
 SACCTMGR = """#!/bin/sh
 echo a
@@ -67,11 +71,14 @@ QUEUE = f"""#!{sys.executable} -S
 import pathlib, random, time
 pathlib.Path("finished").mkdir(exist_ok=True)
 for path in pathlib.Path("queue").iterdir():
-    minutes = random.Random(path.name).uniform(8, 16)
+    attempt, number = path.name.split("_")
+    job = random.Random(number)
+    minutes, is_lost = job.uniform(8, 16), job.random() < LOST and attempt == "0"
     ended = time.time() - path.stat().st_mtime > minutes / 60 * {HOUR}
-    if ended:
-        pathlib.Path("finished", path.name).touch()
-    print(path.name, "COMPLETED" if ended else "RUNNING", sep="|")
+    if ended and not is_lost:
+        pathlib.Path("finished", number).touch()
+    state = ("FAILED" if is_lost else "COMPLETED") if ended else "RUNNING"
+    print(int(attempt) * 100000 + int(number), state, sep="|")
 """
 
 
@@ -81,14 +88,17 @@ def cpu_seconds(process: int) -> float:
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
-def run(kind: str, remedy: str, options: list[str], jobs: int, finished: int) -> dict[str, float]:
+def run(
+    kind: str, remedy: str, options: list[str], jobs: int, finished: int, lost: float
+) -> dict[str, float]:
     """Run ``jobs`` jobs until ``finished`` of them have ended or an hour is over; return times, jobs and passes."""
+    queue = QUEUE.replace("LOST", str(lost))
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         (folder / "Snakefile").write_text(SNAKEFILE.format(jobs=jobs, remedy=remedy))
         for name in ("bin", "queue", "finished"):
             (folder / name).mkdir()
-        commands = {"sbatch": SBATCH, "squeue": QUEUE, "sacct": QUEUE, "sacctmgr": SACCTMGR}
+        commands = {"sbatch": SBATCH, "squeue": queue, "sacct": queue, "sacctmgr": SACCTMGR}
         for name, text in commands.items():
             (folder / "bin" / name).write_text(text)
             (folder / "bin" / name).chmod(0o755)
@@ -113,7 +123,9 @@ def run(kind: str, remedy: str, options: list[str], jobs: int, finished: int) ->
                 if seconds > HOUR if kind == "slurm" else done >= finished:
                     break
             cpu = cpu_seconds(process.pid) - planned
-            return {"finished": done, "passes": passes.stat().st_size, "seconds": seconds, "cpu": cpu}
+            again = len(list(folder.glob("queue/[1-9]*_*")))
+            counts = {"finished": done, "repeated": again, "passes": passes.stat().st_size}
+            return {**counts, "seconds": seconds, "cpu": cpu}
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
@@ -132,20 +144,25 @@ def main() -> None:
     parser.add_argument("--only", choices=("local", "slurm"))
     parser.add_argument("--jobs", type=int, default=3000)
     parser.add_argument("--finished", type=int, default=1000, help="of the local jobs")
+    parser.add_argument("--lost", type=float, default=0.0, help="share of the Slurm jobs whose node fails")
     parser.add_argument("--json", action="store_true", help="print JSON in place of the table")
     options = parser.parse_args()
     rows = []
     for kind, arguments in (("local", LOCAL), ("slurm", SLURM)):
         for name, (remedy, limit) in VARIANTS.items():
             if options.only in (None, kind):
-                measured = run(kind, remedy, [*arguments, *limit], options.jobs, options.finished)
+                measured = run(
+                    kind, remedy, [*arguments, *limit], options.jobs, options.finished, options.lost
+                )
                 rows.append({"run": f"{kind}, {name}", **measured})
     if options.json:
         print(json.dumps(rows))
         return
-    print(f"{'':30}{'finished':>9}{'passes':>8}{'s':>7}{'core, s':>9}")
+    print(f"{'':30}{'finished':>9}{'repeated':>9}{'passes':>8}{'s':>7}{'core, s':>9}")
     for row in rows:
-        print(f"{row['run']:30}{row['finished']:9,}{row['passes']:8,}{row['seconds']:7.0f}{row['cpu']:9.1f}")
+        print(
+            f"{row['run']:30}{row['finished']:9,}{row['repeated']:9,}{row['passes']:8,}{row['seconds']:7.0f}{row['cpu']:9.1f}"
+        )
 
 
 if __name__ == "__main__":
