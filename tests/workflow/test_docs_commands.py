@@ -16,10 +16,12 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+import yte
 from checkout import Checkout
 
 from saliency_assay.catalog import CATALOG
 from saliency_assay.config.configuration import read
+from saliency_assay.pipeline.site import SITE
 from saliency_assay.storage import zarr_store
 from tools.pages import DOCS, FENCE, blocks, pages, write_files
 from tools.source_tree import ROOT
@@ -66,7 +68,13 @@ OUTSIDE = {
     r"make test": "the quick part of the tests, of which this is one",
     r"make clean": "it would remove the results of whoever runs the tests",
     r"PYTHONPATH=tests \.venv/bin/python tests/cluster/overhead\.py": "root, and a Slurm of one's own",
-    r"cp -r profiles/slurm my_cluster": "tests/cluster/test_study.py edits such a copy",
+    r"\.venv/bin/pip install": "a word on packages of Snakemake",
+    r"sbatch --exclusive .*": "a Slurm of one's own; tests/workflow/test_local_gpus.py shares GPUs",
+    r"export SNAKEMAKE_STORAGE_S3_ACCESS_KEY=.*": "a bucket; tests/workflow/test_other_executors.py has one",
+    r".* --default-storage-provider s3 .*": "the same",
+    r"\.venv/bin/snakemake --profile profiles/generic .*": "tests/workflow/test_other_executors.py",
+    r"\.venv/bin/snakemake --profile profiles/kubernetes .*": "tests/workflow/test_kubernetes.py",
+    r"\.venv/bin/saliency-assay (export|import|prune)( .*)?": "tests/workflow/test_archives.py",
 }
 # Of each benchmark, what makes it small. Others run whole studies, or need the code of others: their options are looked
 # for in the program.
@@ -310,9 +318,18 @@ def test_yaml_is_a_valid_configuration(
 ) -> None:
     """A whole one as it is; of a fragment, the demo with it in place."""
     content = yaml.safe_load(block.text)
-    if "set-resources" in content:  # of a profile
-        profile = yaml.safe_load((ROOT / "profiles/slurm/config.yaml").read_text())
-        assert set(content["set-resources"]["train"]) <= set(profile["set-resources"]["train"])
+    if block.text.startswith("# site.yaml"):
+        file = project.root / "site.yaml"
+        file.write_text(block.text)
+        monkeypatch.setenv(SITE, str(file))
+        with (ROOT / "profiles/slurm/config.yaml").open() as template:
+            profile = yte.process_yaml(template)
+        for rule, resources in content.pop("set-resources", {}).items():
+            assert profile["set-resources"][rule] | resources == profile["set-resources"][rule]
+        gpu, default = content.pop("gpu", {}), content.pop("default-resources", {})
+        assert profile["set-resources"]["evaluate"] | gpu == profile["set-resources"]["evaluate"]
+        assert profile["default-resources"] | default == profile["default-resources"]
+        assert set(content) <= {*profile, "batch-system"}
         return
     monkeypatch.chdir(project.root)
     for folder in (
