@@ -159,7 +159,7 @@ def test_links_lead_from_the_overview_to_a_study_by_keyboard(
     browser: Browser, finished_once: Checkout
 ) -> None:
     with opened(browser, finished_once, WIDE) as page:
-        link = inside(page).get_by_role("link", name="Digits", exact=True)
+        link = inside(page).get_by_role("link", name="Digits", exact=True).first
         link.focus()
         page.keyboard.press("Enter")
         page.locator('iframe[title="Study Digits"]').wait_for()
