@@ -20,7 +20,7 @@ rule tabulate_caption:
     conda:
         "../../envs/report.yaml"
     params:
-        settings=CAPTION_PARAMS.tabulate_caption,  # data, models, studies
+        settings=CAPTION_PARAMS.tabulate_caption,  # data, methods, metrics, models, studies
     script:
         "../../scripts/tabulate_caption.py"
 
