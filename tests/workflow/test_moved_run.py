@@ -12,6 +12,9 @@ import yaml
 from checkout import Checkout
 from PIL import Image
 
+from saliency_assay.runs.archive import export, import_run
+from saliency_assay.runs.compare import compare
+
 pytestmark = pytest.mark.slow
 
 MINE = """
@@ -107,6 +110,28 @@ def test_files_are_missed_only_by_jobs_that_read_them(moved: Checkout) -> None:
     done = moved.assay("dry")
     expected = [LIST.format(moved.root), WEIGHTS.format(moved.root)]
     assert (done.returncode, done.stderr.splitlines()[-2:]) == (1, expected)
+
+
+def test_an_archive_has_the_code_of_the_run_and_none_of_its_images(
+    moved: Checkout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From its archive, the run is drawn, exported, compared and continued with its own network."""
+    monkeypatch.chdir(moved.root)
+    export(Path(moved.configuration), tmp_path / "run.tar")
+    other = Checkout.fresh(tmp_path / "other/project")
+    (other.root / other.configuration).unlink()
+    import_run(tmp_path / "run.tar", other.root)
+    assert {"mine.py", "width.txt"} <= {path.name for path in other.root.iterdir()}
+    assert not (other.root / "photos").exists()
+    assert "Nothing to run" in other.assay("dry").stdout
+    for command in ("report", "table"):
+        done = other.assay(command, "--cores=2")
+        assert done.returncode == 0, done.stderr
+    assert compare(moved.root / "results", other.root / "results").is_equal
+    other.configure(methods__gradient_x_input={})
+    done = other.assay("run", "--cores=2")
+    assert done.returncode == 0, done.stderr
+    assert "gradient_x_input" in (other.root / "results/tables/compare/summary.csv").read_text()
 
 
 def line_of(done: "subprocess.CompletedProcess[str]", place: str) -> str:
