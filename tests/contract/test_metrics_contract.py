@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from math import inf
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -586,10 +585,3 @@ def test_score_of_a_pair_does_not_depend_on_the_others(metric: Metric) -> None:
     function = on_pairs(metric)
     parts = [function(*part) for part in zip(first.split(3), second.split(3), correct.split(3), strict=True)]
     np.testing.assert_array_equal(torch.cat(parts), function(first, second, correct))
-
-
-def test_the_pages_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
-    [example] = re.findall(r"```python\n(.+?)```", page, re.DOTALL)
-    exec(example, {})  # our own page
-    assert capsys.readouterr().out.count("dtype=torch.float64") == 1

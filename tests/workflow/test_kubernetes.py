@@ -57,7 +57,9 @@ def storage(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         aws_secret_access_key="b",
         region_name="us-east-1",
     )
-    yield resource.create_bucket(Bucket="assay")
+    bucket = resource.create_bucket(Bucket="assay")
+    yield bucket
+    bucket.objects.all().delete()  # all servers of a process share their objects
     server.stop()
 
 

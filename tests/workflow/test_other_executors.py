@@ -97,20 +97,20 @@ def test_a_run_on_object_storage_is_killed_and_resumed(smallest_once: Checkout, 
     server = pytest.importorskip("moto.server").ThreadedMotoServer(port=0)
     boto3 = pytest.importorskip("boto3")
     server.start()
+    host, port = server.get_host_and_port()
+    keys = {"aws_access_key_id": "a", "aws_secret_access_key": "b", "region_name": "us-east-1"}
+    client = boto3.client("s3", endpoint_url=f"http://{host}:{port}", **keys)
+    client.create_bucket(Bucket="assay")
+    checkout = Checkout.fresh(tmp_path / "project", SMALLEST)
+    options = {"endpoint-url": f"http://{host}:{port}", "access-key": "a", "secret-key": "b"}
+    storage = ["--default-storage-provider=s3", "--default-storage-prefix=s3://assay/run"]
+    storage += [f"--storage-s3-{name}={value}" for name, value in options.items()]
+
+    def stored() -> dict[str, object]:
+        listed = client.list_objects_v2(Bucket="assay").get("Contents", [])
+        return {each["Key"].removeprefix("run/"): each["LastModified"] for each in listed}
+
     try:
-        host, port = server.get_host_and_port()
-        keys = {"aws_access_key_id": "a", "aws_secret_access_key": "b", "region_name": "us-east-1"}
-        client = boto3.client("s3", endpoint_url=f"http://{host}:{port}", **keys)
-        client.create_bucket(Bucket="assay")
-        checkout = Checkout.fresh(tmp_path / "project", SMALLEST)
-        options = {"endpoint-url": f"http://{host}:{port}", "access-key": "a", "secret-key": "b"}
-        storage = ["--default-storage-provider=s3", "--default-storage-prefix=s3://assay/run"]
-        storage += [f"--storage-s3-{name}={value}" for name, value in options.items()]
-
-        def stored() -> dict[str, object]:
-            listed = client.list_objects_v2(Bucket="assay").get("Contents", [])
-            return {each["Key"].removeprefix("run/"): each["LastModified"] for each in listed}
-
         running = checkout.start("--cores=2", *storage)
         wait_until(lambda: any(name.startswith("results/maps/") for name in stored()), 600)
         kill_everything(checkout)
@@ -129,4 +129,6 @@ def test_a_run_on_object_storage_is_killed_and_resumed(smallest_once: Checkout, 
             assert body.read() == content, name
         assert checkout.planned(*storage) == set()
     finally:
+        for name in stored():  # all servers of a process share their objects
+            client.delete_object(Bucket="assay", Key=f"run/{name}")
         server.stop()

@@ -71,7 +71,8 @@ onstart:
         check_models(workflow, PARAMS)
     except ValueError as error:
         sys.exit(str(error))
-    if ON_CLUSTER:
+    # The queue of another scheduler is not searched for jobs.
+    if ON_CLUSTER and workflow.executor_plugin.name == "slurm":
         begin_submitting(Path.cwd())
     remove_default_limit(workflow)
 

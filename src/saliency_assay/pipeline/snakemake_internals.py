@@ -37,6 +37,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "workflow.deployment_settings.deployment_method": "whether jobs run in Conda environments or containers",
     "workflow.execution_settings.lock": "whether the run locks its folder",
     "workflow.executor_settings": "settings of the executor, which depend on its plugin",
+    "workflow.executor_plugin": "plugin of --executor, once jobs run",
     "workflow.get_rule": "rule by name",
     "workflow.global_resources": "limits of resources",
     "workflow.globals": "variables of the Snakefile",
