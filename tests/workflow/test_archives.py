@@ -56,6 +56,10 @@ def test_nothing_is_written_over(here: Checkout, tmp_path: Path) -> None:
     assert not any("/maps/" in name or name.endswith(".pt") for name in names)
     with pytest.raises(RunError, match="exists"):
         export(Path("tiny.yaml"), archive)
+    # Nor does it have the hard links to them that combined jobs keep.
+    export(Path("tiny.yaml"), tmp_path / "whole.tar")
+    maps = sum(map(len, here.files("results/maps").values()))
+    assert (tmp_path / "whole.tar").stat().st_size - archive.stat().st_size > maps
     before = here.files(".")
     with pytest.raises(RunError, match="results exists"):
         import_run(archive, here.root)

@@ -1,4 +1,4 @@
-"""Archives of runs, with which another machine continues them, or draws their reports, without the raw images."""
+"""Archives of runs, with which another machine continues them, or writes their reports, without the raw images."""
 
 import filecmp
 import json
@@ -15,7 +15,7 @@ from typing import Any
 from saliency_assay import __version__
 from saliency_assay.pipeline.code_record import CODE_RECORD
 from saliency_assay.runs.code_used import METADATA, code_used
-from saliency_assay.runs.prune import KINDS, usage
+from saliency_assay.runs.prune import KINDS, parts_with, usage
 from saliency_assay.runs.results_folder import (
     CONFIGURATION,
     RunError,
@@ -72,6 +72,7 @@ def export(configuration: Path, archive: Path, without: Sequence[str] = ()) -> s
         left_out = {
             file for kind, each in usage(results).items() if kind in (*without, STATES) for file in each.files
         }
+        left_out |= {file for part in parts_with(results, left_out) for file in part.iterdir()}
         files = [file for file in sorted(results.rglob("*")) if file.is_file() and file not in left_out]
         files = [file for file in files if file.name != LOCK]
         files += [*_records(results), *_own_files(own, content, code_used(run).files)]
@@ -111,6 +112,8 @@ def import_run(archive: Path, folder: Path) -> str:
                 f"{archive}: found no {MANIFEST}, expected a file that saliency-assay export wrote"
             )
         results = Path(str(facts["results"]))
+        if results.is_absolute() or ".." in results.parts:
+            raise RunError(f"{archive}: found results {str(results)!r}, expected a folder in the archive")
         others = [
             file for file in _files(temporary) if not file.is_relative_to(results) and file.name != MANIFEST
         ]

@@ -96,7 +96,7 @@ def _parser() -> argparse.ArgumentParser:
     export.set_defaults(run=_export)
     unpack = commands.add_parser(
         "import",
-        description="Unpack a run that export wrote, to continue it or draw its report.",
+        description="Unpack a run that export wrote, to continue it or write its report.",
         allow_abbrev=False,
     )
     unpack.add_argument("archive", type=Path, metavar="ARCHIVE", help="file that export wrote")

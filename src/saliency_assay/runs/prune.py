@@ -130,13 +130,21 @@ def prune(results: Path, kinds: Sequence[str], *, delete: bool) -> str:
     return f"deleted {text}"
 
 
+def parts_with(results: Path, files: Iterable[Path]) -> list[Path]:
+    """Return the folders of parts of combined jobs that keep a hard link to one of ``files``."""
+    inodes = {_inode(file) for file in files}
+    parts = (results / PARTS).glob("*")
+    return [part for part in parts if not inodes.isdisjoint(map(_inode, part.iterdir()))]
+
+
+def _inode(file: Path) -> tuple[int, int]:
+    status = file.stat()
+    return status.st_dev, status.st_ino
+
+
 def _delete(results: Path, files: Iterable[Path]) -> None:
-    deleted = {(status.st_dev, status.st_ino) for status in (file.stat() for file in files)}
-    for part in (results / PARTS).glob("*"):
-        if any(
-            (status.st_dev, status.st_ino) in deleted for status in (file.stat() for file in part.iterdir())
-        ):
-            shutil.rmtree(part)
+    for part in parts_with(results, files):
+        shutil.rmtree(part)
     for file in files:
         file.unlink(missing_ok=True)
     for folder in sorted({file.parent for file in files}, reverse=True):

@@ -59,7 +59,7 @@ class System:
     job_variable: str
     """Environment variable of a job that contains its id."""
     is_listed: Callable[[subprocess.CompletedProcess[str]], bool]
-    """Whether the job is in the queue, from the result of ``find``."""
+    """Function that returns True if the job is in the queue, from the result of ``find``."""
     description: Callable[[Job], str] = lambda job: ""
     """Standard input of the submitting command."""
 
@@ -101,7 +101,7 @@ def _lsf(job: Job) -> list[str]:
 def _condor_description(job: Job) -> str:
     lines = {
         "executable": "/bin/sh",
-        "arguments": f'"{job.script}"',
+        "arguments": f"\"'{job.script}'\"",
         "initialdir": str(Path.cwd()),
         "output": job.output,
         "error": job.output,

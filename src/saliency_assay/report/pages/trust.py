@@ -94,7 +94,7 @@ class AdvisedMetrics:
     kind: str
     level: int
     reason: str
-    """What restricts the use of a clear order, in short; else empty."""
+    """Restrictions of the use of a clear order, in short; else empty."""
     metrics: Sequence[str]
 
 
