@@ -18,12 +18,14 @@ BOOSTS = {
     "comparison.md": 0.3,
     "decisions.md": 0.1,
     "configuration.md": 0.5,
-    "howto/coming-from.md": 0.4,
+    "howto/coming-from.md": 0.3,
     "notebooks/which_method.md": 0.4,
     "notebooks/my_method.md": 0.4,
     "data.md": 1.5,
     "models.md": 1.5,
+    "imagenet.md": 0.5,
     "reliability.md": 2.0,
+    "scaling.md": 0.8,
 } | {f"methods/{page}.md": 2.0 for page in ("cam", "path")}
 """Weights of pages in the search; 1 for the others."""
 

@@ -33,3 +33,18 @@ if (location.protocol === "file:") {
     terminate() {}
   };
 }
+
+// The theme matches each word of a query as a prefix: without this, "choose a metric" finds every word with an initial a.
+const STOP_WORDS = new Set(
+  "a an and are be can do does for from how i if in is it my of on or that the this to was what when where which why with"
+    .split(" "),
+);
+const SEARCH_QUERY = 2; // the theme's type of message
+const { postMessage } = Worker.prototype;
+Worker.prototype.postMessage = function (message) {
+  if (message.type === SEARCH_QUERY) {
+    const words = message.data.split(/\s+/).filter((word) => !STOP_WORDS.has(word.toLowerCase().replace(/\W/g, "")));
+    message = { ...message, data: words.join(" ") || message.data };
+  }
+  postMessage.call(this, message);
+};
