@@ -4,13 +4,14 @@
 Slurm cluster, with 100 of 3,000 jobs in the queue and 8 to 16 minutes per job. Slurm's commands are simulated, and the
 hour takes three minutes. Only the jobs and the status checks are faster: Snakemake's own delay of one second between
 two passes of its scheduler stays. With ``--lost``, the nodes of this share of the jobs fail, and Snakemake submits
-these jobs again.
+these jobs again. With ``--late``, the network file system shows a finished job's file only after this number of seconds.
 
 The jobs run in other processes, which are not counted. A pass is one search for jobs to start.
 
     python benchmarks/scheduler.py
     python benchmarks/scheduler.py --only local --jobs 600 --finished 200
     python benchmarks/scheduler.py --only slurm --jobs 5000 --lost 0.05
+    python benchmarks/scheduler.py --only slurm --jobs 5000 --late 2
 """
 
 import argparse
@@ -51,7 +52,7 @@ VARIANTS = {
 }
 LOCAL = ["--cores", "8"]
 SLURM = [
-    *("--retries", "3"),
+    *("--retries", "3", "--latency-wait", "60"),
     *("--executor", "slurm", "--jobs", "100", "--slurm-status-command", "squeue"),
     *("--slurm-init-seconds-before-status-checks", "1", "--seconds-between-status-checks", "1"),
     *("--default-resources", "slurm_account=a", "slurm_partition=p", "mem_mb=1000", "runtime=30"),
@@ -74,8 +75,9 @@ for path in pathlib.Path("queue").iterdir():
     attempt, number = path.name.split("_")
     job = random.Random(number)
     minutes, is_lost = job.uniform(8, 16), job.random() < LOST and attempt == "0"
-    ended = time.time() - path.stat().st_mtime > minutes / 60 * {HOUR}
-    if ended and not is_lost:
+    since_end = time.time() - path.stat().st_mtime - minutes / 60 * {HOUR}
+    ended = since_end > 0
+    if since_end > LATE and not is_lost:
         pathlib.Path("finished", number).touch()
     state = ("FAILED" if is_lost else "COMPLETED") if ended else "RUNNING"
     print(int(attempt) * 100000 + int(number), state, sep="|")
@@ -89,10 +91,10 @@ def cpu_seconds(process: int) -> float:
 
 
 def run(
-    kind: str, remedy: str, options: list[str], jobs: int, finished: int, lost: float
+    kind: str, remedy: str, options: list[str], jobs: int, finished: int, *, lost: float, late: float
 ) -> dict[str, float]:
     """Run ``jobs`` jobs until ``finished`` of them have ended or an hour is over; return times, jobs and passes."""
-    queue = QUEUE.replace("LOST", str(lost))
+    queue = QUEUE.replace("LOST", str(lost)).replace("LATE", str(late))
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         (folder / "Snakefile").write_text(SNAKEFILE.format(jobs=jobs, remedy=remedy))
@@ -145,6 +147,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=3000)
     parser.add_argument("--finished", type=int, default=1000, help="of the local jobs")
     parser.add_argument("--lost", type=float, default=0.0, help="share of the Slurm jobs whose node fails")
+    parser.add_argument("--late", type=float, default=0.0, help="seconds until the file of a Slurm job is visible")
     parser.add_argument("--json", action="store_true", help="print JSON in place of the table")
     options = parser.parse_args()
     rows = []
@@ -152,7 +155,13 @@ def main() -> None:
         for name, (remedy, limit) in VARIANTS.items():
             if options.only in (None, kind):
                 measured = run(
-                    kind, remedy, [*arguments, *limit], options.jobs, options.finished, options.lost
+                    kind,
+                    remedy,
+                    [*arguments, *limit],
+                    options.jobs,
+                    options.finished,
+                    lost=options.lost,
+                    late=options.late,
                 )
                 rows.append({"run": f"{kind}, {name}", **measured})
     if options.json:

@@ -260,7 +260,6 @@ def heat_map_of(result: Benchmark) -> HeatMap:
     tables = result.study.tables
     content = heat_map(
         tables["order"],
-        tables["pairs"],
         tables["reliability"],
         result.study.names,
         result.study.measured,

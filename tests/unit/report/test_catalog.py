@@ -88,9 +88,9 @@ def test_the_page_of_methods_has_the_cost_of_an_image_beside_the_plain_gradient(
     text = methods_page(METHODS, cost_table(METHODS, STORES, COSTS, {"d": (8, 8)}), labels)
     rows = [re.findall(r"<td.*?>(.*?)</td>", row) for row in text.splitlines() if row.startswith("<tr><td")]
     cost = {row[0]: row[5:] for row in rows if row[1] == "Model"}
-    assert cost["Gradient (plain)"] == ["1", "0.0500", "1.0000"]
-    assert cost["smooth"] == ["20", "1.0000", "20.0000"]
-    assert cost["mine"] == ["3", "0.1250", "2.5000"]
+    assert cost["Gradient (plain)"] == ["1", "50", "1.00"]
+    assert cost["smooth"] == ["20", "1000", "20.00"]
+    assert cost["mine"] == ["3", "125", "2.50"]
     assert "what noise is (baseline: does not use the model)" in text
     assert "custom function" in text
     assert '<td data-value="Method plain">Method plain <small><code>plain</code></small></td>' in text

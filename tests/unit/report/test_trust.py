@@ -140,12 +140,12 @@ def test_metrics_to_use_are_grouped_by_verdict_and_reason() -> None:
         for name, groups in metrics_to_use([study(orders, alphas)]).items()
     }
     assert advice == {
-        ADVICE[RELIABLE]: [(RELIABLE, "", ["good (α\u00a00.90)"])],
+        ADVICE[RELIABLE]: [(RELIABLE, "", [("good (α\u00a00.90)", "")])],
         ADVICE[CLEAR_VERDICT]: [
-            (CLEAR_VERDICT, "images rank methods differently", ["third", "fourth"]),
-            (CLEAR_VERDICT, "it is open whether images agree on the ranking", ["open"]),
+            (CLEAR_VERDICT, "images rank methods differently", [("third", ""), ("fourth", "")]),
+            (CLEAR_VERDICT, "it is open whether images agree on the ranking", [("open", "")]),
         ],
-        DO_NOT_USE: [(TOO_FEW, "", ["bad"])],
+        DO_NOT_USE: [(TOO_FEW, "", [("bad", "")])],
     }
 
 
@@ -159,7 +159,7 @@ def test_concordance_is_shown_where_it_decides_in_place_of_a_low_alpha() -> None
     note = "[0.20, 0.50]; concordance\u00a00.97 [0.95, 0.99] decides"
     assert (metric.verdict.kind, metric.alpha) == (RELIABLE, Number("0.38", 0.38, note))
     ((group,),) = metrics_to_use([result]).values()
-    assert group.metrics == ["good (concordance\u00a00.97)"]
+    assert group.metrics == [("good (concordance\u00a00.97)", "")]
     (evidenced,) = evidenced_metrics(
         evidence_table({"s": {"reliability": two_valued}}, None, {}, ["good"]), [result]
     )

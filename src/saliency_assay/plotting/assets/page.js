@@ -46,7 +46,7 @@ for (const link of document.querySelectorAll('a[data-page], a[data-list]')) link
 // A link to a folded part unfolds it; prints show all parts. Chromium blocks links within a page that has no URL of its own.
 const unfold = parts => parts.forEach(part => part.open = true);
 const foldedParts = (of = document) => of.querySelectorAll('details:not(.vega-embed *, .filter)');
-for (const link of document.querySelectorAll('a[href^="#part"]')) link.onclick = event => {
+for (const link of document.querySelectorAll('a[href^="#"]:not([data-list])')) link.onclick = event => {
   event.preventDefault();
   const part = document.querySelector(link.getAttribute('href'));
   unfold(foldedParts(part));

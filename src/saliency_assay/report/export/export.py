@@ -35,7 +35,7 @@ COLUMN = ["data", "model", "metric", "variant"]
 MOST_COLUMNS = 5  # with intervals, these fill a page at \footnotesize
 LETTERS, METHOD_LETTERS = 15, 20
 ARROWS = {"higher": r"$\uparrow$", "lower": r"$\downarrow$"}
-RANKED = {"wins": "of the numbers of images on which methods have the better score", "means": "of the means"}
+RANKED = {"wins": "by win rate (probability of a better score than another method on an image)", "means": "by mean"}
 HEAD = "% Tables of study {study}. To be read with \\input; all they need is \\usepackage{{booktabs}}."
 
 
@@ -185,7 +185,9 @@ def _score_float(
         header.append(latex.stacked([*lines, _arrow(rows["direction"].iloc[0])]))
     groups: list[list[str]] = [[], []]
     for method, baseline in dict(zip(all_rows["method"], all_rows["baseline"], strict=True)).items():
-        cells = [_score_cell(rows[rows["method"] == method], len(rows)) for rows in columns.values()]
+        cells = [
+            _score_cell(rows[rows["method"] == method], len(rows), baseline=baseline) for rows in columns.values()
+        ]
         groups[bool(baseline)] += latex.paired(latex.wrapped(labels.method(method), METHOD_LETTERS), cells)
     baselines = bool(all_rows["baseline"].any())
     alpha_rows = {"all methods": "", "without baselines": "_without_baselines"} if baselines else {"": ""}
@@ -200,15 +202,19 @@ def _score_float(
     return latex.floating(caption, reference, header, [*groups, alpha_lines])
 
 
-def _score_cell(row: pd.DataFrame, methods: int) -> tuple[str, str]:
-    """Return the mean with its rank set, bold if it is first and not last among the ``methods``, and the interval."""
+def _score_cell(row: pd.DataFrame, methods: int, *, baseline: bool) -> tuple[str, str]:
+    """Return the mean with its rank set and the interval.
+
+    The mean is bold if it is first and not last among the ``methods``, unless it is that of a baseline method.
+    """
     if row.empty:
         return latex.NONE, ""
     mean, low, high, *ranks = row[["mean", "low", "high", "rank_low", "rank_high"]].iloc[0]
     mean_text, interval = latex.with_interval(mean, low, high)
     if not (text := rank_text(*ranks)):
         return mean_text, interval
-    mean_text = rf"\textbf{{{mean_text}}}" if ranks[0] == 1 and ranks[1] < methods else mean_text
+    if ranks[0] == 1 and ranks[1] < methods and not baseline:
+        mean_text = rf"\textbf{{{mean_text}}}"
     return f"{mean_text} ({latex.escaped(text)})", interval
 
 
@@ -250,7 +256,7 @@ def _score_caption(rows: pd.DataFrame, study: str, baselines: bool, level: float
         f"(n = {images} images{groups}{seeds}), below it {interval}; {legend}. "
         rf"In parentheses the rank set {RANKED[rows['ranked_by'].iloc[0]]}, with simultaneous 95\,\% confidence over "
         "the methods of a score, not over scores; bold: no method is significantly better, and some are worse. "
-        f"{_selection_text(rows, labels)}{'Baselines are listed separately. ' if baselines else ''}"
+        f"{_selection_text(rows, labels)}{'Baseline methods are listed separately and never bold. ' if baselines else ''}"
         rf"$\alpha$: inter-rater reliability of the ranking (Krippendorff), with its {100 * level:.4g}\,\% "
         "confidence interval."
     )

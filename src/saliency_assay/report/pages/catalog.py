@@ -87,23 +87,23 @@ def methods_page(methods: Sequence[Description], costs: pd.DataFrame, labels: La
         }
         for description in methods
     ]
-    cost_rows = costs.assign(**{"seconds per image": costs["seconds"] / costs["images"]})
-    # Methods with a single backward pass, the reference for the time of all others.
+    cost_rows = costs.assign(**{"ms per image": 1000 * costs["seconds"] / costs["images"]})
+    # The fastest gradient is the reference for the time of all methods.
     single_pass = [description["name"] for description in methods if description["method"] in SINGLE_PASS]
     single_times = (
-        cost_rows[cost_rows["method"].isin(single_pass)].groupby(["model", "data"])["seconds per image"].min()
+        cost_rows[cost_rows["method"].isin(single_pass)].groupby(["model", "data"])["ms per image"].min()
     )
     reference_times = [
         single_times.get((row.model, row.data), float("nan")) for row in cost_rows.itertuples()
     ]
-    cost_rows["time relative to the fastest single pass"] = cost_rows["seconds per image"] / reference_times
-    columns = ["method", "model", "data", "device", "images", "passes", "seconds per image"]
-    columns.append("time relative to the fastest single pass")
+    cost_rows["time relative to a gradient"] = cost_rows["ms per image"] / reference_times
+    columns = ["method", "model", "data", "device", "images", "passes", "ms per image"]
+    columns.append("time relative to a gradient")
     cost_rows = cost_rows[columns].rename(columns={"passes": "passes per image"})
     return render(
         "methods",
         methods=table_of(_without_empty(pd.DataFrame(rows), "registered method"), "Methods", 2),
-        costs=table_of(displayed(cost_rows, labels), "Cost of a map", 4),
+        costs=table_of(displayed(cost_rows, labels), "Cost of a map", 2),
     )
 
 
@@ -176,4 +176,4 @@ def _reliability_columns(rows: pd.DataFrame, labels: Labels) -> pd.DataFrame:
 
 
 def _parameter_text(parameters: Description) -> str:
-    return ", ".join(f"{name}: {value}" for name, value in parameters.items())
+    return ", ".join(f"{name}: {value}" for name, value in parameters.items() if value != "")

@@ -14,14 +14,13 @@ from saliency_assay.plotting.text import with_minus_signs
 from saliency_assay.registry.directions import Direction
 from saliency_assay.registry.properties import OTHER, PROPERTIES
 from saliency_assay.reliability.reliability_tables import rank_text
-from saliency_assay.reliability.verdicts import alpha_row, both_ways, is_by_means, is_untested, units_text
+from saliency_assay.reliability.verdicts import alpha_row, is_by_means, is_untested, units_text
 from saliency_assay.report.pages.words import (
     UNDEFINED,
     alpha_words,
     concordance_text,
     first,
     grouped_text,
-    least_percent,
     number,
     percent,
     ranked,
@@ -102,6 +101,7 @@ class MetricColumn:
     images: str
     lead: LeadCell | None = None
     reason: str = ""  # verdict with its reasons if no order of the methods was shown
+    summary: str = ""  # of the score
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,6 @@ def is_upright(names: Sequence[str]) -> bool:
 
 def heat_map(
     order: pd.DataFrame,
-    pairs: pd.DataFrame,
     reliability: pd.DataFrame,
     names: Mapping[tuple[str, str], str],
     measured: Mapping[str, str],
@@ -183,6 +182,7 @@ def heat_map(
     title: str,
     level: float,
     reasons: Mapping[tuple[str, str], str] = MappingProxyType({}),
+    summaries: Mapping[str, str] = MappingProxyType({}),
     controls: pd.DataFrame | None = None,
 ) -> HeatMap:
     """Return the rank sets of one study, methods in the order of ``order``, metrics grouped by what they measure.
@@ -191,13 +191,14 @@ def heat_map(
     so that uncertain ranks are gray. A cell is hatched if the method is not significantly better than every baseline.
 
     Args:
-        order, pairs: results of ``reliability.order_tables.order_tables`` for one set and model.
+        order: first result of ``reliability.order_tables.order_tables`` for one set and model.
         reliability: result of ``reliability.reliability_tables.reliability_table`` for the same.
         names: labels of the metrics and variants to show.
         measured: for each metric the property that it measures.
         title: title of the heat map.
         level: confidence level of the intervals of α.
         reasons: for metrics and variants under which no order of the methods was shown, the verdict.
+        summaries: summary of each score, by name.
         controls: result of ``reliability.controls.controls_table`` for the same.
     """
     shown = sorted(names, key=lambda pair: _group_place(measured.get(pair[0], OTHER)))
@@ -214,8 +215,9 @@ def heat_map(
                 with_minus_signs(direction.arrow),
                 _alpha_cell(alpha),
                 f"{scored_text(rows)}{f' ({groups})' if (groups := grouped_text(rows)) else ''}",
-                _lead_cell(rows, rows_of(pairs, *pair)),
+                _lead_cell(rows),
                 reasons.get(pair, ""),
+                summaries.get(pair[0], ""),
             )
         )
     methods: dict[bool, list[MethodRow]] = {False: [], True: []}
@@ -313,7 +315,7 @@ def _best_cell(controls: pd.DataFrame, method: str) -> ScoreCell:
     )
 
 
-def _lead_cell(scores: pd.DataFrame, pairs: pd.DataFrame) -> LeadCell | None:
+def _lead_cell(scores: pd.DataFrame) -> LeadCell | None:
     """Return the lead of the best method; None if no two methods have scores of the same images.
 
     The best method ranks first. If none does, it has the highest win rate or, if rank sets compare means, the best
@@ -348,13 +350,10 @@ def _lead_cell(scores: pd.DataFrame, pairs: pd.DataFrame) -> LeadCell | None:
     if by_means:
         test, means = f"{marked}: {means}, {p}", ""
     else:
-        wins = [
-            pair["wins"]
-            for (one, _), pair in both_ways(pairs, by_means=False).items()
-            if one == row["method"]
-        ]
+        others = compared[compared["method"] != row["method"]].set_index("method")["win_rate"]
+        second = f"{others.idxmax()}: {percent(others.max())}"
+        test = f"{marked}: win rate {percent(row['win_rate'])}, {second}, {p}"
         means = f"not tested: {means}"
-        test = f"{marked}: win rate ≥ {least_percent(wins)} against each other method, {p}"
     is_better = "significantly better than every other method" if significant else "not significantly better"
     note = "; ".join(filter(None, [test, means, f"it is {is_better} (p is adjusted for all comparisons)"]))
     return LeadCell(verdict, test, means, note)

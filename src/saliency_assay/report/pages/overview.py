@@ -60,8 +60,20 @@ def overview_page(
         legends=[heat for heat in heat_maps if heat][:1],
         studies=studies,
         use=metrics_to_use(results),
+        contents=_contents(scored),
         not_computed=not_computed,
     )
+
+
+def _contents(scored: Sequence[StudyResult]) -> dict[str, str]:
+    """Return the titles of the sections of the overview by their anchors."""
+    if not scored:
+        return {}
+    maps = "Ranks, maps and failures" if any(result.failures for result in scored) else "Ranks and maps"
+    sections = {"results": "Results of the studies", "metrics": "Which metrics to use", "maps": maps}
+    if any(result.disagreements for result in scored):
+        sections["disagreements"] = "Where metrics disagree"
+    return sections | {"export": "Export for a paper"}
 
 
 def build_page(
@@ -122,17 +134,16 @@ def summary_page(result: StudyResult, *, not_computed: Sequence[str] = ()) -> st
 def _heat_map(result: StudyResult) -> HeatMap | None:
     if not result.tables:
         return None
-    order, pairs, reliability = (result.tables[name] for name in ("order", "pairs", "reliability"))
     title = f"{result.label}: rank sets of the methods"
     judged = zip(result.names, result.verdicts, strict=True)
     return heat_map(
-        order,
-        pairs,
-        reliability,
+        result.tables["order"],
+        result.tables["reliability"],
         result.names,
         result.measured,
         title=title,
         level=result.level,
+        summaries=result.score_summaries,
         reasons={pair: verdict.text for pair, verdict in judged if not verdict.is_shown},
         controls=result.tables.get("controls"),
     )

@@ -12,6 +12,7 @@ NAMES = 108  # pixels that the names of methods have at least
 NARROWEST, WIDEST = 11, 21  # pixels of a column with its border
 LINE, UPRIGHT = 10, 5.5  # pixels of a line of the names of metrics, and of a letter, at most on average
 LONGEST_WORD = 14  # letters that a line of a name may lack
+LETTERS = 16  # letters of a line in columns that are wider than WIDEST, so that long names need less height
 LETTER = 6.8  # pixels of a letter of the names above the columns, at most on average
 MOST_ROWS = 10  # methods above which the heat map scrolls in a separate area
 
@@ -46,14 +47,13 @@ class Preview:
 
     @property
     def wraps(self) -> bool:
-        """True if a column has space for two lines of the name of its metric."""
+        """True if a column has space for several lines of the name of its metric."""
         return self.column >= 2 * LINE
 
     @property
     def height(self) -> int:
-        """Pixels in which the names of the metrics fit on two lines."""
-        longest = max((len(column.name) for column in self.heat.columns), default=0)
-        return math.ceil(UPRIGHT * (longest / 2 + LONGEST_WORD))
+        """Pixels in which the names of the metrics fit on the lines of a column."""
+        return math.ceil(UPRIGHT * (_longest(self.heat) / (self.column // LINE) + LONGEST_WORD))
 
     @property
     def tall(self) -> bool:
@@ -73,12 +73,18 @@ def preview(heat: HeatMap) -> Preview:
     lengths = [LETTER * len(name) for name in names]
     width = WIDTH - NAMES
     fits = [(width - length) / start for start, length in zip(starts, lengths, strict=True) if start]
-    column = int(max(NARROWEST, min(WIDEST, width / max(len(heat.columns), 1), *fits)))
+    widest = max(WIDEST, 1 + LINE * math.ceil(_longest(heat) / LETTERS))
+    column = int(max(NARROWEST, min(widest, width / max(len(heat.columns), 1), *fits)))
     edges = [column * start for start in starts]
     ends = [column * len(heat.columns), *map(sum, zip(edges, lengths, strict=True))]
     flags = [Flag(*entry) for entry in zip(heat.groups, names, flag_levels(edges, lengths), strict=True)]
     overhang = math.ceil(max(ends) - ends[0])
     return Preview(heat, column, max(NAMES, int(BESIDE - max(ends))), overhang, flags)
+
+
+def _longest(heat: HeatMap) -> int:
+    """Return the length of the longest name of a metric."""
+    return max((len(column.name) for column in heat.columns), default=0)
 
 
 def flag_levels(starts: Sequence[float], lengths: Sequence[float]) -> list[int]:

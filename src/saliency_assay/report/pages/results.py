@@ -72,7 +72,7 @@ def study_result(
         variants=facts["variants"],
         data=_data_text(facts, labels.data_set(facts["data"]), files["data"], maps),
         models=models,
-        accuracy=f"Test accuracy: {', '.join(accuracies)}.",
+        accuracies=accuracies,
         score_summaries=facts["score_summaries"],
         measured=facts["measured"],
         methods=list(map(labels.method, facts["methods"])),

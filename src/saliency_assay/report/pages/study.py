@@ -60,8 +60,8 @@ class StudyResult:
     """Kind of the variants of a score: ``variants`` of a metric, or ``models``, all of which have sentences."""
     reference_colors: Mapping[str, str] = field(default_factory=dict)
     """Color that stands for absence, by the labels of the methods that have such a color."""
-    accuracy: str = ""
-    """Test accuracies of its models in one sentence."""
+    accuracies: Sequence[str] = ()
+    """Labels of its models with their test accuracies."""
     kind_answers: Sequence[Answer] = ()
     """Answer that its kind of study has in place of the one from ranks; empty if it has none."""
     cautions: Sequence[str] = ()

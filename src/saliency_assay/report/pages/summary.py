@@ -44,8 +44,10 @@ class Lead:
     """Difference of the means of the two on the same images, positive if the method is better; NaN without one."""
     low: float
     high: float
-    wins: float
-    """Smallest probability of a better score on an image than one of the others, ties half."""
+    win_rate: float
+    """Probability of a better score than another method on an image, averaged over the other methods; ties half."""
+    second_rate: float
+    """Win rate of the second."""
     by_means: bool
     """True if rank sets compare means."""
 
@@ -56,25 +58,19 @@ class Lead:
 
     @property
     def size_text(self) -> str:
-        """Win rate and difference of means over the second, first the one that is tested.
+        """Win rates and difference of means of the method and the second, first the one that is tested.
 
-        The difference is left out if it has no interval or one that contains 0; the win rate is left out if means are
+        The difference is left out if it has no interval or one that contains 0; win rates are left out if means are
         tested.
         """
         means = ""
         if self.size > 0 and self.low > 0:
             interval = f"[{words.number(self.low)}, {words.number(self.high)}]"
             means = f"mean better by {words.number(self.size)} {interval}"
-        several = len(self.others) > 1
         if self.by_means:
             return f"{means or 'mean better'} than {self.second}"
-        rate = words.least_percent([self.wins]) if several else words.percent(self.wins)
-        share = (
-            f"win rate ≥ {rate} against each other method"
-            if several
-            else f"win rate {rate} against {self.second}"
-        )
-        return "; ".join(filter(None, [share, f"{means} than {self.second}" if means and several else means]))
+        rates = words.percent(self.win_rate), words.percent(self.second_rate)
+        return "; ".join(filter(None, [f"win rate {rates[0]}, second: {self.second}, {rates[1]}", means]))
 
 
 def lead_of(finding: Finding) -> Lead | None:
@@ -93,9 +89,9 @@ def lead_of(finding: Finding) -> Lead | None:
             size, low, high = (
                 float(pair[name]) for name in ("difference", "difference_low", "difference_high")
             )
-            wins = min(float(compared[method, name]["wins"]) for name in others)
+            rates = rows.set_index("method")["win_rate"].loc[[method, others[0]]]
             return Lead(
-                method, finding.name, tuple(others), others[0], size, low, high, wins, by_means=by_means
+                method, finding.name, tuple(others), others[0], size, low, high, *rates, by_means=by_means
             )
     return None
 
@@ -305,13 +301,16 @@ def has_one_seed(findings: Sequence[Finding]) -> bool:
 def one_seed_words(findings: Mapping[str, Sequence[Finding]]) -> str:
     """Return the warning about studies with a single training seed or weights file; empty if there is none.
 
+    Studies that rank no methods are left out.
+
     Args:
         findings: results of the studies with scores, by their labels.
     """
-    names = [label for label, of_study in findings.items() if has_one_seed(of_study)]
+    ranked = [label for label, of_study in findings.items() if _compared(of_study)]
+    names = [label for label in ranked if has_one_seed(findings[label])]
     if not names:
         return ""
-    where = f" ({joined(names)})" if len(names) < len(findings) else ""
+    where = f" ({joined(names)})" if len(names) < len(ranked) else ""
     return f"One training seed or weights file{where}: retraining may change the order of the methods."
 
 

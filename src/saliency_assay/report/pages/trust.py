@@ -67,6 +67,7 @@ class TrustedMetric:
     page: str
     folder: str
     name: str
+    summary: str
     measures: str
     alpha: Number  # with its interval as note
     axis: Axis | None
@@ -95,7 +96,8 @@ class AdvisedMetrics:
     level: int
     reason: str
     """Restrictions of the use of a clear order, in short; else empty."""
-    metrics: Sequence[str]
+    metrics: Sequence[tuple[str, str]]
+    """Their labels with notes, and the summaries of their scores."""
 
 
 @dataclass(frozen=True)
@@ -275,21 +277,21 @@ def metrics_to_use(results: Sequence[StudyResult]) -> dict[str, list[AdvisedMetr
     the verdict rests.
     """
     metrics = [
-        (finding, result.label, verdict)
+        (finding, result.label, result.score_summaries.get(metric, ""), verdict)
         for result in results
         if result.tables
-        for finding, verdict in zip(result.findings, result.verdicts, strict=True)
+        for (metric, _), finding, verdict in zip(result.names, result.findings, result.verdicts, strict=True)
     ]
     studies = Counter(finding.name for finding, *_ in metrics)
-    names: dict[tuple[str, str], list[str]] = {}
-    for finding, study, verdict in metrics:
+    names: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for finding, study, summary, verdict in metrics:
         notes = [study] if studies[finding.name] > 1 else []
         if verdict.kind == verdicts.RELIABLE and finding.alpha:
             name, value, *_ = verdicts.deciding_statistic(finding.alpha)
             notes.append(f"{name}\u00a0{words.two(value)}")
         text = f"{finding.name} ({', '.join(notes)})" if notes else finding.name
         reason = " and ".join(verdict.short_reasons) if verdict.kind == verdicts.CLEAR else ""
-        names.setdefault((verdict.kind, reason), []).append(text)
+        names.setdefault((verdict.kind, reason), []).append((text, summary))
     advice: dict[str, list[AdvisedMetrics]] = {}
     for kind, reason in sorted(names, key=lambda group: -KINDS.index(group[0])):
         group = AdvisedMetrics(kind, LEVELS[kind], reason, names[kind, reason])
@@ -312,6 +314,7 @@ def trusted_metrics(result: StudyResult) -> list[TrustedMetric]:
             page=result.page,
             folder=result.name,
             name=finding.name,
+            summary=result.score_summaries.get(pair[0], ""),
             measures=result.measured.get(pair[0], OTHER),
             alpha=_alpha(finding.alpha),
             axis=_axis(finding.alpha),

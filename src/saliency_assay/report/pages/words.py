@@ -4,7 +4,6 @@
 ``reliability.order_tables.order_tables``. Sentences about several metrics of a study are in ``report.pages.summary``.
 """
 
-import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -469,11 +468,6 @@ def number(value: float) -> str:
 def two(value: float) -> str:
     """Return a number with two decimals and no minus sign before zero."""
     return with_minus(f"{value:.2f}")
-
-
-def least_percent(shares: Iterable[float]) -> str:
-    """Return the smallest of ``shares`` in percent, rounded down, for text such as "≥ 51 %"; NaN are left out."""
-    return f"{math.floor(100 * np.nanmin(list(shares)) + 1e-9)}\u00a0%"
 
 
 def percent(share: float) -> str:
