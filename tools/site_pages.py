@@ -25,8 +25,10 @@ BOOSTS = {
     "models.md": 1.5,
     "imagenet.md": 0.5,
     "reliability.md": 2.0,
+    "formats.md": 0.5,
     "scaling.md": 0.8,
-} | {f"methods/{page}.md": 2.0 for page in ("cam", "path")}
+    "transformers.md": 0.5,
+} | {f"methods/{page}.md": 1.6 for page in ("cam", "path")}
 """Weights of pages in the search; 1 for the others."""
 
 
