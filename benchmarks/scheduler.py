@@ -4,7 +4,8 @@
 Slurm cluster, with 100 of 3,000 jobs in the queue and 8 to 16 minutes per job. Slurm's commands are simulated, and the
 hour takes three minutes. Only the jobs and the status checks are faster: Snakemake's own delay of one second between
 two passes of its scheduler stays. With ``--lost``, the nodes of this share of the jobs fail, and Snakemake submits
-these jobs again. With ``--late``, the network file system shows a finished job's file only after this number of seconds.
+these jobs again. With ``--late``, the network file system shows a finished job's file only after this number of
+seconds, which are not shortened.
 
 The jobs run in other processes, which are not counted. A pass is one search for jobs to start.
 
@@ -70,16 +71,14 @@ echo a
 """
 QUEUE = f"""#!{sys.executable} -S
 import pathlib, random, time
-pathlib.Path("finished").mkdir(exist_ok=True)
 for path in pathlib.Path("queue").iterdir():
     attempt, number = path.name.split("_")
     job = random.Random(number)
     minutes, is_lost = job.uniform(8, 16), job.random() < LOST and attempt == "0"
     since_end = time.time() - path.stat().st_mtime - minutes / 60 * {HOUR}
-    ended = since_end > 0
-    if since_end > LATE and not is_lost:
+    state = "RUNNING" if since_end < 0 else "FAILED" if is_lost else "COMPLETED"
+    if IS_FILE_SYSTEM and state == "COMPLETED" and since_end > LATE:
         pathlib.Path("finished", number).touch()
-    state = ("FAILED" if is_lost else "COMPLETED") if ended else "RUNNING"
     print(int(attempt) * 100000 + int(number), state, sep="|")
 """
 
@@ -94,7 +93,8 @@ def run(
     kind: str, remedy: str, options: list[str], jobs: int, finished: int, *, lost: float, late: float
 ) -> dict[str, float]:
     """Run ``jobs`` jobs until ``finished`` of them have ended or an hour is over; return times, jobs and passes."""
-    queue = QUEUE.replace("LOST", str(lost)).replace("LATE", str(late))
+    program = QUEUE.replace("LOST", str(lost)).replace("LATE", str(late))
+    queue = program.replace("IS_FILE_SYSTEM", "False")
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         (folder / "Snakefile").write_text(SNAKEFILE.format(jobs=jobs, remedy=remedy))
@@ -104,6 +104,7 @@ def run(
         for name, text in commands.items():
             (folder / "bin" / name).write_text(text)
             (folder / "bin" / name).chmod(0o755)
+        file_system = [sys.executable, "-S", "-c", program.replace("IS_FILE_SYSTEM", "True")]
         process = subprocess.Popen(
             [sys.executable, "-m", "snakemake", "--scheduler", "greedy", *options],
             cwd=folder,
@@ -121,6 +122,8 @@ def run(
             while True:
                 time.sleep(0.2)
                 check_running(process, folder / "log")
+                if kind == "slurm":
+                    subprocess.run(file_system, cwd=folder, check=True, stdout=subprocess.DEVNULL)
                 seconds, done = time.perf_counter() - start, len(list(folder.glob("finished/*")))
                 if seconds > HOUR if kind == "slurm" else done >= finished:
                     break
@@ -147,13 +150,16 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=3000)
     parser.add_argument("--finished", type=int, default=1000, help="of the local jobs")
     parser.add_argument("--lost", type=float, default=0.0, help="share of the Slurm jobs whose node fails")
-    parser.add_argument("--late", type=float, default=0.0, help="seconds until the file of a Slurm job is visible")
+    parser.add_argument(
+        "--late", type=float, default=0.0, help="seconds until the file of a Slurm job is visible"
+    )
+    parser.add_argument("--variant", choices=tuple(VARIANTS), help="only this one")
     parser.add_argument("--json", action="store_true", help="print JSON in place of the table")
     options = parser.parse_args()
     rows = []
     for kind, arguments in (("local", LOCAL), ("slurm", SLURM)):
         for name, (remedy, limit) in VARIANTS.items():
-            if options.only in (None, kind):
+            if options.only in (None, kind) and options.variant in (None, name):
                 measured = run(
                     kind,
                     remedy,

@@ -56,14 +56,19 @@ with run_job(snakemake, needs=("data", "maps")) as job:
         save(figure, job.output.vector)
     small = thumbnails(images, maps, titles=captions, masks=masks, labels=display)
 
-    # Only the rows of these images are read, because tables of scores and predictions may have millions.
-    of_images = [("data", "==", settings["data"]), ("image", "in", indices.tolist())]
-    predictions = {
-        display.model(model): image_predictions(
-            pd.read_parquet(path, filters=of_images), indices, model_classes[model]
-        )
-        for model, path in zip(settings["models"], job.input.predictions, strict=True)
-    }
+    prediction_files = dict(zip(settings["models"], job.input.predictions, strict=True))
+
+    def predictions_of(images, models):
+        # Only the rows of these images are read, because tables of scores and predictions may have millions.
+        of_images = [("data", "==", settings["data"]), ("image", "in", images.tolist())]
+        return {
+            display.model(model): image_predictions(
+                pd.read_parquet(prediction_files[model], filters=of_images), images, model_classes[model]
+            )
+            for model in models
+        }
+
+    predictions = predictions_of(indices, settings["models"])
     scores = []
     if job.input.scores:
         rated = settings["scores"]
@@ -94,6 +99,7 @@ with run_job(snakemake, needs=("data", "maps")) as job:
                 shown = [worst.variant.partition(" ")[2]]
             with zarr_store.open_store(job.input.data, kind="data") as data:
                 worst_images = data["image"][worst.images]
+                worst_masks = None if masks is None else data["mask"][worst.images]
                 worst_labels = {name: data[name][worst.images] for name in labels}
                 worst_files = text.decode(data["file"][worst.images]) if files else worst.images.tolist()
             worst_maps = {}
@@ -103,9 +109,14 @@ with run_job(snakemake, needs=("data", "maps")) as job:
                     visual = reduce(torch.from_numpy(store["map"][rows]), "visual").numpy()
                 worst_maps[model] = {worst.method: visual}
             worst_small = thumbnails(
-                worst_images, worst_maps, titles=titles(worst_labels, classes), labels=display
+                worst_images,
+                worst_maps,
+                titles=titles(worst_labels, classes),
+                masks=worst_masks,
+                labels=display,
             )
-            small["failures"] = failures_content(worst, worst_small, worst_files, display)
+            worst_predictions = predictions_of(worst.images, shown)
+            small["failures"] = failures_content(worst, worst_small, worst_files, worst_predictions, display)
     job.output.thumbnails.write_text(json.dumps(small), encoding="utf-8")
     # An image file is known by its name; other images have only their number.
     named = zip(files or indices.tolist(), class_names(labels, classes), strict=True)

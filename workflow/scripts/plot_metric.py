@@ -6,8 +6,9 @@ from saliency_assay.plotting.metric_results import MetricResults
 from saliency_assay.plotting.style import save, styled
 from saliency_assay.registry.labels import Labels
 from saliency_assay.registry.records import resolve
+from saliency_assay.reliability.rated_scores import with_clusters
 from saliency_assay.runtime.job import run_job
-from saliency_assay.storage import score_tables
+from saliency_assay.storage import score_tables, zarr_store
 from saliency_assay.storage.shards import grouped, open_stores
 
 with run_job(snakemake) as job:
@@ -28,7 +29,9 @@ with run_job(snakemake) as job:
     results = MetricResults(
         entry=job.wildcards.metric,
         parameters=settings["parameters"],
-        scores=score_tables.read(paths.scores),
+        scores=with_clusters(
+            score_tables.read(paths.scores), job.open(zarr_store.open_store(paths.data, kind="data"))
+        ),
         labels=settings["labels"],
         directions=settings["directions"],
         curves=curves,

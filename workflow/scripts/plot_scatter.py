@@ -2,12 +2,14 @@
 
 from saliency_assay.plotting.style import save, styled
 from saliency_assay.registry.labels import Labels
+from saliency_assay.reliability.rated_scores import with_clusters
 from saliency_assay.runtime.job import run_job
-from saliency_assay.storage import score_tables
+from saliency_assay.storage import score_tables, zarr_store
 from saliency_assay.studies.fidelity.scatter import infidelity_sensitivity
 
 with run_job(snakemake) as job:
-    table = score_tables.read(job.input)
+    with zarr_store.open_store(job.input.data, kind="data") as data:
+        table = with_clusters(score_tables.read([job.input.scores]), data)
     with styled():
         figure = infidelity_sensitivity(table, job.settings["pairs"], Labels(**job.settings["labels"]))
         save(figure, job.output[0])

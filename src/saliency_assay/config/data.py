@@ -257,7 +257,8 @@ class ImageFolderData(FolderData):
     )
     masks: OrAbsent[Text] = Field(
         None,
-        description="[Masks](data.md#masks-and-boxes-file-formats) of the objects: a folder of PNG files, or a CSV or JSON file of boxes.",
+        description="[Masks](data.md#masks-and-boxes-file-formats) of the objects: a folder of PNG files, or a CSV or"
+        " JSON file of boxes.",
     )
 
     size: Size = Field(224, description=SIZE)

@@ -437,7 +437,7 @@ class Params(EntrySettings):
     def _outlined(self, data: str) -> str:
         """Return what the masks of a set show; empty if it has none."""
         entry = self.config.sets[data]
-        return ("name" if entry.source else "object") if entry.has_masks else ""
+        return ("half with the caption" if entry.source else "object") if entry.has_masks else ""
 
     def plot_training(self, wildcards: Wildcards) -> Settings:
         models = self.studies.models

@@ -9,7 +9,6 @@ import pandas as pd
 from numpy import ndarray as Array
 
 from saliency_assay.registry.labels import UNLABELED, Labels
-from saliency_assay.storage import GROUP
 
 
 @dataclass(frozen=True)
@@ -20,7 +19,7 @@ class MetricResults:
     """Name of the entry. A variant is this name, alone or followed by a space and the sub-variant."""
     parameters: Mapping[str, Any]
     scores: pd.DataFrame
-    """Rows of the entry in the score table; for each method and score in the order of its curves."""
+    """Rows of the entry in the score table ``with_clusters``; for each method and score in the order of its curves."""
     labels: Mapping[str, str]
     """Label of each score, by name."""
     directions: Mapping[str, str]
@@ -48,13 +47,10 @@ class MetricResults:
         return int(self.scores["seed"].nunique())
 
     @property
-    def groups(self) -> Array | None:
-        """Number of each image's group, ``[images]`` in the order of curves of one seed; None without groups."""
-        if GROUP not in self.scores:
-            return None
-        of_one = self.scores.groupby(["metric", "variant", "method", "seed"], sort=False)[GROUP]
-        codes: Array = pd.factorize(next(iter(of_one))[1])[0]
-        return codes
+    def images(self) -> pd.DataFrame:
+        """Rows of one score, method and seed: a row per image, in the order of curves."""
+        keys = ["metric", "variant", "method", "seed"]
+        return next(iter(self.scores.groupby(keys, sort=False)))[1]
 
     def sub_variants(self, score: str) -> list[str]:
         """Return the sub-variants of ``score`` in the order of the table."""

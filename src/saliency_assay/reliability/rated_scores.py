@@ -25,6 +25,18 @@ def clusters_of(data: Any) -> dict[str, np.ndarray]:
     return clusters if groups is None else clusters | {GROUPS: groups}
 
 
+def with_clusters(scores: pd.DataFrame, data: Any) -> pd.DataFrame:
+    """Return a score table with a column for each of ``CLUSTERS`` that the data set has."""
+    numbers = {array: data[array][:][scores["image"]] for array in CLUSTERS.values() if array in data}
+    return scores.assign(**numbers)
+
+
+def factors_of(rows: pd.DataFrame) -> dict[str, np.ndarray]:
+    """Return for each kind of cluster, and for groups, the cluster of each row of a table ``with_clusters``."""
+    columns = {**CLUSTERS, GROUPS: GROUP}
+    return {name: pd.factorize(rows[column])[0] for name, column in columns.items() if column in rows}
+
+
 def ranges_of(settings: Mapping[str, Sequence[float | None]]) -> dict[str, tuple[float, float]]:
     """Return the smallest and largest possible value of each score from the settings of a job, None for no limit."""
     return {

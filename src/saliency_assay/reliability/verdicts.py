@@ -65,11 +65,6 @@ class Verdict:
         return f"{self.kind}: {'; '.join(self.reasons)}"
 
     @property
-    def short_reasons(self) -> list[str]:
-        """The reasons without the numbers in parentheses."""
-        return [reason.partition(" (")[0] for reason in self.reasons]
-
-    @property
     def is_shown(self) -> bool:
         """True if an order of the methods was shown."""
         return self.kind in SHOWN

@@ -42,8 +42,15 @@ def test_the_worst_images_are_those_of_the_method_with_the_most_best_means() -> 
     assert (worst.method, worst.metric, worst.arrow, worst.total) == ("a", "good", "↑", 6)
     assert worst.images.tolist() == [11, 14, 15, 13]
     assert worst.scores == ["0.100", "0.200", "0.300", "0.350"]
-    small = {"titles": list("pqrs"), "images": list("1234"), "maps": {"m": {"A": list("wxyz")}}}
-    content = failures_content(worst, small, [11, 14, 15, 13], Labels(methods={"a": "A"}))
+    small = {
+        "titles": list("pqrs"),
+        "images": list("1234"),
+        "maps": {"m": {"A": list("wxyz")}},
+        "outlines": [],
+    }
+    predictions = {"m": [("cat", True, "90 %"), ("dog", False, "10 %"), None, ("cat", True, "60 %")]}
+    content = failures_content(worst, small, [11, 14, 15, 13], predictions, Labels(methods={"a": "A"}))
+    assert content["wrong"] == [[], ["predicted: dog"], [], []]
     assert content["title"] == "Where A fails: 4 worst of 6 images"
     assert content["titles"][0] == "image 11 (p)"
     assert content["maps"] == {"A": list("wxyz")}

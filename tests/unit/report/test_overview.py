@@ -84,9 +84,7 @@ def heat(
     controls: pd.DataFrame | None = None,
 ) -> str:
     names = {pair: pair[0] for pair in main_scores(order)}
-    shown = heat_map(
-        order, reliability, names, measured or {}, title="t", level=0.9, controls=controls
-    )
+    shown = heat_map(order, reliability, names, measured or {}, title="t", level=0.9, controls=controls)
     return str(page_templates(TEMPLATES).get_template("heat_map.html.j2").module.heat_map(shown))
 
 
@@ -141,13 +139,13 @@ def test_the_heat_map_has_the_share_of_the_range_between_controls() -> None:
     [
         (
             CLEAR,
-            "yes<small>a: win rate 90\u00a0%, b: 80\u00a0%, p = 0.010</small>"
-            "<small>not tested: mean better by 1.00 [0.500, 1.50] than b</small>",
+            "yes<small>a: win rate 90\u00a0%, b 80\u00a0%, p = 0.010</small>"
+            "<small>without a test: mean better by 1.00 [0.500, 1.50] than b</small>",
         ),
         (
             TIED,
-            "no<small>a: win rate 90\u00a0%, b: 80\u00a0%, p = 0.500</small>"
-            "<small>not tested: mean better by 1.00 [0.500, 1.50] than b</small>",
+            "no<small>a: win rate 90\u00a0%, b 80\u00a0%, p = 0.500</small>"
+            "<small>without a test: mean better by 1.00 [0.500, 1.50] than b</small>",
         ),
         (  # the tested quantity is the mean
             CLEAR.assign(ranked_by="means"),
@@ -159,8 +157,8 @@ def test_the_heat_map_has_the_share_of_the_range_between_controls() -> None:
         ),
         (  # a wins most images, b has the better mean
             CLEAR.assign(lead=[-2.0, 2.0, 1.0], lead_low=-2.5, lead_high=0.5),
-            "yes<small>a: win rate 90\u00a0%, b: 80\u00a0%, p = 0.010</small>"
-            "<small>not tested: mean worse by 2.00 [−0.500, 2.50] than b</small>",
+            "yes<small>a: win rate 90\u00a0%, b 80\u00a0%, p = 0.010</small>"
+            "<small>without a test: mean worse by 2.00 [−0.500, 2.50] than b</small>",
         ),
         (
             TIED.assign(over=UNTESTED, lead_low=NAN, lead_high=NAN, lead_p=NAN),
@@ -220,14 +218,14 @@ def test_the_answer_has_a_line_for_each_leading_method() -> None:
     led = order_rows({"a": (2, 2), "b": (3, 3), "random": (1, 1)}, above_baselines={"a": 0.0, "b": 0.0})
     orders = {"x": CLEAR, "y": CLEAR, "z": order_rows({"a": (2, 2), "b": (1, 1)}), "v": TIED, "w": led}
     order = pd.concat([named(rows, name) for name, rows in orders.items()])
-    size = "win rate 90\u00a0%, second: b, 80\u00a0%; mean better by 1.00 [0.500, 1.50]"
+    size = "win rate 90\u00a0%, b 80\u00a0%, p = 0.001; mean better by 1.00 [0.500, 1.50]"
     for rows, lines in (
         (CLEAR, [Answer("leads b on good", "a", size)]),
         (
             order,  # under v, images are too few to tell, and w does not separate methods from baseline methods
             [
                 Answer("leads b on x and y", "a", f"x: {size}"),
-                Answer("leads a on z", "b", "win rate 80\u00a0%, second: a, 90\u00a0%"),
+                Answer("leads a on z", "b", "win rate 80\u00a0%, a 90\u00a0%, p = 0.001"),
             ],
         ),
         (led, [Answer(f"No metric shows an order of the methods: {NOT_SEPARATED}.")]),
@@ -457,8 +455,8 @@ def test_the_reader_goes_into_snakemakes_report() -> None:
 
 
 def test_the_size_of_a_lead_begins_with_what_is_tested() -> None:
-    lead = Lead("a", "M", ("b", "c"), "b", 0.2, 0.1, 0.3, 0.8, 0.6, by_means=False)
-    rates = "M: win rate 80\u00a0%, second: b, 60\u00a0%"
+    lead = Lead("a", "M", ("b", "c"), "b", 0.2, 0.1, 0.3, 0.8, 0.6, 0.001, by_means=False)
+    rates = "M: win rate 80\u00a0%, b 60\u00a0%, p = 0.001"
     assert lead.text == f"{rates}; mean better by 0.200 [0.100, 0.300]"
     assert replace(lead, low=-0.1).text == rates
-    assert replace(lead, by_means=True).text == "M: mean better by 0.200 [0.100, 0.300] than b"
+    assert replace(lead, by_means=True).text == "M: mean better by 0.200 [0.100, 0.300] than b, p = 0.001"

@@ -132,20 +132,18 @@ def test_the_page_lists_all_metrics_by_verdict_with_the_number_of_each() -> None
     assert page.text.count("retraining may change the order of the methods") == 1
 
 
-def test_metrics_to_use_are_grouped_by_verdict_and_reason() -> None:
-    alphas = {"third": (0.4, 0.3, 0.5), "fourth": (0.4, 0.2, 0.6), "open": (0.6, 0.5, 0.9)}
+def test_metrics_to_use_are_grouped_by_verdict() -> None:
+    alphas = {"third": (0.4, 0.3, 0.5), "open": (0.6, 0.5, 0.9)}
     orders = {"good": CLEAR, "bad": TIED, **dict.fromkeys(alphas, CLEAR)}
+    result = replace(study(orders, alphas), score_summaries={"bad": "a bad one"})
     advice = {
-        name: [(group.kind, group.reason, group.metrics) for group in groups]
-        for name, groups in metrics_to_use([study(orders, alphas)]).items()
+        name: [(group.kind, group.metrics) for group in groups]
+        for name, groups in metrics_to_use([result]).items()
     }
     assert advice == {
-        ADVICE[RELIABLE]: [(RELIABLE, "", [("good (α\u00a00.90)", "")])],
-        ADVICE[CLEAR_VERDICT]: [
-            (CLEAR_VERDICT, "images rank methods differently", [("third", ""), ("fourth", "")]),
-            (CLEAR_VERDICT, "it is open whether images agree on the ranking", [("open", "")]),
-        ],
-        DO_NOT_USE: [(TOO_FEW, "", [("bad", "")])],
+        ADVICE[RELIABLE]: [(RELIABLE, [("good (α\u00a00.90)", "")])],
+        ADVICE[CLEAR_VERDICT]: [(CLEAR_VERDICT, [("third", ""), ("open", "")])],
+        DO_NOT_USE: [(TOO_FEW, [("bad", "a bad one")])],
     }
 
 

@@ -166,7 +166,7 @@ def test_with_several_seeds_missing_scores_are_a_share_of_images_and_seeds() -> 
         (0.7, 0.5, 0.8, "images agree on the ranking more than by chance, but α may be below 0.65"),
         (0.3, 0.1, 0.5, "agree only partly on the ranking (CI above 0 and below 0.65)"),
         (-0.3, -0.5, -0.1, "at most slightly more than by chance"),  # no contradiction: one below 0 is chance
-        (0.3, -0.1, 0.6, "are not shown to agree on the ranking more than by chance; α is below 0.65"),
+        (0.3, -0.1, 0.6, "are not shown to agree on the ranking more than by chance (whole CI of α < 0.65)"),
         (0.7, -0.01, 0.99, "too wide to show"),
         (1.0, NAN, NAN, "too few images for a confidence interval"),
         (NAN, NAN, NAN, "or all methods tie"),

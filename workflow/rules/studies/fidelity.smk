@@ -119,7 +119,8 @@ use rule plot_metric as plot_areas with:
 rule plot_scatter:
     """Plot infidelity against sensitivity."""
     input:
-        "<results>/tables/{study}/scores.parquet",
+        data=INPUTS.study_data,
+        scores="<results>/tables/{study}/scores.parquet",
     output:
         report(
             "<results>/figures/{study}/infidelity_sensitivity.svg",

@@ -53,6 +53,10 @@ for (const link of document.querySelectorAll('a[href^="#"]:not([data-list])')) l
   part.querySelector('summary')?.focus({preventScroll: true});
   part.scrollIntoView();
 };
+for (const button of document.querySelectorAll('button.copy')) button.onclick = () => {
+  getSelection().selectAllChildren(button.nextElementSibling);
+  document.execCommand('copy');  // works in pages opened from disk, too
+};
 for (const button of document.querySelectorAll('button.unfold')) button.onclick = () => unfold(foldedParts());
 window.addEventListener('beforeprint', () => unfold(foldedParts()));
 for (const figure of document.querySelectorAll('button.figure')) figure.onclick = () => figure.classList.toggle('enlarged');

@@ -76,15 +76,15 @@
 
   const urls = {};
   let current;
-  const open = category => {
+  const open = (category, anchor) => {
     urls[category] ??= URL.createObjectURL(new Blob([pageOf(category)], {type: 'text/html'}));
-    app.setView({content: 'html', contentPath: urls[category], hideNavbar: narrow()});
+    app.setView({content: 'html', contentPath: urls[category] + (anchor ? `#${anchor}` : ''), hideNavbar: narrow()});
     current = category;
   };
   // The frame is created asynchronously for each page.
   new MutationObserver(() => {
     const frame = document.querySelector('iframe');
-    if (frame && frame.src === urls[current]) frame.title = current;
+    if (frame && frame.src.startsWith(urls[current])) frame.title = current;
   }).observe(document.body, {childList: true, subtree: true});
   const showCategory = app.showCategory.bind(app);
   app.showCategory = category => {
@@ -96,8 +96,8 @@
     return [e(ListHeading, {key: 'Results', text: 'Results'}), ...items];
   };
   window.addEventListener('message', event => {
-    const {page, list} = event.data ?? {};
-    if (typeof page === 'string' && Object.hasOwn(categories, page)) open(page);
+    const {page, anchor, list} = event.data ?? {};
+    if (typeof page === 'string' && Object.hasOwn(categories, page)) open(page, anchor);
     if (typeof list === 'string' && Object.hasOwn(categories, list)) showCategory(list);
   });
   document.title = reader.title;

@@ -35,7 +35,10 @@ COLUMN = ["data", "model", "metric", "variant"]
 MOST_COLUMNS = 5  # with intervals, these fill a page at \footnotesize
 LETTERS, METHOD_LETTERS = 15, 20
 ARROWS = {"higher": r"$\uparrow$", "lower": r"$\downarrow$"}
-RANKED = {"wins": "by win rate (probability of a better score than another method on an image)", "means": "by mean"}
+RANKED = {
+    "wins": "by win rate (probability of a better score than another method on an image)",
+    "means": "by mean",
+}
 HEAD = "% Tables of study {study}. To be read with \\input; all they need is \\usepackage{{booktabs}}."
 
 
@@ -186,7 +189,8 @@ def _score_float(
     groups: list[list[str]] = [[], []]
     for method, baseline in dict(zip(all_rows["method"], all_rows["baseline"], strict=True)).items():
         cells = [
-            _score_cell(rows[rows["method"] == method], len(rows), baseline=baseline) for rows in columns.values()
+            _score_cell(rows[rows["method"] == method], len(rows), baseline=baseline)
+            for rows in columns.values()
         ]
         groups[bool(baseline)] += latex.paired(latex.wrapped(labels.method(method), METHOD_LETTERS), cells)
     baselines = bool(all_rows["baseline"].any())
@@ -256,7 +260,7 @@ def _score_caption(rows: pd.DataFrame, study: str, baselines: bool, level: float
         f"(n = {images} images{groups}{seeds}), below it {interval}; {legend}. "
         rf"In parentheses the rank set {RANKED[rows['ranked_by'].iloc[0]]}, with simultaneous 95\,\% confidence over "
         "the methods of a score, not over scores; bold: no method is significantly better, and some are worse. "
-        f"{_selection_text(rows, labels)}{'Baseline methods are listed separately and never bold. ' if baselines else ''}"
+        f"{_selection_text(rows, labels)}{'Baseline methods are below and never bold. ' if baselines else ''}"
         rf"$\alpha$: inter-rater reliability of the ranking (Krippendorff), with its {100 * level:.4g}\,\% "
         "confidence interval."
     )

@@ -113,7 +113,11 @@ def _is_tied(oriented: pd.Series) -> bool:
 
 
 def failures_content(
-    found: Failures, small: Mapping[str, Any], names: Sequence[str], labels: Labels
+    found: Failures,
+    small: Mapping[str, Any],
+    names: Sequence[str],
+    predictions: Mapping[str, Sequence[tuple[str, bool, str] | None]],
+    labels: Labels,
 ) -> dict[str, Any]:
     """Return the content of the table of failures, for ``gallery.json``.
 
@@ -121,6 +125,7 @@ def failures_content(
         found: result of ``failures``.
         small: ``plotting.thumbnails.thumbnails`` of its images and the maps of its method.
         names: number or file of each image.
+        predictions: result of ``image_details.image_predictions`` for each label of a model that is explained.
         labels: labels of methods and scores.
     """
     method, metric = labels.method(found.method), labels.score(found.metric, found.variant)
@@ -128,6 +133,16 @@ def failures_content(
         "title": f"Where {method} fails: {len(found.images)} worst of {found.total} images",
         "titles": [f"image {name} ({title})" for name, title in zip(names, small["titles"], strict=True)],
         "images": small["images"],
+        "outlines": small["outlines"],
+        "wrong": [
+            [
+                f"{model if len(predictions) > 1 else 'predicted'}: {predicted[0]}"
+                for model, of_model in predictions.items()
+                if (predicted := of_model[place]) and not predicted[1]
+            ]
+            for place in range(len(found.images))
+        ],
+        "captions": small["titles"],
         "maps": {
             f"{method}, {model}" if len(small["maps"]) > 1 else method: of_model[method]
             for model, of_model in small["maps"].items()

@@ -22,6 +22,7 @@ from saliency_assay.report.pages.words import (
     first,
     grouped_text,
     number,
+    p_text,
     percent,
     ranked,
     rows_of,
@@ -344,16 +345,14 @@ def _lead_cell(scores: pd.DataFrame) -> LeadCell | None:
         text = f"{marked} has the best mean, but {row['lead_over']} is better on the same images, by {number(size)}"
         return LeadCell("no", text, "", text)
     verdict = ("baseline" if row["baseline"] else "yes") if significant else "no"
-    p = "p < 0.001" if row["lead_p"] < 0.001 else f"p = {row['lead_p']:.3f}"
-    if np.isnan(row["lead_p"]):
-        p = "not tested against all methods"
+    p = "not tested against all methods" if np.isnan(row["lead_p"]) else p_text(row["lead_p"])
     if by_means:
         test, means = f"{marked}: {means}, {p}", ""
     else:
         others = compared[compared["method"] != row["method"]].set_index("method")["win_rate"]
-        second = f"{others.idxmax()}: {percent(others.max())}"
+        second = f"{others.idxmax()} {percent(others.max())}"
         test = f"{marked}: win rate {percent(row['win_rate'])}, {second}, {p}"
-        means = f"not tested: {means}"
+        means = f"without a test: {means}"
     is_better = "significantly better than every other method" if significant else "not significantly better"
     note = "; ".join(filter(None, [test, means, f"it is {is_better} (p is adjusted for all comparisons)"]))
     return LeadCell(verdict, test, means, note)

@@ -48,6 +48,8 @@ class Lead:
     """Probability of a better score than another method on an image, averaged over the other methods; ties half."""
     second_rate: float
     """Win rate of the second."""
+    p: float
+    """Largest adjusted p-value of the comparisons with the others."""
     by_means: bool
     """True if rank sets compare means."""
 
@@ -58,7 +60,7 @@ class Lead:
 
     @property
     def size_text(self) -> str:
-        """Win rates and difference of means of the method and the second, first the one that is tested.
+        """Win rates and difference of means of the method and the second, with the p-value of what is tested.
 
         The difference is left out if it has no interval or one that contains 0; win rates are left out if means are
         tested.
@@ -67,10 +69,13 @@ class Lead:
         if self.size > 0 and self.low > 0:
             interval = f"[{words.number(self.low)}, {words.number(self.high)}]"
             means = f"mean better by {words.number(self.size)} {interval}"
+        p = words.p_text(self.p)
         if self.by_means:
-            return f"{means or 'mean better'} than {self.second}"
-        rates = words.percent(self.win_rate), words.percent(self.second_rate)
-        return "; ".join(filter(None, [f"win rate {rates[0]}, second: {self.second}, {rates[1]}", means]))
+            return f"{means or 'mean better'} than {self.second}, {p}"
+        rates = (
+            f"win rate {words.percent(self.win_rate)}, {self.second} {words.percent(self.second_rate)}, {p}"
+        )
+        return "; ".join(filter(None, [rates, means]))
 
 
 def lead_of(finding: Finding) -> Lead | None:
@@ -90,8 +95,19 @@ def lead_of(finding: Finding) -> Lead | None:
                 float(pair[name]) for name in ("difference", "difference_low", "difference_high")
             )
             rates = rows.set_index("method")["win_rate"].loc[[method, others[0]]]
+            tested = "difference_p" if by_means else "wins_p"
             return Lead(
-                method, finding.name, tuple(others), others[0], size, low, high, *rates, by_means=by_means
+                method=method,
+                metric=finding.name,
+                others=tuple(others),
+                second=others[0],
+                size=size,
+                low=low,
+                high=high,
+                win_rate=rates.iloc[0],
+                second_rate=rates.iloc[1],
+                p=max(float(compared[method, name][tested]) for name in others),
+                by_means=by_means,
             )
     return None
 

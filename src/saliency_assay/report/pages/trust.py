@@ -20,7 +20,7 @@ from saliency_assay.report.pages.summary import one_seed_words
 
 LEVELS = {kind: 2 if kind == verdicts.RELIABLE else int(kind in verdicts.SHOWN) for kind in KINDS}
 """Color of each verdict: 0 if no order was shown, 1 if it is clear on average, 2 if it is reliable."""
-ADVICE = {verdicts.RELIABLE: "Use", verdicts.CLEAR: "Use for averages over images only"}
+ADVICE = {verdicts.RELIABLE: "Use", verdicts.CLEAR: "Use, but not for single images"}
 DO_NOT_USE = "Do not use in this run"
 """Advice on metrics whose verdict shows an order of the methods, and on others."""
 CONCLUSIONS = (evidence.SUPPORTED, evidence.NOT_SHOWN, evidence.CONTRADICTED)
@@ -90,12 +90,10 @@ class TrustedMetric:
 
 @dataclass(frozen=True)
 class AdvisedMetrics:
-    """Metrics with the same verdict for the same reason."""
+    """Metrics with the same verdict."""
 
     kind: str
     level: int
-    reason: str
-    """Restrictions of the use of a clear order, in short; else empty."""
     metrics: Sequence[tuple[str, str]]
     """Their labels with notes, and the summaries of their scores."""
 
@@ -271,7 +269,7 @@ def _with_concordance(
 
 
 def metrics_to_use(results: Sequence[StudyResult]) -> dict[str, list[AdvisedMetrics]]:
-    """Return the metrics to use and not to use, by verdict and reason, the best verdict first.
+    """Return the metrics to use and not to use, by verdict, the best first.
 
     A metric with verdicts in several studies is followed by their labels, and a reliable one by the statistic on which
     the verdict rests.
@@ -283,18 +281,17 @@ def metrics_to_use(results: Sequence[StudyResult]) -> dict[str, list[AdvisedMetr
         for (metric, _), finding, verdict in zip(result.names, result.findings, result.verdicts, strict=True)
     ]
     studies = Counter(finding.name for finding, *_ in metrics)
-    names: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    named: dict[str, list[tuple[str, str]]] = {}
     for finding, study, summary, verdict in metrics:
         notes = [study] if studies[finding.name] > 1 else []
         if verdict.kind == verdicts.RELIABLE and finding.alpha:
             name, value, *_ = verdicts.deciding_statistic(finding.alpha)
             notes.append(f"{name}\u00a0{words.two(value)}")
         text = f"{finding.name} ({', '.join(notes)})" if notes else finding.name
-        reason = " and ".join(verdict.short_reasons) if verdict.kind == verdicts.CLEAR else ""
-        names.setdefault((verdict.kind, reason), []).append((text, summary))
+        named.setdefault(verdict.kind, []).append((text, summary))
     advice: dict[str, list[AdvisedMetrics]] = {}
-    for kind, reason in sorted(names, key=lambda group: -KINDS.index(group[0])):
-        group = AdvisedMetrics(kind, LEVELS[kind], reason, names[kind, reason])
+    for kind in sorted(named, key=KINDS.index, reverse=True):
+        group = AdvisedMetrics(kind, LEVELS[kind], named[kind])
         advice.setdefault(ADVICE.get(kind, DO_NOT_USE), []).append(group)
     return advice
 

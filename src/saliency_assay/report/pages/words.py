@@ -322,7 +322,9 @@ def alpha_words(row: Mapping[str, Any]) -> str:
             " predict the order on a single image"
         )
     if high < RELIABLE:
-        return f"images are not shown to agree on the ranking more than by chance; α is below {RELIABLE} (whole CI)"
+        return (
+            f"images are not shown to agree on the ranking more than by chance (whole CI of α < {RELIABLE})"
+        )
     return "the CI is too wide to show whether images agree on the ranking more than by chance"
 
 
@@ -468,6 +470,11 @@ def number(value: float) -> str:
 def two(value: float) -> str:
     """Return a number with two decimals and no minus sign before zero."""
     return with_minus(f"{value:.2f}")
+
+
+def p_text(p: float) -> str:
+    """Return a p-value as text, such as ``p < 0.001``."""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
 
 
 def percent(share: float) -> str:

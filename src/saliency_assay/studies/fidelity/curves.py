@@ -13,6 +13,7 @@ from saliency_assay.plotting.palette import GRAY, Look, looks
 from saliency_assay.plotting.statistics import mean_and_band, mean_of, over_seeds, sparse
 from saliency_assay.plotting.text import NO_SCORE, better, groups_text, seeds_text, span_text
 from saliency_assay.reliability import variance
+from saliency_assay.reliability.rated_scores import factors_of
 from saliency_assay.reliability.variance import GROUPS
 
 LAYER_LETTERS = 22
@@ -124,18 +125,17 @@ def randomization_curves(results: MetricResults) -> LineChart:
     return _chart(results, panels, names)
 
 
-def band(values: Array, groups: Array | None) -> tuple[Array, Array]:
+def band(values: Array, factors: variance.Factors) -> tuple[Array, Array]:
     """Return the mean along the first axis and the half width of its 95 % interval, see ``mean_and_band``.
 
     Args:
         values: ``[images, S]``, NaN where missing.
-        groups: number of each image's group, ``[images]``, if images of one group are not independent; the interval
-            is then that of ``variance.mean_of``.
+        factors: clusters of the images, see ``variance.mean_of``, whose interval it is if there are any.
     """
     mean, half = mean_and_band(values)
-    if groups is None:
+    if not factors:
         return mean, half
-    of_points = [variance.mean_of(column, {GROUPS: groups}) for column in values.T]
+    of_points = [variance.mean_of(column, factors) for column in values.T]
     ends = [replace(each, skewness=0.0).interval() if each.variance else (0.0, 0.0) for each in of_points]
     return mean, np.array([(high - low) / 2 for low, high in ends])
 
@@ -184,7 +184,7 @@ def _rows(
         if method not in values:
             continue
         by_image = over_seeds(values[method], results.seeds)
-        mean, half = band(by_image, results.groups)
+        mean, half = band(by_image, factors_of(results.images))
         half = np.where(sparse(by_image), np.nan, half)
         tables.append(
             line_rows(
@@ -208,7 +208,7 @@ def _counts_text(results: MetricResults, values: Mapping[str, Array], name: str)
     by_image = [over_seeds(method_values, results.seeds) for method_values in values.values()]
     counts = [(~np.isnan(method_values)).sum(axis=0) for method_values in by_image]
     a_point = " per point" if any(np.ptp(method_values) for method_values in counts) else ""
-    group = results.groups
+    group = factors_of(results.images).get(GROUPS)
     groups = (
         [] if group is None else [len(np.unique(group[~np.isnan(rows).all(axis=1)])) for rows in by_image]
     )

@@ -21,7 +21,8 @@ from saliency_assay.plotting.style import spread_out
 from saliency_assay.plotting.text import NO_SCORE, better, groups_text, seeds_text, span_text
 from saliency_assay.registry.directions import Direction
 from saliency_assay.registry.labels import UNLABELED, Labels
-from saliency_assay.reliability.variance import GROUPS, mean_of
+from saliency_assay.reliability.rated_scores import factors_of
+from saliency_assay.reliability.variance import mean_of
 from saliency_assay.storage import GROUP
 
 MOST_PANELS = 4
@@ -179,8 +180,7 @@ def rate_panel(
     """Plot the mean of the ``score`` in ``rows``, 0 or 1, with Wilson's interval as whiskers; see ``boxes``."""
     for place, method in enumerate(methods):
         by_image = rows[rows["method"] == method].groupby("image")
-        groups = {GROUPS: by_image[GROUP].first().to_numpy()} if GROUP in rows else {}
-        mean = mean_of(by_image["score"].mean().to_numpy(), groups)
+        mean = mean_of(by_image["score"].mean().to_numpy(), factors_of(by_image.first()))
         low, high = mean.rate_interval()
         ends = np.nan_to_num([[mean.value - low], [high - mean.value]])
         axes.errorbar([mean.value], [place], xerr=ends, color=BLUE, capsize=6, linestyle="none")

@@ -12,10 +12,13 @@ class FidelityInputs(StudyInputs):
     """Inputs of the rules of fidelity studies."""
 
     def plot_metric(self, wildcards: Wildcards) -> Files:
-        """Return the scores of a metric, and curves and model responses if the figure needs them."""
+        """Return the data set, the scores of a metric, and curves and model responses if the figure needs them."""
         metric, study = self.config.metrics[wildcards["metric"]], self.studies.study(wildcards["study"])
         reads = metric.figures[wildcards["figure"]].reads
-        files: Files = {"scores": self.of_study(self.paths.scores, study.name, [metric.name])}
+        files: Files = {
+            "data": self.data(study.data),
+            "scores": self.of_study(self.paths.scores, study.name, [metric.name]),
+        }
         if "curves" in reads:
             files["curves"] = self.of_study(self.paths.curves, study.name, [metric.name])
         if "responses" in reads:

@@ -13,7 +13,8 @@ from saliency_assay.plotting.palette import GRAY, looks
 from saliency_assay.plotting.style import spread_out
 from saliency_assay.plotting.text import NO_SCORE, groups_text, seeds_text, span_text
 from saliency_assay.registry.labels import UNLABELED, Labels
-from saliency_assay.storage import GROUP
+from saliency_assay.reliability.rated_scores import factors_of
+from saliency_assay.reliability.variance import GROUPS
 from saliency_assay.studies.fidelity.curves import band
 
 PANEL = 4.4  # inches
@@ -31,7 +32,7 @@ def infidelity_sensitivity(
     """Plot INFD against SENS_MAX: one point per method, with 95 % intervals of both means over images.
 
     Args:
-        scores: score table rows with the scores ``infidelity`` and ``sensitivity_max``.
+        scores: rows with the scores ``infidelity`` and ``sensitivity_max`` of a score table ``with_clusters``.
         pairs: the variants of both, such as ``("infidelity_square", "sensitivity_max")``; each pair is a panel.
         labels: labels of methods and metrics.
     """
@@ -45,9 +46,9 @@ def infidelity_sensitivity(
         x_values = _image_means(scores, "sensitivity_max", sensitivity)
         _plot_points(axes, methods, x_values, y_values, labels)
         plotted = [
-            (int(defined.sum()), None if groups is None else len(np.unique(groups[defined])))
+            (int(defined.sum()), len(np.unique(factors[GROUPS][defined])) if GROUPS in factors else None)
             for axis_values in (x_values, y_values)
-            for values, groups in axis_values.values()
+            for values, factors in axis_values.values()
             if (defined := np.isfinite(values)).any()
         ]
         counts, of_groups = zip(*plotted, strict=True) if plotted else ((0,), ())
@@ -70,27 +71,28 @@ def _whisker(mean: float, half: float) -> Array:
     return lengths
 
 
-def _image_means(scores: pd.DataFrame, metric: str, variant: str) -> dict[str, tuple[Array, Array | None]]:
-    """Return for each method the score of each image, averaged over seeds, and the groups of the images, if any."""
+def _image_means(
+    scores: pd.DataFrame, metric: str, variant: str
+) -> dict[str, tuple[Array, dict[str, Array]]]:
+    """Return for each method the score of each image, averaged over seeds, and the clusters of the images."""
     rows = scores[(scores["metric"] == metric) & (scores["variant"] == variant)]
     means = {}
     for method, of_method in rows.groupby("method", sort=False):
         by_image = of_method.groupby("image", sort=False)
         values = by_image["score"].mean().to_numpy()
-        group = pd.factorize(by_image[GROUP].first())[0] if GROUP in rows else None
-        means[str(method)] = values, group
+        means[str(method)] = values, factors_of(by_image.first())
     return means
 
 
 def _plot_points(
     axes: Axes,
     methods: Sequence[str],
-    x_values: dict[str, tuple[Array, Array | None]],
-    y_values: dict[str, tuple[Array, Array | None]],
+    x_values: dict[str, tuple[Array, dict[str, Array]]],
+    y_values: dict[str, tuple[Array, dict[str, Array]]],
     labels: Labels,
 ) -> None:
     """Plot one marker per method, connected to its name in the margin by a thin line."""
-    missing = np.full(1, np.nan), None
+    missing: tuple[Array, dict[str, Array]] = np.full(1, np.nan), {}
     points = {
         method: tuple(_point(*values.get(method, missing)) for values in (x_values, y_values))
         for method in methods
@@ -114,8 +116,8 @@ def _plot_points(
     _plot_names(axes, methods, places, labels)
 
 
-def _point(values: Array, groups: Array | None) -> tuple[float, float]:
-    mean, half = band(values[:, None], groups)
+def _point(values: Array, factors: dict[str, Array]) -> tuple[float, float]:
+    mean, half = band(values[:, None], factors)
     return mean.item(), half.item()
 
 

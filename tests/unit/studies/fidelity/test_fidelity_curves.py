@@ -199,7 +199,7 @@ def test_curves_of_one_image_have_no_band() -> None:
 def test_bands_are_those_of_groups() -> None:
     values = np.array([[0.0, 1, NAN], [2, 1, NAN], [4, 1, 3], [9, 1, 5]])
     groups = np.array([0, 0, 1, 1])
-    mean, half = band(values, groups)
+    mean, half = band(values, {"groups": groups})
     np.testing.assert_allclose(mean, [3.75, 1, 4])
     low, high = mean_of(values[:, 0], {"groups": groups}).interval()
     assert half[:2] == pytest.approx([(high - low) / 2, 0])

@@ -16,6 +16,7 @@ from saliency_assay.plotting.palette import BLUE
 from saliency_assay.plotting.statistics import mean_and_band, over_seeds
 from saliency_assay.plotting.style import styled
 from saliency_assay.reliability.printed import printed_values, score_tables, side_by_side
+from saliency_assay.reliability.rated_scores import with_clusters
 from saliency_assay.reliability.variance import mean_of
 from saliency_assay.storage.score_tables import COLUMNS
 from saliency_assay.studies.fidelity.fidelity_tables import summary
@@ -229,16 +230,19 @@ def test_hits_and_misses_have_a_rate_and_no_box() -> None:
 def test_intervals_are_those_of_groups() -> None:
     """Twelve images of three patients, equal within a patient."""
     results = metric_results({("first", "entry", "whole", 0): [1.0] * 8 + [0.0] * 4})
-    group = np.repeat(["p", "q", "r"], 4)
-    grouped = replace(results, scores=results.scores.assign(group=group))
-    for each, text in ((results, "n = 12 images\n"), (grouped, "n = 12 images of 3 groups\n")):
+    grouped = replace(results, scores=results.scores.assign(group=np.repeat(["p", "q", "r"], 4)))
+    cutouts, scenes = np.repeat(np.arange(3), 4), np.tile(np.arange(4), 3)
+    composed = replace(results, scores=with_clusters(results.scores, {"cutout": cutouts, "scene": scenes}))
+    for each, factors, text in (
+        (results, {}, "n = 12 images\n"),
+        (grouped, {"groups": cutouts}, "n = 12 images of 3 groups\n"),
+        (composed, {"cut-outs": cutouts, "scenes": scenes}, "n = 12 images\n"),
+    ):
         (axes,) = boxes(each).axes
         assert text in axes.get_xlabel()
         [[(low, _), (high, _)]] = axes.containers[0].lines[2][0].get_segments()
-        factors = {} if each is results else {"groups": np.repeat(np.arange(3), 4)}
         expected = mean_of(np.repeat([1.0, 1, 0], 4), factors).rate_interval()
         assert (low, high) == pytest.approx(expected)
-    np.testing.assert_array_equal(grouped.groups, np.repeat(np.arange(3), 4))
 
 
 def test_distributions_show_density_quartiles_mean_and_zero() -> None:
