@@ -22,6 +22,10 @@ with run_job(snakemake, needs=()) as job:
     command += ["--snakefile", str(ROOT / "workflow/Snakefile")]
     command += ["--configfile", str(output.configuration), "--report", str(output.report), "--nolock"]
     command += shlex.split(os.environ.get(STORAGE, ""))
-    subprocess.run(command, check=True, stdout=sys.stderr, stderr=sys.stderr)
+    ran = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    print(ran.stdout, file=sys.stderr)
+    if ran.returncode:
+        *_, last = ["no message", *ran.stdout.split("\n")[:-1]]
+        raise ChildProcessError(f"snakemake --report: exit status {ran.returncode}: {last.strip()}")
     report = output.report
     report.write_text(with_reader(report.read_text("utf-8"), settings["targets"]), "utf-8")

@@ -52,13 +52,13 @@ class ReliabilitySettings(Settings):
     )
     ranks: Literal["wins", "means"] = Field(
         "wins",
-        description="What [rank sets](reliability.md#rank-sets) compare: how often methods have the better score on an"
-        " image, or their mean scores.",
+        description="What [rank sets](reliability.md#rank-sets) compare: how often a method has the better score on an"
+        " image (`wins`), or mean scores (`means`).",
     )
     margin: OrAbsent[Annotated[float, Field(gt=0), NUMBER]] = Field(
         None,
-        description="Largest difference of means of [equivalent](reliability.md#equivalence) methods; by default, none"
-        " are called equivalent.",
+        description="Largest difference of means of [equivalent](reliability.md#equivalence) methods; by default, no"
+        " methods are called equivalent.",
     )
     margin_unit: Literal["sd", "score"] = Field(
         "sd",

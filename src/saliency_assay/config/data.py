@@ -69,7 +69,7 @@ class DataEntry(Entry):
     )
     resident_limit: Annotated[float, Field(gt=0), NUMBER] = Field(
         8,
-        description="Largest training set, in GB, kept on the device.",
+        description="Maximum size in GB of a training set kept on the device.",
     )
 
     function: Derived[str] = ""
@@ -374,7 +374,7 @@ class ComposedData(DataEntry):
     commonality: Distinct[Number] = Field(
         (),
         description="[Commonalities](data.md#commonality) k of the common object. Each adds a set `NAME_os_kNN` "
-        "(NN: scene classes that always contain it).",
+        "(NN: number of scene classes whose images contain it).",
     )
     common_object: Text = Field(
         "dog",

@@ -113,7 +113,7 @@ class RegisteredMethod(Method):
     label: Line = Field("", description=LABEL)
     base: OrAbsent[str] = Field(
         None,
-        description="For smoothing methods: the method to smooth, an entry or a registered one.",
+        description="For smoothing methods: the method to smooth, an entry or a registered method.",
     )
     background: Positive = Field(100, description="Number of training images, for methods that use them.")
     sweep: Sweep = Field({}, description=SWEEP)
@@ -166,13 +166,13 @@ class CaptumMethod(Method):
     """An attribution class of captum. Any other key is an argument of the class or of its `attribute`."""
 
     captum: Text = Field(
-        description="Class in `captum.attr`, such as `GradientShap`; requires `pip install captum`. Classes of layers "
-        "need `layer`, the path of a layer."
+        description="Class in `captum.attr`, such as `GradientShap`; requires `pip install captum`. Classes that "
+        "explain by a layer need the key `layer`, its path."
     )
     label: Line = Field("", description=LABEL)
     background: Positive = Field(
         100,
-        description="For classes whose `baselines` have no default: the number of training images passed.",
+        description="Number of training images passed as `baselines`, for classes in which these have no default.",
     )
     sweep: Sweep = Field({}, description=SWEEP)
 
@@ -210,7 +210,7 @@ class StoredMaps(Method):
 
     maps: Text = Field(
         description="The [file of maps](howto/own-maps.md) (`.npz`, `.npy`, `.zarr` or `.zarr.zip`). `{model}`, "
-        "`{data}` and `{seed}` stand for model, set and seed."
+        "`{data}` and `{seed}` stand for model, data set and seed."
     )
     label: Line = Field("", description=LABEL)
 

@@ -172,7 +172,7 @@ class RegisteredMetric(Metric):
 
 
 class CustomMetric(Metric):
-    """A custom metric. It has either `direction` or `target`. Any other key is a parameter of the function."""
+    """A custom metric. An entry has either `direction` or `target`. Any other key is a parameter of the function."""
 
     function: str = Field(description=f"The function that scores maps, {FUNCTION}")
     files: Distinct[Text] = Field((), description=FILES)

@@ -140,8 +140,8 @@ class Model(Entry):
     )
     output: Literal["logits", "logit", "sigmoid", "softmax"] = Field(
         "logits",
-        description="What the network [returns](models.md#outputs): a logit for each class, the logit or probability "
-        "(`sigmoid`) of the second of two classes, or all probabilities (`softmax`).",
+        description="What the network [returns](models.md#outputs): a logit for each class (`logits`), the logit "
+        "(`logit`) or probability (`sigmoid`) of the second of two classes, or all probabilities (`softmax`).",
     )
     multi_label: bool = Field(
         False,
@@ -149,7 +149,7 @@ class Model(Entry):
     )
     batch_size: Positive = Field(
         64,
-        description="Images per batch, outside training; at most 256 for maps.",
+        description="Images per batch outside training; at most 256 for maps.",
     )
     normalization: OrAbsent[Normalization] = Field(
         None,
@@ -164,8 +164,8 @@ class Model(Entry):
     )
     token_grid: Annotated[Sequence[Positive], Field(min_length=2, max_length=2)] = Field(
         (),
-        description="Rows and columns of the grid that the CAM layer's last tokens form; by default the largest with "
-        "the images' aspect ratio.",
+        description="Rows and columns of the grid that the CAM layer's last tokens form; by default the largest grid "
+        "with the images' aspect ratio.",
     )
     concept_layers: Distinct[Text] = Field(
         (),
@@ -434,16 +434,16 @@ class CustomModel(Model):
 
 
 class FinetunedModel(Settings):
-    """A model that continues the training of another one, from which it takes all other keys."""
+    """A model that continues the training of another model, and takes all other keys from it."""
 
     finetuned_from: str = Field(
-        description="The model whose trained weights (same seed) are the initial weights."
+        description="The other model, whose trained weights (same seed) are the initial weights."
     )
     label: Line = Field("", description=LABEL)
     training: dict[Any, Any] = Field(
         {},
-        description="[Training parameters](models.md#training) that differ from those of the model; by default, the "
-        "learning rate is a tenth of the model's.",
+        description="[Training parameters](models.md#training) that differ from those of the other model; by default, "
+        "the learning rate is a tenth of the other model's.",
     )
 
     def complete(self, name: str, models: Mapping[str, Model], catalog: Catalog) -> Model:

@@ -19,7 +19,7 @@ class MetricsStudy(Study):
 
     metrics: Annotated[Distinct[str], Field(min_length=1)] = Field(
         (),
-        description="Entries or registered metrics; by default all that score single maps.",
+        description="Entries or registered metrics; by default all entries that score single maps.",
     )
 
     def complete_metrics(self, config: "Configuration") -> None:

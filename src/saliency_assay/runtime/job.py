@@ -4,7 +4,7 @@ import logging
 import sys
 import traceback
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, redirect_stderr
+from contextlib import AbstractContextManager, ExitStack, contextmanager, redirect_stderr, suppress
 from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
@@ -179,34 +179,40 @@ def _log_and_report(name: str, snakemake: Any) -> Iterator[None]:
     terminal, packages = sys.stderr, snakemake.params.settings.get("environment", {})
     print_anything()
     path = Path(f"{snakemake.log[0]}.process{rank()}" if rank() else snakemake.log[0])
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # Names in data files may contain any characters, even a lone surrogate; the log must accept all of them.
-    with (
-        path.open("w", buffering=1, encoding="utf-8", errors="backslashreplace") as file,
-        redirect_stderr(file),
-    ):
-        is_prepared = False
-        try:
-            with share_run_lock(), _send_logging_to(file), counting(packages):
-                check_environment(packages)
-                is_prepared = True
-                yield
-        except SystemExit as error:
-            if error.code:  # such as a training that saved its state after SIGTERM
-                raise
-            reason = "exited before its work was done; custom functions must not call exit"
-            _report(f"{name}: {reason}", terminal)
-            raise SystemExit(1) from None
-        except Exception as error:
-            reason, wildcards = in_one_line(error), _wildcards(snakemake)
-            is_own = failure.is_of_method_or_metric(wildcards) and not launched()
-            if not (is_prepared and is_own and failure.is_recorded(error)):
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Names in data files may contain any characters, even a lone surrogate; the log must accept all of them.
+        with (
+            path.open("w", buffering=1, encoding="utf-8", errors="backslashreplace") as file,
+            redirect_stderr(file),
+        ):
+            is_prepared = False
+            try:
+                with share_run_lock(), _send_logging_to(file), counting(packages):
+                    check_environment(packages)
+                    is_prepared = True
+                    yield
+            except SystemExit as error:
+                if error.code:  # such as a training that saved its state after SIGTERM
+                    raise
+                reason = "exited before its work was done; custom functions must not call exit"
                 _report(f"{name}: {reason}", terminal)
                 raise SystemExit(1) from None
-            # The terminal's output holds lines back that begin with the name of a rule.
-            _report(f"Not computed: {' '.join([snakemake.rule, *wildcards.values()])}: {reason}", terminal)
-            record = Failure(snakemake.rule, wildcards, reason, place_of(error), _traceback())
-            failure.write(map(Path, snakemake.output), record, {})
+            except Exception as error:
+                reason, wildcards = in_one_line(error), _wildcards(snakemake)
+                is_own = failure.is_of_method_or_metric(wildcards) and not launched()
+                if not (is_prepared and is_own and failure.is_recorded(error)):
+                    _report(f"{name}: {reason}", terminal)
+                    raise SystemExit(1) from None
+                # The terminal's output holds lines back that begin with the name of a rule.
+                _report(
+                    f"Not computed: {' '.join([snakemake.rule, *wildcards.values()])}: {reason}", terminal
+                )
+                record = Failure(snakemake.rule, wildcards, reason, place_of(error), _traceback())
+                failure.write(map(Path, snakemake.output), record, {})
+    except OSError as error:  # of the log itself, as on a full disk; errors of the job are caught above
+        print_once(f"{name}: {path}: {in_one_line(error)}", terminal)
+        raise SystemExit(1) from None
 
 
 def _traceback() -> str:
@@ -221,8 +227,9 @@ def _wildcards(snakemake: Any) -> dict[str, str]:
 
 def _report(line: str, terminal: TextIO) -> None:
     """Write the traceback of the current exception and ``line`` to the log, and ``line`` to the terminal."""
-    traceback.print_exc()
-    print(line, file=sys.stderr)
+    with suppress(OSError):  # the disk of the log may be full
+        traceback.print_exc()
+        print(line, file=sys.stderr)
     print_once(line, terminal)
 
 

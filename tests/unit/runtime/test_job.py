@@ -64,6 +64,16 @@ def test_a_fault_of_few_words_has_its_place(
     assert printed == f"train: {line}\n"
 
 
+def test_a_full_disk_of_the_log_hides_no_error(capsys: pytest.CaptureFixture[str]) -> None:
+    full = "[Errno 28] No space left on device"
+    with pytest.raises(SystemExit) as stopped, run_job(snakemake_of("train", Path("/dev/full"), {})):
+        raise ValueError("broken")
+    assert (stopped.value.code, capsys.readouterr().err) == (1, f"train: broken\ntrain: /dev/full: {full}\n")
+    with pytest.raises(SystemExit), run_job(snakemake_of("train", Path("/dev/full"), {})):
+        print("epoch 1", file=sys.stderr)
+    assert f"train: {full}" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("error", [SystemExit(143), KeyboardInterrupt()])
 def test_a_signal_stops_a_job_with_its_own_exception(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], error: BaseException
