@@ -78,15 +78,15 @@ INTRODUCTION = """# Configuration reference
 
 This page lists the keys of a configuration, a YAML file such as the demo's `config/config.yaml`. Parameters of [data
 sets](data.md), [architectures](models.md), [methods](methods.md) and [metrics](metrics.md) are on their own pages. Pass
-the file to `make` as `CONFIG=path/to/configuration.yaml`, or to Snakemake with `--configfile`. It is checked before any
-job runs.
+the file to `make` as `CONFIG=path/to/configuration.yaml`, or to Snakemake with `--configfile`. The file is checked
+before any job runs.
 
 - Data sets and studies require a `kind`, which the headings below name.
 - Unknown and duplicate keys, duplicate names in lists, `.nan`, `.inf` and integers of more than 64 bits are rejected.
-- A section that extends another one also has its keys.
+- A section that extends another one also has that section's keys.
 - Types are not converted: 3.0 is not an integer, and `true` is not a number.
-- Relative paths are relative to the working directory of the command, except two: `files` of a custom function are
-  relative to its module, and paths in a [list of images](data.md#lists-of-images) to the list.
+- Relative paths are relative to the working directory of the command, with two exceptions: `files` of a custom function
+  are relative to its module, and paths in a [list of images](data.md#lists-of-images) are relative to the list.
 - The module of a `function` is imported from the folder of the configuration or from `PYTHONPATH`.
 
 For completion and checks in an editor, begin a file in `config` with the line
@@ -96,7 +96,7 @@ For completion and checks in an editor, begin a file in `config` with the line
 
 The name of an entry is part of file paths. Figures, tables and the report show its display name, the key `label`: one
 line without `$`, `{` and `}`, unique in its section. The default is the display name of the registered object, such as
-*Grad-CAM* for `gradcam`, or the name with spaces for underscores and a capital first letter.
+*Grad-CAM* for `gradcam`, or else the name with spaces for underscores and a capital first letter.
 
 ## Sweeps
 
@@ -114,11 +114,12 @@ metrics:
 Members, here `smoothgrad_noise_0.05` and so on, are ordinary methods and metrics. In a study, the family's name stands
 for all of them.
 
-- For methods, half of the explained images (at least 4, groups undivided) select one member for each score: the one
-  with the highest win rate or, with `ranks: means`, the best mean. Ranks, tables and heat maps compare this member with
-  other methods on the other half. `order.csv` names it (`selected`); `sweeps.csv` has all members.
-- For metrics, `metric_sweeps.csv` compares the orders of methods for every two values, by Spearman's ρ and Kendall's τ
-  with 95 % intervals. It also lists the pairs of methods whose significant order flips.
+- For methods, one half of the explained images selects a member for each score: the one with the highest win rate or,
+  with `ranks: means`, the best mean. Ranks, tables and heat maps compare this member with other methods on the other
+  half. Groups are not divided; at least 4 images or groups are required. `order.csv` names the selected member
+  (`selected`), and `sweeps.csv` lists all members.
+- For metrics, `metric_sweeps.csv` compares the orders of methods under every two members by Spearman's ρ and Kendall's
+  τ, with 95 % intervals. It also lists the pairs of methods whose significant order flips.
 """
 
 LINK = re.compile(r"\[([^]]+)\]\([^)]+\)")

@@ -48,7 +48,7 @@ COST = {
     "smprt": "`samples` · (`stages` + 1) maps",
     "mcs": "maps of two models",
     "idr": TWO_IMAGES,
-    "iir": f"{TWO_IMAGES}, `steps` for the patch \\*",
+    "iir": f"{TWO_IMAGES}, `steps` for δ \\*",
     "tcav": "all images once per model",
 }
 """Images that go through the model, or maps; by default the number in the record."""

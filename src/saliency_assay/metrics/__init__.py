@@ -760,8 +760,8 @@ METRICS: tuple[Metric, ...] = (
         "saliency_assay.studies.bam.mcs_and_idr:input_dependence",
         "Yang & Kim, 2019",
         "input dependence rate: share of images in which an unimportant object gets less attribution than the scene "
-        "that it covers",
-        formula="IDR = share of images with g_c(f_s, x with the object) < g_c(f_s, x without it)",
+        "that the object covers",
+        formula="IDR = share of images with g_c(f_s, x with the object) < g_c(f_s, x without the object)",
         scores=(Score("idr", HIGHER, (0, 1), "IDR"),),
         measures=RELATIVE_IMPORTANCE,
         reduction="visual",

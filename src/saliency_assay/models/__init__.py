@@ -65,7 +65,7 @@ ARCHITECTURES = (
         label="ResNet-8",
         function="saliency_assay.models.resnet:resnet8",
         reference=f"{_HE}, section 4.2 with n = 1",
-        summary="three stages of one basic block, for images of 8 to 64 pixels",
+        summary="three stages with one basic block each, for images of 8 to 64 pixels",
         cam_layer="layer3",
         concept_layers=("layer1", "layer2", "layer3", "fc"),
         head_is_pool_linear=True,

@@ -47,7 +47,7 @@ class BamStudy(Study):
     )
     independence: OrAbsent[IndependenceSettings] = Field(
         None,
-        description="Settings of IIR; by default, it is not measured.",
+        description="Settings of IIR; by default, IIR is not measured.",
     )
     concepts: bool = Field(False, description="Measure TCAV, with the common object as the concept.")
 

@@ -29,7 +29,8 @@ class GridStudy(Study):
     )
     grids: Annotated[int, Field(ge=2, le=100_000), INTEGER] = Field(100, description="Number of grids.")
     confidence: Annotated[float, Field(ge=0, lt=1), NUMBER] = Field(
-        0.99, description="Smallest probability with which the model classifies each image alone correctly."
+        0.99,
+        description="Smallest probability of the correct class with which an image alone must be classified.",
     )
     seed: Annotated[int, Field(ge=0), INTEGER] = Field(0, description="Seed of the selection of images.")
 

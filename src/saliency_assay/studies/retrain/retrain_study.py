@@ -28,7 +28,8 @@ class LeakageSettings(Settings):
 
     repeats: Annotated[int, Field(ge=2), INTEGER] = Field(
         3,
-        description="Classifiers per seed on class labels, and on permuted ones.",
+        description="Number of classifiers per seed that are trained on class labels, and of those trained on permuted"
+        " labels.",
     )
     iterations: OrAbsent[Distinct[Positive]] = Field(
         None,
@@ -41,12 +42,14 @@ class RetrainStudy(Study):
     """Retraining of a model on images without their most salient pixels ([Retraining](retrain.md))."""
 
     kind: Literal["retrain"] = Field(description="The kind of study.")
-    model: str = Field(description="The original model f_0. Every f_i has its settings and initial weights.")
+    model: str = Field(
+        description="The original model f_0. Every retrained model f_i has the settings and initial weights of f_0."
+    )
     protocols: Distinct[Protocol] = Field(
         ("iteroar",),
         min_length=1,
-        description="`iteroar` computes new maps for every f_i; `roar` uses those of f_0; `roar_lerf` does, too, but"
-        " occludes the least important pixels first.",
+        description="`iteroar` computes new maps for every f_i; `roar` uses those of f_0; `roar_lerf` also uses"
+        " those of f_0, but occludes the least important pixels first.",
     )
     fills: Distinct[Fill] = Field(
         ("zero", "mean"),
@@ -75,7 +78,7 @@ class RetrainStudy(Study):
         description="Number of [shards](retrain.md#shards) of an iteration's masks, each with its own job.",
     )
     leakage: OrAbsent[LeakageSettings] = Field(
-        None, description="Settings of [leakage](retrain.md#leakage); by default, it is not measured."
+        None, description="Settings of [leakage](retrain.md#leakage); by default, leakage is not measured."
     )
 
     leak_iterations: Derived[tuple[int, ...]] = ()

@@ -37,7 +37,7 @@ class ValidityStudy(ScoredStudy):
         description="Ways to degrade maps ([known order](validity.md#known-order)); `[]` for none.",
     )
     levels: Annotated[int, Field(ge=2, le=20), INTEGER] = Field(
-        5, description="Degraded maps of each kind, besides the original."
+        5, description="Number of degraded maps of each kind, in addition to the original map."
     )
     iterations: Annotated[int, Field(ge=0, le=100), INTEGER] = Field(
         3,
@@ -48,11 +48,11 @@ class ValidityStudy(ScoredStudy):
     )
     model_noise: SmallAndLarge = Field(
         [0.001, 2.0],
-        description="Standard deviations, small and large, of the random factors (mean 1) of the weights.",
+        description="Small and large standard deviation of the random factors (mean 1) that multiply the weights.",
     )
     input_noise: SmallAndLarge = Field(
         [0.001, 5.0],
-        description="Amplitudes, small and large, of the uniform noise on pixels in [0, 1].",
+        description="Small and large amplitude of the uniform noise added to pixels in [0, 1].",
     )
 
     def complete_kind(self, config: "Configuration") -> None:
