@@ -24,10 +24,10 @@ BOOSTS = {
     "data.md": 1.5,
     "models.md": 1.5,
     "imagenet.md": 0.5,
-    "reliability.md": 2.0,
+    "reliability.md": 1.5,
     "formats.md": 0.5,
     "scaling.md": 0.8,
-    "transformers.md": 0.5,
+    "transformers.md": 0.3,
 } | {f"methods/{page}.md": 1.6 for page in ("cam", "path")}
 """Weights of pages in the search; 1 for the others."""
 

@@ -23,9 +23,10 @@ def test_all_that_a_record_names_exists(kind: StudyKind) -> None:
 
 
 def test_a_study_asks_about_the_object_where_all_its_metrics_take_the_mask() -> None:
-    kind = StudyKind("k", "K", "fidelity?", "", "", mask_question="localization?")
+    kind = StudyKind("k", "K", "fidelity?", "", "", mask_question="localization?", mixed_question="both?")
     assert kind.question_for([("mask",), ("mean", "mask")]) == "localization?"
-    assert kind.question_for([("mask",), ("mean",)]) == "fidelity?"
+    assert kind.question_for([("mask",), ("mean",)]) == "both?"
+    assert kind.question_for([("mean",)]) == "fidelity?"
     assert StudyKind("k", "K", "fidelity?", "", "").question_for([("mask",)]) == "fidelity?"
 
 

@@ -2,7 +2,7 @@
 
 from saliency_assay.plotting.style import save, styled
 from saliency_assay.registry.labels import Labels
-from saliency_assay.reliability.rated_scores import with_clusters
+from saliency_assay.reliability.clusters import with_clusters
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import score_tables, zarr_store
 from saliency_assay.studies.fidelity.scatter import infidelity_sensitivity

@@ -56,6 +56,8 @@ class StudyKind:
     """Outputs in addition to those of all studies, or of all rated studies."""
     mask_question: str = ""
     """Research question if all metrics take the object's mask; empty if it is ``question``."""
+    mixed_question: str = ""
+    """The same if some metrics take the mask, and others do not."""
     metrics: tuple[str, ...] = ()
     """Metrics that rate its methods; empty if the study's entry selects them."""
     scores: tuple[RatingScore, ...] = ()
@@ -111,5 +113,6 @@ class StudyKind:
 
     def question_for(self, takes: Iterable[Collection[str]]) -> str:
         """Return the research question of a study; ``takes`` are the arguments of each of its metrics."""
-        masked = self.mask_question and all("mask" in names for names in takes)
-        return self.mask_question if masked else self.question
+        masked = {"mask" in names for names in takes}
+        questions = {(True,): self.mask_question, (False, True): self.mixed_question}
+        return questions.get(tuple(sorted(masked))) or self.question

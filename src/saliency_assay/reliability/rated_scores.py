@@ -11,11 +11,9 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
+from saliency_assay.reliability.clusters import CLUSTERS
 from saliency_assay.reliability.variance import GROUPS
 from saliency_assay.storage import GROUP, score_tables, text
-
-CLUSTERS = {"cut-outs": "cutout", "scenes": "scene"}
-"""Clusters of images that are not independent, and the arrays of composed data sets that contain their numbers."""
 
 
 def clusters_of(data: Any) -> dict[str, np.ndarray]:
@@ -23,18 +21,6 @@ def clusters_of(data: Any) -> dict[str, np.ndarray]:
     clusters = {name: data[array][:] for name, array in CLUSTERS.items() if array in data}
     groups = groups_of(data)
     return clusters if groups is None else clusters | {GROUPS: groups}
-
-
-def with_clusters(scores: pd.DataFrame, data: Any) -> pd.DataFrame:
-    """Return a score table with a column for each of ``CLUSTERS`` that the data set has."""
-    numbers = {array: data[array][:][scores["image"]] for array in CLUSTERS.values() if array in data}
-    return scores.assign(**numbers)
-
-
-def factors_of(rows: pd.DataFrame) -> dict[str, np.ndarray]:
-    """Return for each kind of cluster, and for groups, the cluster of each row of a table ``with_clusters``."""
-    columns = {**CLUSTERS, GROUPS: GROUP}
-    return {name: pd.factorize(rows[column])[0] for name, column in columns.items() if column in rows}
 
 
 def ranges_of(settings: Mapping[str, Sequence[float | None]]) -> dict[str, tuple[float, float]]:

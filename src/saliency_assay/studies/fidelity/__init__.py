@@ -16,6 +16,8 @@ FIDELITY = StudyKind(
     ),
     mask_question="Do maps lie on the object that the model was trained to recognize? Metrics score the map of each"
     " image.",
+    mixed_question="Do maps lie on the object, and on the pixels on which the model's output depends? Metrics score the"
+    " map of each image.",
     rated_scores="saliency_assay.studies.fidelity.rated_scores:rated_scores",
     takes_stored_maps=True,
     printed_table="summary",

@@ -13,7 +13,7 @@ from saliency_assay.plotting.palette import GRAY, Look, looks
 from saliency_assay.plotting.statistics import mean_and_band, mean_of, over_seeds, sparse
 from saliency_assay.plotting.text import NO_SCORE, better, groups_text, seeds_text, span_text
 from saliency_assay.reliability import variance
-from saliency_assay.reliability.rated_scores import factors_of
+from saliency_assay.reliability.clusters import factors_of
 from saliency_assay.reliability.variance import GROUPS
 
 LAYER_LETTERS = 22

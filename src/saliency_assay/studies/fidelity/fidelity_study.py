@@ -33,12 +33,12 @@ class FidelityStudy(ScoredStudy):
     printed_alpha: dict[str, Annotated[dict[BaselineSubset, Alpha], Field(min_length=1)]] = Field(
         {},
         description="Printed α with and without baseline methods: "
-        "`{SCORE: {with: value, without: value}}` ([example](reliability.md#printed-values)).",
+        "`{SCORE: {with: value, without: value}}` ([example](reliability.md#a-papers-printed-results)).",
     )
     printed_correlation: dict[str, dict[str, dict[str, Correlation]]] = Field(
         {},
         description="Printed Spearman's ρ of two scores: `{SCORE: {SCORE: {METHOD: value}}}` "
-        "([example](reliability.md#printed-values)).",
+        "([example](reliability.md#a-papers-printed-results)).",
     )
 
     def complete_kind(self, config: "Configuration") -> None:

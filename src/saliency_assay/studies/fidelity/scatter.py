@@ -13,7 +13,7 @@ from saliency_assay.plotting.palette import GRAY, looks
 from saliency_assay.plotting.style import spread_out
 from saliency_assay.plotting.text import NO_SCORE, groups_text, seeds_text, span_text
 from saliency_assay.registry.labels import UNLABELED, Labels
-from saliency_assay.reliability.rated_scores import factors_of
+from saliency_assay.reliability.clusters import factors_of
 from saliency_assay.reliability.variance import GROUPS
 from saliency_assay.studies.fidelity.curves import band
 

@@ -15,8 +15,8 @@ from saliency_assay.plotting.metric_results import MetricResults
 from saliency_assay.plotting.palette import BLUE
 from saliency_assay.plotting.statistics import mean_and_band, over_seeds
 from saliency_assay.plotting.style import styled
+from saliency_assay.reliability.clusters import with_clusters
 from saliency_assay.reliability.printed import printed_values, score_tables, side_by_side
-from saliency_assay.reliability.rated_scores import with_clusters
 from saliency_assay.reliability.variance import mean_of
 from saliency_assay.storage.score_tables import COLUMNS
 from saliency_assay.studies.fidelity.fidelity_tables import summary
