@@ -223,7 +223,7 @@ def consistency_figure(
             matrix[a, b] = matrix[b, a] = mean
     side = CELL * len(names)
     figure = Figure(figsize=(side + 3.6, side + 2.6))
-    label = "Spearman's ρ over images, mean over methods\n(1: both prefer the same maps)"
+    label = "Spearman's ρ over images, mean over methods\n(1: both rate the same images best)"
     show_correlations(figure.subplots(), matrix, list(named.values()), label)
     return figure
 

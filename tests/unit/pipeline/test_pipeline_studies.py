@@ -67,7 +67,7 @@ def test_a_study_is_of_localization_if_all_its_metrics_take_the_mask() -> None:
     configuration["studies"]["objects"] = located
     assert studies(configuration).study_question("objects") == FIDELITY.mask_question
     located["metrics"].append("sensitivity")
-    assert studies(configuration).study_question("objects") == FIDELITY.question
+    assert studies(configuration).study_question("objects") == FIDELITY.mixed_question
 
 
 def test_mask_figures_are_of_every_protocol_and_fill() -> None:

@@ -126,7 +126,7 @@ def test_sentences_state_the_number_of_groups(tables: dict[str, pd.DataFrame]) -
     assert "60 images of 12 groups" in words.reliability_words(alpha, 0.9)
     figure = reliability_figure(tables["reliability"], level=0.9)
     assert "60 images of 12 groups (α)" in figure.legends[0].get_title().get_text()
-    heat = heat_map(order, pairs, tables["reliability"], {("auc", "auc"): "AUC"}, {}, title="", level=0.9)
+    heat = heat_map(order, tables["reliability"], {("auc", "auc"): "AUC"}, {}, title="", level=0.9)
     assert heat.columns[0].images == "57–60 (12 groups)"
     tidy = tidy_table("s", "fidelity", order, tables["reliability"])
     assert list(tidy["groups"]) == [12] * 3

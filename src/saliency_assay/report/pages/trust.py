@@ -287,6 +287,12 @@ def metrics_to_use(results: Sequence[StudyResult]) -> dict[str, list[AdvisedMetr
         if verdict.kind == verdicts.RELIABLE and finding.alpha:
             name, value, *_ = verdicts.deciding_statistic(finding.alpha)
             notes.append(f"{name}\u00a0{words.two(value)}")
+        if (
+            verdict.is_shown
+            and not verdicts.is_by_means(finding.rows)
+            and finding.pairs["skew_images"].notna().any()
+        ):
+            notes.append("compare ranks, not means, which depend on a few images")
         text = f"{finding.name} ({', '.join(notes)})" if notes else finding.name
         named.setdefault(verdict.kind, []).append((text, summary))
     advice: dict[str, list[AdvisedMetrics]] = {}

@@ -14,6 +14,7 @@ from saliency_assay.plotting.text import groups_text, span_text
 from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.studies.caption.caption_tables import ZERO
 
+HALVES = {"image": "picture", "caption": "caption", "": "neither"}
 MARGIN = 2.0  # inches of a figure beside its bars
 
 
@@ -71,7 +72,7 @@ def _bar_figure(table: pd.DataFrame, column: str, scale: float, label: str, labe
 
 
 def _model_label(model: str, used: "pd.Series[str]") -> str:
-    halves = " or ".join(half or "neither" for half in dict.fromkeys(used))
+    halves = " or ".join(HALVES[half] for half in dict.fromkeys(used))
     return f"{model} (uses the {halves})" if any(used) else f"{model} (uses neither)"
 
 
