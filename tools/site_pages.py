@@ -24,6 +24,7 @@ BOOSTS = {
     "data.md": 1.5,
     "models.md": 1.5,
     "imagenet.md": 0.5,
+    "metrics/randomization.md": 0.7,
     "reliability.md": 1.5,
     "formats.md": 0.5,
     "scaling.md": 0.8,
