@@ -126,7 +126,7 @@ class Model(Entry):
     )
     weights: Text = Field(
         "",
-        description="File of [initial weights](models.md#initial-weights); by default random.",
+        description="File of [initial weights](models.md#initial-weights-loading-a-checkpoint); by default random.",
     )
     classes: OrAbsent[ClassesOf] = Field(
         None,
@@ -154,7 +154,7 @@ class Model(Entry):
     normalization: OrAbsent[Normalization] = Field(
         None,
         description="Mean and standard deviation of pixels. The default depends on "
-        "[`weights`](models.md#initial-weights).",
+        "[`weights`](models.md#initial-weights-loading-a-checkpoint).",
     )
     training: dict[Any, Any] = Field({}, description="[Training parameters](models.md#training).")
     cam_layer: Text = Field(

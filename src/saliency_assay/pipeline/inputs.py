@@ -323,7 +323,9 @@ class Inputs(Results):
     def all_figures(self) -> list[str]:
         """Return all figures in the order of the report, without overview, trust, tasks and provenance."""
         pages = ["methods.html", "metrics.html"] if self.studies.all else []
-        pages += ["training.svg", "accuracy.html"] if self.studies.models else []
+        epochs = [self.config.models[name].training["epochs"] for name in self.studies.models]
+        pages += ["training.svg"] if any(epochs) else []
+        pages += ["accuracy.html"] if epochs else []
         return [
             *flatten(map(self.figures, self.studies.all)),
             *(f"{self.paths.figures}/{name}" for name in pages),

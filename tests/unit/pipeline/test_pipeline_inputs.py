@@ -197,6 +197,15 @@ def test_without_studies_the_report_shows_models() -> None:
     assert figures == ["results/figures/training.svg", "results/figures/accuracy.html"]
 
 
+def test_models_that_are_not_trained_have_no_training_curves() -> None:
+    models = {
+        name: model | {"weights": __file__, "training": {"epochs": 0}}
+        for name, model in RETRAIN["models"].items()
+    }
+    figures = inputs({**RETRAIN, "models": models, "studies": {}}).all_figures()
+    assert figures == ["results/figures/accuracy.html"]
+
+
 def test_without_metrics_the_report_has_no_page_on_trust() -> None:
     studies = {"maps": {"kind": "gallery", "model": "digits", "methods": ["gradient"]}}
     pages = inputs({**deepcopy(TINY), "studies": studies}).pages()

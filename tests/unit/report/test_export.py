@@ -248,6 +248,14 @@ def test_every_label_is_ascii_in_latex() -> None:
 # ---- tables in LaTeX
 
 
+def test_the_caption_says_why_intervals_are_missing() -> None:
+    reason = "none if scores are constant, too skewed or too few"
+    table = tidy()
+    assert reason not in " ".join(score_floats(table, "my_study", level=0.9))
+    table.loc[table.index[0], ["low", "high"]] = np.nan
+    assert reason in " ".join(score_floats(table, "my_study", level=0.9))
+
+
 def test_methods_are_rows_baselines_below_and_the_best_bold() -> None:
     (text,) = score_floats(tidy(), "my_study", level=0.9, labels=SPACED)
     rows = body(text)

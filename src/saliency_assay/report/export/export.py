@@ -243,6 +243,8 @@ def _score_caption(rows: pd.DataFrame, study: str, baselines: bool, level: float
         if over
         else "no interval, because there is one training seed"
     )
+    if over and (rows["mean"].notna() & rows["low"].isna()).any():
+        interval += " (none if scores are constant, too skewed or too few)"
     legend = r"$\uparrow$ higher, $\downarrow$ lower is better"
     if any(Direction(direction).target is not None for direction in rows["direction"]):
         legend += (
