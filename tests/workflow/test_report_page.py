@@ -16,7 +16,7 @@ CATEGORIES = (
     *("Overview", "Trust in metrics", "Methods", "Metrics", "Provenance", "Models"),
     *("Study BAM", "Study Captions", "Study Digits", "Study Retraining"),
 )
-OF_A_METRIC = "differences may be significant although boxes overlap"
+OF_A_METRIC = "differences may be significant although the distributions overlap"
 
 
 WIDE, NARROW = {"width": 1400, "height": 900}, {"width": 400, "height": 800}
