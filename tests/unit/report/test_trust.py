@@ -136,13 +136,14 @@ def test_metrics_to_use_are_grouped_by_verdict() -> None:
     alphas = {"third": (0.4, 0.3, 0.5), "open": (0.6, 0.5, 0.9)}
     orders = {"good": CLEAR, "bad": TIED, **dict.fromkeys(alphas, CLEAR)}
     result = replace(study(orders, alphas), score_summaries={"bad": "a bad one"})
+    result.tables["pairs"].loc[result.tables["pairs"]["metric"] == "open", "skew_images"] = 5000
     advice = {
         name: [(group.kind, group.metrics) for group in groups]
         for name, groups in metrics_to_use([result]).items()
     }
     assert advice == {
         ADVICE[RELIABLE]: [(RELIABLE, [("good (α\u00a00.90)", "")])],
-        ADVICE[CLEAR_VERDICT]: [(CLEAR_VERDICT, [("third", ""), ("open", "")])],
+        ADVICE[CLEAR_VERDICT]: [(CLEAR_VERDICT, [("third", ""), ("open\u00a0*", "")])],
         DO_NOT_USE: [(TOO_FEW, [("bad", "a bad one")])],
     }
 

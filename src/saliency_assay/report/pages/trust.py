@@ -23,6 +23,8 @@ LEVELS = {kind: 2 if kind == verdicts.RELIABLE else int(kind in verdicts.SHOWN) 
 ADVICE = {verdicts.RELIABLE: "Use", verdicts.CLEAR: "Use, but not for single images"}
 DO_NOT_USE = "Do not use in this run"
 """Advice on metrics whose verdict shows an order of the methods, and on others."""
+SKEWED = "\u00a0*"
+"""Mark of metrics with means that depend on a few images."""
 CONCLUSIONS = (evidence.SUPPORTED, evidence.NOT_SHOWN, evidence.CONTRADICTED)
 CONCLUSION_RULES = {
     evidence.SUPPORTED: "Reliability and a comparison with a known answer (known order, or truth on designed "
@@ -272,7 +274,7 @@ def metrics_to_use(results: Sequence[StudyResult]) -> dict[str, list[AdvisedMetr
     """Return the metrics to use and not to use, by verdict, the best first.
 
     A metric with verdicts in several studies is followed by their labels, and a reliable one by the statistic on which
-    the verdict rests.
+    the verdict rests. ``SKEWED`` marks metrics with an order of win rates whose means are too skewed to be tested.
     """
     metrics = [
         (finding, result.label, result.score_summaries.get(metric, ""), verdict)
@@ -287,13 +289,9 @@ def metrics_to_use(results: Sequence[StudyResult]) -> dict[str, list[AdvisedMetr
         if verdict.kind == verdicts.RELIABLE and finding.alpha:
             name, value, *_ = verdicts.deciding_statistic(finding.alpha)
             notes.append(f"{name}\u00a0{words.two(value)}")
-        if (
-            verdict.is_shown
-            and not verdicts.is_by_means(finding.rows)
-            and finding.pairs["skew_images"].notna().any()
-        ):
-            notes.append("compare ranks, not means, which depend on a few images")
-        text = f"{finding.name} ({', '.join(notes)})" if notes else finding.name
+        is_skewed = not verdicts.is_by_means(finding.rows) and finding.pairs["skew_images"].notna().any()
+        mark = SKEWED if verdict.is_shown and is_skewed else ""
+        text = f"{finding.name}{mark} ({', '.join(notes)})" if notes else f"{finding.name}{mark}"
         named.setdefault(verdict.kind, []).append((text, summary))
     advice: dict[str, list[AdvisedMetrics]] = {}
     for kind in sorted(named, key=KINDS.index, reverse=True):
