@@ -134,7 +134,7 @@ DATA_KINDS = (
         name="birds",
         label="Birds",
         function="saliency_assay.data.synthetic.birds:birds",
-        summary="synthetic birds, whose class is a combination of variants of five parts, in front of objects",
+        summary="synthetic birds in front of objects; the class is a combination of variants of five parts",
         reference="this project; designed as in Hesse et al. 2023, FunnyBirds: A Synthetic Vision Dataset for a"
         " Part-Based Analysis of Explainable AI Methods",
         class_names="saliency_assay.data.synthetic.birds:class_names",
