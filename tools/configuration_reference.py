@@ -95,7 +95,7 @@ For completion and checks in an editor, begin a file in `config` with the line
 ## Display names
 
 The name of an entry is part of file paths. Figures, tables and the report show its display name, the key `label`: one
-line without `$`, `{` and `}`, unique in its section. The default is the display name of the registered object, such as
+line without `$`, `{` or `}`, unique in its section. The default is the display name of the registered object, such as
 *Grad-CAM* for `gradcam`, or else the name with spaces for underscores and a capital first letter.
 
 ## Sweeps
@@ -116,9 +116,9 @@ for all of them.
 
 - For methods, one half of the explained images selects a member for each score: the one with the highest win rate or,
   with `ranks: means`, the best mean. Ranks, tables and heat maps compare this member with other methods on the other
-  half. Groups are not divided; at least 4 images or groups are required. `order.csv` names the selected member
+  half. [Groups](data.md#groups-of-images) are not divided; at least 4 images or groups are required. `order.csv` names the selected member
   (`selected`), and `sweeps.csv` lists all members.
-- For metrics, `metric_sweeps.csv` compares the orders of methods under every two members by Spearman's ρ and Kendall's
+- For metrics, `metric_sweeps.csv` compares the orders of methods under each pair of members by Spearman's ρ and Kendall's
   τ, with 95 % intervals. It also lists the pairs of methods whose significant order flips.
 """
 

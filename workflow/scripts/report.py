@@ -25,7 +25,7 @@ with run_job(snakemake, needs=()) as job:
     ran = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     print(ran.stdout, file=sys.stderr)
     if ran.returncode:
-        *_, last = ["no message", *ran.stdout.split("\n")[:-1]]
-        raise ChildProcessError(f"snakemake --report: exit status {ran.returncode}: {last.strip()}")
+        last = (ran.stdout.strip().splitlines() or ["no message"])[-1]
+        raise ChildProcessError(f"snakemake --report: exit status {ran.returncode}: {last}")
     report = output.report
     report.write_text(with_reader(report.read_text("utf-8"), settings["targets"]), "utf-8")

@@ -374,11 +374,12 @@ class ComposedData(DataEntry):
     commonality: Distinct[Number] = Field(
         (),
         description="[Commonalities](data.md#commonality) k of the common object. Each adds a set `NAME_os_kNN` "
-        "(NN: number of scene classes whose images contain it).",
+        "(NN: number of scene classes with the object in every image).",
     )
     common_object: Text = Field(
         "dog",
-        description="Object of the sets `NAME_os_kNN`, of IIR's patches and of TCAV's concept.",
+        description="Object in the sets `NAME_os_kNN`, [IIR](metrics/bam.md#iir)'s patches and"
+        " [TCAV](metrics/bam.md#tcav)'s concept.",
     )
 
     def _common_sets(self, place: str) -> dict[str, str]:

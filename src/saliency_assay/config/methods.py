@@ -167,7 +167,7 @@ class CaptumMethod(Method):
 
     captum: Text = Field(
         description="Class in `captum.attr`, such as `GradientShap`; requires `pip install captum`. Classes that "
-        "explain by a layer need the key `layer`, its path."
+        "take a layer need its path as the key `layer`."
     )
     label: Line = Field("", description=LABEL)
     background: Positive = Field(

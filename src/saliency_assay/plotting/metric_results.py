@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,7 @@ class MetricResults:
         """Number of training seeds that were scored."""
         return int(self.scores["seed"].nunique())
 
-    @property
+    @cached_property
     def images(self) -> pd.DataFrame:
         """Rows of one score, method and seed: a row per image, in the order of curves."""
         keys = ["metric", "variant", "method", "seed"]

@@ -417,6 +417,13 @@ def test_a_study_without_scores_is_shown_without_ranks() -> None:
     assert "table" not in page.tags
 
 
+def test_an_answer_and_a_caution_need_no_scores() -> None:
+    result = study({}, kind_answers=[Answer("The order is kept.")], cautions=["Mind the gap."])
+    text = Page(overview_page([result], seeds=[0], ran="")).text
+    assert "The order is kept." in text
+    assert "Mind the gap." in text
+
+
 def test_without_studies_the_overview_lists_data_sets_and_models() -> None:
     sets = [
         data_facts(name, (7, 3, 4, 5), {"classes": {"class": ["a", "b"]}, "digest": "d1"}) for name in "xy"

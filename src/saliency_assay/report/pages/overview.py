@@ -59,6 +59,7 @@ def overview_page(
         one_seed=one_seed_words({result.label: result.findings for result in scored}),
         legends=[heat for heat in heat_maps if heat][:1],
         studies=studies,
+        answered=[result for result, *_ in studies if result.answers or result.warnings],
         use=metrics_to_use(results),
         contents=_contents(scored),
         not_computed=not_computed,
@@ -67,8 +68,6 @@ def overview_page(
 
 def _contents(scored: Sequence[StudyResult]) -> dict[str, str]:
     """Return the titles of the sections of the overview by their anchors."""
-    if not scored:
-        return {}
     maps = "Ranks, maps and failures" if any(result.failures for result in scored) else "Ranks and maps"
     sections = {"results": "Results of the studies", "metrics": "Which metrics to use", "maps": maps}
     if any(result.disagreements for result in scored):

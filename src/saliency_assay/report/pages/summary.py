@@ -204,15 +204,7 @@ class Disagreement:
     @property
     def text(self) -> str:
         """A sentence that names the metrics."""
-        return self._text(MOST_METRICS)
-
-    @property
-    def short(self) -> str:
-        """The same with one metric for each method."""
-        return self._text(1)
-
-    def _text(self, most: int) -> str:
-        better, worse = _listed(self.better, most), _listed(self.worse, most)
+        better, worse = _listed(self.better), _listed(self.worse)
         return f"{self.method} is significantly better than {self.other} on {better}, and worse on {worse}."
 
 
@@ -234,11 +226,11 @@ def disagreements(findings: Sequence[Finding]) -> list[Disagreement]:
     return [Disagreement(*pair, better[pair], better[pair[::-1]]) for pair in pairs]
 
 
-def _listed(metrics: Sequence[str], most: int = MOST_METRICS) -> str:
-    """Return the names of metrics as text, at most ``most`` and one."""
-    if len(metrics) <= most + 1:
+def _listed(metrics: Sequence[str]) -> str:
+    """Return the names of metrics as text, at most ``MOST_METRICS`` and one."""
+    if len(metrics) <= MOST_METRICS + 1:
         return joined(metrics)
-    return joined([*metrics[:most], f"{len(metrics) - most} other metrics"])
+    return joined([*metrics[:MOST_METRICS], f"{len(metrics) - MOST_METRICS} other metrics"])
 
 
 def _better_pairs(finding: Finding) -> list[tuple[str, str]]:

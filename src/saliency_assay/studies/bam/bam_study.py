@@ -42,7 +42,7 @@ class BamStudy(Study):
     )
     series: Annotated[Distinct[str], Field(min_length=2)] = Field(
         (),
-        description="Models of the [commonality series](bam.md#commonality-series) by increasing k up to 1, each "
+        description="Models of the [commonality series](bam.md#commonality-series) in order of k, ending at 1, each "
         "trained on the scene labels of a set `NAME_os_kNN`.",
     )
     independence: OrAbsent[IndependenceSettings] = Field(

@@ -178,13 +178,13 @@ def _rows(
     results: MetricResults, values: Mapping[str, Array], names: Sequence[str], x: Array
 ) -> pd.DataFrame:
     """Return a line and a band per method; faint and without a band where its images are ``sparse``."""
-    series = _series(results, names)
+    series, factors = _series(results, names), factors_of(results.images)
     tables = []
     for index, method in enumerate(results.methods):
         if method not in values:
             continue
         by_image = over_seeds(values[method], results.seeds)
-        mean, half = band(by_image, factors_of(results.images))
+        mean, half = band(by_image, factors)
         half = np.where(sparse(by_image), np.nan, half)
         tables.append(
             line_rows(

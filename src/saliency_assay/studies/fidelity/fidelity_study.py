@@ -27,7 +27,7 @@ class FidelityStudy(ScoredStudy):
     kind: Literal["fidelity"] = Field(description="The kind of study.")
     printed: dict[str, dict[str, Number]] = Field(
         {},
-        description="Printed means for comparison: `{METHOD: {SCORE: value}}` "
+        description="A paper's means, for comparison: `{METHOD: {SCORE: value}}` "
         "([names of scores](metrics.md#names-of-scores)).",
     )
     printed_alpha: dict[str, Annotated[dict[BaselineSubset, Alpha], Field(min_length=1)]] = Field(

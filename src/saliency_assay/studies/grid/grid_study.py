@@ -30,7 +30,7 @@ class GridStudy(Study):
     grids: Annotated[int, Field(ge=2, le=100_000), INTEGER] = Field(100, description="Number of grids.")
     confidence: Annotated[float, Field(ge=0, lt=1), NUMBER] = Field(
         0.99,
-        description="Smallest probability of the correct class with which an image alone must be classified.",
+        description="Smallest probability of the correct class for a single image to be used.",
     )
     seed: Annotated[int, Field(ge=0), INTEGER] = Field(0, description="Seed of the selection of images.")
 

@@ -28,8 +28,7 @@ class LeakageSettings(Settings):
 
     repeats: Annotated[int, Field(ge=2), INTEGER] = Field(
         3,
-        description="Number of classifiers per seed that are trained on class labels, and of those trained on permuted"
-        " labels.",
+        description="Pairs of classifiers per seed: one trained on class labels, the other on permuted labels.",
     )
     iterations: OrAbsent[Distinct[Positive]] = Field(
         None,
