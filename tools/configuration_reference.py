@@ -116,10 +116,10 @@ for all of them.
 
 - For methods, one half of the explained images selects a member for each score: the one with the highest win rate or,
   with `ranks: means`, the best mean. Ranks, tables and heat maps compare this member with other methods on the other
-  half. [Groups](data.md#groups-of-images) are not divided; at least 4 images or groups are required. `order.csv` names the selected member
-  (`selected`), and `sweeps.csv` lists all members.
-- For metrics, `metric_sweeps.csv` compares the orders of methods under each pair of members by Spearman's ρ and Kendall's
-  τ, with 95 % intervals. It also lists the pairs of methods whose significant order flips.
+  half. [Groups](data.md#groups-of-images) are not divided; at least 4 images or groups are required. `order.csv` names
+  the selected member (`selected`), and `sweeps.csv` lists all members.
+- For metrics, `metric_sweeps.csv` compares the orders of methods under each pair of members by Spearman's ρ and
+  Kendall's τ, with 95 % intervals. It also lists the pairs of methods whose significant order flips.
 """
 
 LINK = re.compile(r"\[([^]]+)\]\([^)]+\)")
